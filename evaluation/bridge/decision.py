@@ -74,9 +74,7 @@ class Decision:
 
 def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
     """Return the deltas that a stage is judged by, without what would take much memory over all steps."""
-    named = {
-        f"delta_{objective.metric}" for objective in objectives if objective.metric is not None
-    }
+    named = {f"delta_{one.metric}" for one in objectives}
     return [
         delta
         for delta in deltas
@@ -97,16 +95,11 @@ def decide(
         BridgeError: an objective is on what was not scored.
     """
     decisive = [
-        [
-            decisive_deltas(objective, own, f"stages.{stage}.objective.{i}")[1]
-            for own in deltas.values()
-        ]
-        for i, objective in enumerate(objectives)
+        [decisive_deltas(one, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
+        for i, one in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
-    companion_alphas = [
-        _companion_alpha(objective, list(deltas.values()), awaited) for objective in objectives
-    ]
+    companion_alphas = [_companion_alpha(one, list(deltas.values()), awaited) for one in objectives]
     judged = []
     for step, own in deltas.items():
         alone = [row.verdict for row in judge_step(objectives, own, stage)]
@@ -140,10 +133,7 @@ def _alphas(
         return own
     nearest = []
     for of_step in zip(*decisive, strict=True):
-        distances = [
-            _distance(objective, delta)
-            for objective, delta in zip(objectives, of_step, strict=True)
-        ]
+        distances = list(map(_distance, objectives, of_step))
         if None not in distances:
             nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
     mixed = _alpha(nearest, awaited)

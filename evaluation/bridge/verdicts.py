@@ -85,6 +85,9 @@ def judge_objective(
     answer = answer_of(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
         answer = "not met"
+    secondary = None
+    if answer == "undecided":
+        secondary = companion_verdict(objective, deltas, companion_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
@@ -95,10 +98,8 @@ def judge_objective(
         items=tuple(dict.fromkeys(part.item for part in parts)),
         mde=estimate.mde,
         regressions=regressions,
-        why=_why(objective, headline.definition, estimate, answer, regressions),
-        companion=companion_verdict(objective, deltas, companion_alpha)
-        if answer == "undecided"
-        else None,
+        why=_why(objective, estimate, answer, regressions),
+        companion=secondary,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
 
@@ -125,21 +126,12 @@ def answer_of(objective: Objective, low: float | None, high: float | None) -> An
     """Return the answer to an objective by the interval of the gain."""
     if low is None or high is None:
         return "undecided"
+    needed = needed_gain(objective)
     if objective.want == "improve":
-        return (
-            "met"
-            if low > objective.margin
-            else "not met"
-            if high <= objective.margin
-            else "undecided"
-        )
-    return (
-        "met"
-        if low >= -objective.margin
-        else "not met"
-        if high < -objective.margin
-        else "undecided"
-    )
+        is_met, is_missed = low > needed, high <= needed
+    else:
+        is_met, is_missed = low >= needed, high < needed
+    return "met" if is_met else "not met" if is_missed else "undecided"
 
 
 def _regressions(
@@ -169,12 +161,9 @@ def _name(delta: Delta) -> str:
 
 
 def _why(
-    objective: Objective,
-    metric: Metric,
-    estimate: Estimate,
-    answer: Answer,
-    regressions: tuple[str, ...],
+    objective: Objective, estimate: Estimate, answer: Answer, regressions: Sequence[str]
 ) -> str:
+    metric = objective.decided_on
     if estimate.low is None or estimate.high is None:
         return f"{metric.words} {metric.change(estimate.value)}; {estimate.note}"
     change = metric.change(estimate.value, estimate.low, estimate.high)
@@ -209,41 +198,39 @@ def decisive_deltas(
     """
     own, headline = _find(objective, deltas)
     if headline is None:
-        group = f" of the group {objective.group!r}" if objective.group else ""
-        if (
-            objective.metric is not None
-            and _find(objective.model_copy(update={"metric": None}), deltas)[1]
-        ):
+        tier, metric = objective.tier, objective.metric
+        place = f"{tier} of the group {objective.group!r}" if objective.group else tier
+        if metric is not None and _find(objective, deltas, TIERS[tier].headline)[1]:
             raise BridgeError(
-                f"{key}: it is on {objective.metric} of {objective.tier}{group}, which needs each candidate's "
-                "log-probability; score both sides with per-item tables, or leave `metric` out"
+                f"{key}: it is on {metric} of {place}, which needs each candidate's log-probability; "
+                "score both sides with per-item tables, or leave `metric` out"
             )
         raise BridgeError(
-            f"{key}: it is on {objective.tier}{group}, of which the two sides have no item in common; "
-            f"{AGAIN}"
+            f"{key}: it is on {place}, of which the two sides have no item in common; {AGAIN}"
         )
     return own, headline
 
 
-def _find(objective: Objective, deltas: Sequence[Delta]) -> tuple[list[Delta], Delta | None]:
-    """Return the deltas of an objective's items, and their mean; of a tier of rates, its rate alone."""
-    own, item = (
-        [delta for delta in deltas if delta.tier == objective.tier],
-        objective.group or OVERALL,
-    )
-    metric = f"delta_{objective.decided_on.name}"
+def _find(
+    objective: Objective, deltas: Sequence[Delta], metric: str | None = None
+) -> tuple[list[Delta], Delta | None]:
+    """Return the deltas of an objective's items, and their mean; of a tier of rates, its rate alone.
+
+    By `metric`, if that is not the one that decides it.
+    """
+    group, item = objective.group, objective.group or OVERALL
+    name = f"delta_{metric or objective.decided_on.name}"
+    own = [delta for delta in deltas if delta.tier == objective.tier]
     if TIERS[objective.tier].rates:
         own = [delta for delta in own if delta.item == item]
-        return own, next((delta for delta in own if delta.metric == metric), None)
-    own = [delta for delta in own if delta.metric == metric]
-    named = [
-        delta for delta in own if objective.group and delta.item == group_item(objective.group)
-    ]
+        return own, next((delta for delta in own if delta.metric == name), None)
+    own = [delta for delta in own if delta.metric == name]
     items = [delta for delta in own if not delta.is_mean]
-    if named:  # a group of the suite
-        weights = named[0].estimate.weights
-        return [delta for delta in items if delta.item in weights], replace(named[0], item=item)
-    own = [delta for delta in items if objective.group in (None, delta.group)]
+    mean = next((delta for delta in own if group and delta.item == group_item(group)), None)
+    if mean is not None:  # a group of the suite
+        weights = mean.estimate.weights
+        return [delta for delta in items if delta.item in weights], replace(mean, item=item)
+    own = [delta for delta in items if group in (None, delta.group)]
     return own, macro(own, item=item) if own else None
 
 
@@ -264,7 +251,7 @@ def companion_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
         return None
     names = {delta.item for delta in _find(objective, deltas)[0]}
     same = [delta for delta in deltas if delta.item in names or delta.is_mean]
-    return _find(objective.model_copy(update={"metric": companions[0].name}), same)[1]
+    return _find(objective, same, companions[0].name)[1]
 
 
 def companion_verdict(

@@ -130,11 +130,9 @@ def _rows(
         }
         for delta in own:
             known = simultaneous.get((delta.tier, delta.item, delta.metric))
-            at_once: dict[str, Any] = {
-                "low_all": known and known.low,
-                "high_all": known and known.high,
-            }
-            yield ComparisonRow(**names, **about, **side_columns(delta), **at_once)
+            columns = {**names, **about, **side_columns(delta)}
+            columns |= {"low_all": known and known.low, "high_all": known and known.high}
+            yield ComparisonRow(**columns)
 
 
 def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:

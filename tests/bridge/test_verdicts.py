@@ -1,5 +1,6 @@
 """Verdicts from deltas with given intervals."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_objective
+from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
 
@@ -26,8 +28,11 @@ def nats(item: str, value: float, se: float) -> Delta:
     return replace(delta, tier="tier2", metric="delta_nats_per_token", want="<= 0")
 
 
-def objective(tier: str, want: str, margin: float, group: str | None = None) -> Objective:
-    return Objective.model_validate({"tier": tier, "want": want, "margin": margin, "group": group})
+def verdict_on(
+    tier: str, want: str, margin: float, group: str | None = None, *, deltas: Sequence[Delta]
+) -> ObjectiveRow:
+    objective = {"tier": tier, "want": want, "margin": margin, "group": group}
+    return judge_objective(Objective.model_validate(objective), deltas, "key")
 
 
 @pytest.mark.parametrize(
@@ -48,39 +53,37 @@ def test_answers_for_an_interval_of_two_points(
     want: str, margin: float, value: float, answer: Answer
 ) -> None:
     """se 0.01: the interval reaches 0.0196 to both sides."""
-    verdict = judge_objective(objective("tier3", want, margin), [accuracy("a", value, 0.01)], "key")
+    verdict = verdict_on("tier3", want, margin, deltas=[accuracy("a", value, 0.01)])
     assert verdict.verdict == answer
     assert verdict.margin == margin
-    mirrored = judge_objective(objective("tier2", want, margin), [nats("a", -value, 0.01)], "key")
+    mirrored = verdict_on("tier2", want, margin, deltas=[nats("a", -value, 0.01)])
     assert mirrored.verdict == answer
     assert mirrored.gain == pytest.approx(verdict.gain)
 
 
 def test_a_loss_that_the_mean_hides_breaks_a_keep() -> None:
     deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.05, 0.005)]
-    kept = judge_objective(objective("tier3", "keep", 0.01), deltas, "key")
+    kept = verdict_on("tier3", "keep", 0.01, deltas=deltas)
     assert kept.delta == pytest.approx(0.025)
     assert (kept.verdict, kept.regressions) == ("not met", ("down",))
-    improved = judge_objective(objective("tier3", "improve", 0.0), deltas, "key")
+    improved = verdict_on("tier3", "improve", 0.0, deltas=deltas)
     assert (improved.verdict, improved.regressions) == ("met", ("down",))
 
 
 def test_a_loss_within_the_margin_is_no_regression() -> None:
     deltas = [accuracy("up", 0.1, 0.005), accuracy("down", -0.03, 0.005)]
-    assert judge_objective(objective("tier3", "keep", 0.03), deltas, "key").regressions == ()
+    assert verdict_on("tier3", "keep", 0.03, deltas=deltas).regressions == ()
 
 
 def test_a_group_is_judged_alone() -> None:
     deltas = [accuracy("a", 0.1, 0.01, "core"), accuracy("b", -0.1, 0.01)]
-    verdict = judge_objective(objective("tier3", "improve", 0.0, "core"), deltas, "key")
+    verdict = verdict_on("tier3", "improve", 0.0, "core", deltas=deltas)
     assert (verdict.verdict, verdict.items) == ("met", ("a",))
 
 
 def judged(step: int, gain: float, kept: float) -> JudgedStep:
-    improve = judge_objective(
-        objective("tier3", "improve", 0.0), [accuracy("a", gain, 0.01)], "key"
-    )
-    keep = judge_objective(objective("tier2", "keep", 0.02), [nats("a", -kept, 0.001)], "key")
+    improve = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", gain, 0.01)])
+    keep = verdict_on("tier2", "keep", 0.02, deltas=[nats("a", -kept, 0.001)])
     whole = conjunction([improve.verdict, keep.verdict])
     return JudgedStep(step=step, verdict=whole, aims=[improve, keep])
 
@@ -99,11 +102,9 @@ def test_the_least_bad_step_keeps_what_there_was() -> None:
 
 def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:
     """Identical to the bridge is the better estimate here, and surely no improvement."""
-    same = judge_objective(objective("tier3", "improve", 0.0), [accuracy("a", 0.0, 0.0)], "key")
+    same = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", 0.0, 0.0)])
     nothing = JudgedStep(step=2, verdict="not met", aims=[same])
-    unsure = judge_objective(
-        objective("tier3", "improve", 0.0), [accuracy("a", -0.001, 0.01)], "key"
-    )
+    unsure = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", -0.001, 0.01)])
     open_one = JudgedStep(step=1, verdict=unsure.verdict, aims=[unsure])
     assert (same.verdict, unsure.verdict) == ("not met", "undecided")
     best, pool = choose([nothing, open_one], 0)
@@ -123,12 +124,9 @@ def few(wins: int, losses: int, n: int) -> Delta:
 
 def test_four_losses_of_seven_prove_nothing() -> None:
     """Exact p is 0.125, so no list may say `significantly worse`."""
-    kept = judge_objective(objective("tier3", "keep", 0.0), [few(0, 4, 7)], "key")
+    kept = verdict_on("tier3", "keep", 0.0, deltas=[few(0, 4, 7)])
     assert (kept.verdict, kept.regressions) == ("undecided", ())
-    assert (
-        judge_objective(objective("tier3", "keep", 0.0), [few(0, 9, 12)], "key").verdict
-        == "not met"
-    )
+    assert verdict_on("tier3", "keep", 0.0, deltas=[few(0, 9, 12)]).verdict == "not met"
 
 
 @pytest.mark.parametrize("n", [7, 16, 30, 56])
@@ -156,7 +154,7 @@ def test_the_worse_list_is_the_table_s() -> None:
         deltas += [nats(f"s{i}", value, 0.01) for i, value in enumerate(rng.normal(0, 0.02, 3))]
         adjusted = holm({f"{d.tier} {d.item} {d.metric}": d.estimate.p for d in deltas})
         flags = {delta.item: flagged(delta, adjusted).flag for delta in deltas}
-        listed = judge_objective(objective("tier3", "improve", 0.0), deltas, "key").regressions
+        listed = verdict_on("tier3", "improve", 0.0, deltas=deltas).regressions
         assert set(listed) == {str(i) for i in range(6) if flags[str(i)] == "worse"}
-        beyond = judge_objective(objective("tier3", "keep", 0.01), deltas, "key").regressions
+        beyond = verdict_on("tier3", "keep", 0.01, deltas=deltas).regressions
         assert set(beyond) <= set(listed)
