@@ -1,7 +1,7 @@
 """Delta: one metric of one item on two sides; the mean of several, their correction, their rows."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -108,9 +108,7 @@ def delta_of(
     )
 
 
-def macro(
-    rows: Sequence[Delta], item: str = OVERALL, weights: Mapping[str, float] | None = None
-) -> Delta:
+def macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
     """Return the mean of one metric over items, unweighted if `weights` are not given."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
@@ -127,14 +125,24 @@ def macro(
     )
 
 
-def group_means(
-    rows: Sequence[Delta], groups: Mapping[str, Mapping[str, float]]
+def means(
+    rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Delta]:
-    """Yield the mean of one metric over each group whose items all have it, by their weights."""
+    """Yield the means of one metric that `weights_of_means` names."""
     known = {row.item: row for row in rows}
+    for name, weights in weights_of_means(known, count, groups):
+        yield macro([known[leaf] for leaf in weights], name, weights)
+
+
+def weights_of_means(
+    items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
+) -> Iterator[tuple[str, Mapping[str, float]]]:
+    """Yield what items weigh in the mean over all, if these are `count`, and in each group that they hold."""
+    if 0 < len(items) == count:
+        yield OVERALL, dict.fromkeys(items, 1 / len(items))
     for name, weights in groups.items():
-        if weights.keys() <= known.keys():
-            yield macro([known[leaf] for leaf in weights], group_item(name), weights)
+        if weights.keys() <= set(items):
+            yield group_item(name), weights
 
 
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:

@@ -27,7 +27,7 @@ from itertools import chain
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of, group_means, macro
+from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of, means
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.statistics import (
@@ -76,7 +76,7 @@ def tier_deltas(pair: Pair) -> list[Delta]:
 def _deltas_across(pair: Pair) -> list[Delta]:
     if pair.tier.kind == "nats":
         rows = list(_bits(pair))
-        return [*rows, macro(rows), *group_means(rows, pair.groups)]
+        return [*rows, *means(rows, len(rows), pair.groups)]
     return [delta for delta in tier_deltas(pair) if delta.definition.unit in FREE_OF_TOKENS]
 
 
@@ -105,16 +105,15 @@ def _no_table(values: tuple[float, float]) -> Estimate:
 def _nats(pair: Pair) -> list[Delta]:
     """Return the deltas of each item and their means; of perplexities, exp of the mean nats."""
     rows = [delta for one in pair.both(NatsItem) for delta in _nats_item(pair, *one)]
-    means: dict[str, dict[str, Delta]] = {}
+    found: dict[str, dict[str, Delta]] = {}
     for metric in _headline_first(pair.tier):
         same = [row for row in rows if row.metric == f"delta_{metric}"]
-        whole = [macro(same)] if len(same) == len(pair.ours.items) else []
-        for mean in (*whole, *group_means(same, pair.groups)):
-            means.setdefault(mean.item, {})[metric] = mean
-    for own in means.values():
+        for mean in means(same, len(pair.ours.items), pair.groups):
+            found.setdefault(mean.item, {})[metric] = mean
+    for own in found.values():
         if "ppl" in own:
             own["ppl"] = _overall_perplexity(pair, own["nats_per_token"])
-    return [*rows, *(mean for own in means.values() for mean in own.values())]
+    return [*rows, *(mean for own in found.values() for mean in own.values())]
 
 
 def _nats_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
@@ -181,9 +180,7 @@ def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both(CreditItem)]
     for metric in dict.fromkeys(chain.from_iterable(metrics)):
         own = [row for row in rows if row.metric == f"delta_{metric}"]
-        if own and len(own) == sum(metric in one for one in metrics):
-            yield macro(own)
-        yield from group_means(own, pair.groups)
+        yield from means(own, sum(metric in one for one in metrics), pair.groups)
 
 
 def _companion_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:

@@ -231,7 +231,7 @@ def _find(
         weights = mean.estimate.weights
         return [delta for delta in items if delta.item in weights], replace(mean, item=item)
     own = [delta for delta in items if group in (None, delta.group)]
-    return own, macro(own, item=item) if own else None
+    return own, macro(own, item) if own else None
 
 
 def gain_interval(sign: int, known: Estimate) -> tuple[float | None, float | None]:

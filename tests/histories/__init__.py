@@ -5,8 +5,8 @@ client     what stands for `python` in the jobs of those runs
 runner     starts the server and runs things in it
 standin    an engine that answers in milliseconds; `counting` counts each question that it is asked
 model      what a user has, as plain data; `world` brings a folder to what it says
-edits      what a user changes (`edits_of_*`), `accidents` what befalls the disk, and `commands` what
-           a user types but for a plain run
+edits      what a user changes (keys in `edits.yaml`, the rest in `edits_of_*`), `accidents` what befalls
+           the disk, and `commands` what a user types but for a plain run; `beginning.yaml` is before all
 economy    what need not be asked or prefilled again
 oracle     what two runs must agree on
 history    plays one; `drawing` draws them

@@ -5,13 +5,13 @@ checkpoints apart is the paired delta.
 """
 
 import math
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, group_item
+from evaluation.bridge.delta import OVERALL, weights_of_means
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.metrics.variance import wilson
@@ -89,22 +89,12 @@ def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Value]:
             bits[name] = replace(ratios[name], value=stored, n=nats[name].n)
         ppl = item.values["ppl"]
         yield from _nats_values(tier, name, item.group, nats[name], ppl, bits.get(name))
-    for whole, weights in _wholes(found, items):
+    for whole, weights in weights_of_means(items, len(items), found.file.groups):
         mean, mean_bits = _mean(nats, weights), None
         if weights.keys() <= bits.keys():
             value = _mean(bits, weights).value
             mean_bits = replace(_mean(ratios, weights), value=value, n=mean.n)
         yield from _nats_values(tier, whole, None, mean, math.exp(mean.value), mean_bits)
-
-
-def _wholes(
-    found: TierResults, items: Collection[str]
-) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the weights in the mean over some items, and in each group that they hold."""
-    yield OVERALL, dict.fromkeys(items, 1 / len(items))
-    for name, weights in found.file.groups.items():
-        if weights.keys() <= set(items):
-            yield group_item(name), weights
 
 
 def _mean(known: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
@@ -176,9 +166,9 @@ def _means(
     kinds = [found.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in known.items():
         count = sum(metric in kind for kind in kinds)
-        for item, weights in _wholes(found, estimates) if count else ():
-            if item != OVERALL or len(estimates) == count:
-                yield item, metric, _mean(estimates, weights)
+        wholes = weights_of_means(estimates, count, found.file.groups) if count else ()
+        for item, weights in wholes:
+            yield item, metric, _mean(estimates, weights)
 
 
 def _within_0_and_1(known: Estimate) -> Estimate:
