@@ -70,16 +70,10 @@ class Credits(Units):
         if not other.excluded.keys() - self.excluded.keys():
             return self
         common = [index for index, name in enumerate(self.ids) if name not in other.excluded]
-        names = (self.ids, self.clusters, self.strata)
-        ids, clusters, strata = (one and tuple(one[index] for index in common) for one in names)
+        names: dict[str, Any] = {"clusters": self.clusters, "strata": self.strata, "ids": self.ids}
+        names = {key: own and tuple(own[index] for index in common) for key, own in names.items()}
         excluded = {**other.excluded, **self.excluded}
-        return Credits(
-            ids=ids or (),
-            credit=self.credit[common],
-            clusters=clusters,
-            strata=strata,
-            excluded=excluded,
-        )
+        return Credits(credit=self.credit[common], excluded=excluded, **names)
 
     def only(self, names: Collection[str]) -> "Credits":
         """Return those of these names, taken for independent."""
