@@ -39,7 +39,6 @@ class Delta:
     value: float
     bridge_value: float
     estimate: Estimate
-    want: Literal["<= 0", ">= 0"]
     primary: bool
     is_secondary: bool = False
     p_holm: float | None = None
@@ -51,9 +50,14 @@ class Delta:
         return metric_of(self.tier, self.metric)
 
     @property
+    def want(self) -> Literal["<= 0", ">= 0"]:
+        """The sign of a delta that is no loss."""
+        return self.definition.want
+
+    @property
     def sign(self) -> int:
         """1 if more is better, else -1."""
-        return 1 if self.want == ">= 0" else -1
+        return 1 if self.definition.higher_is_better else -1
 
     @property
     def gain(self) -> float:
@@ -102,7 +106,6 @@ def delta_of(
         value=values[0],
         bridge_value=values[1],
         estimate=estimate,
-        want=tier.metric(metric).want,
         primary=is_overall if tier.rates else metric == headline and not is_overall,
         is_secondary=tier.metric(metric).companion and metric != headline,
     )

@@ -14,12 +14,13 @@ import numpy as np
 from scipy import special
 
 from evaluation.bridge.decision import Decision, JudgedStep, decide
-from evaluation.bridge.delta import Delta
+from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.statistics import Estimate, holm, upper_tail
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.settings.objectives import Objective
+from evaluation.settings.tiers import TIERS
 
 OWN = 0.5
 """Standard deviation of what is a checkpoint's own, beside 1 of what is a question's."""
@@ -123,17 +124,8 @@ def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]
 
 
 def _delta(tier: str, item: str, metric: str, value: float, estimate: Estimate) -> Delta:
-    return Delta(
-        tier=tier,
-        item=item,
-        group=None,
-        metric=f"delta_{metric}",
-        value=float(value),
-        bridge_value=float(value) - estimate.value,
-        estimate=estimate,
-        want=">= 0" if tier == "tier3" else "<= 0",
-        primary=True,
-    )
+    values = float(value), float(value) - estimate.value
+    return delta_of(TIERS[tier], item, None, metric, values, estimate)
 
 
 def _count(world: World, decision: Decision, found: Counts) -> None:

@@ -25,7 +25,7 @@ def accuracy(item: str, value: float, se: float, group: str | None = None) -> De
 
 def nats(item: str, value: float, se: float) -> Delta:
     delta = accuracy(item, value, se)
-    return replace(delta, tier="tier2", metric="delta_nats_per_token", want="<= 0")
+    return replace(delta, tier="tier2", metric="delta_nats_per_token")
 
 
 def verdict_on(
