@@ -83,4 +83,4 @@ def test_strata_are_the_residuals_of_their_means(seed: int) -> None:
     shares = dummies.mean(axis=0)
     influence = (values - values.mean()) / n
     own = grouped_variance(influence, None, [str(name) for name in stratum])
-    assert own.variance == pytest.approx(float(shares @ fit.cov_params() @ shares))
+    assert own.value == pytest.approx(float(shares @ fit.cov_params() @ shares))
