@@ -3,13 +3,13 @@
 It ends with the thread that runs it, whatever ends that: the kernel sees to it.
 """
 
+import contextlib
 import json
 import os
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -58,6 +58,8 @@ class Program:
     """Where it is started."""
     variables: Mapping[str, str]
     """Set beside ours."""
+    listens: bool = False
+    """Whether it reads lines that `Running.tell` writes."""
 
     def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
         """Run it until it ends, or `keep_on` says that it has taken too long."""
@@ -66,7 +68,7 @@ class Program:
                 time.sleep(_POLL)
             return running.ended()
 
-    @contextmanager
+    @contextlib.contextmanager
     def started(self) -> "Iterator[Running]":
         """Start the process, which ends with all that it started when the block does.
 
@@ -77,14 +79,17 @@ class Program:
             yield Running(process)
         finally:
             end_group(process)
+            if process.stdin is not None:
+                process.stdin.close()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         try:
             return subprocess.Popen(
                 [str(self.python), "-m", self.module, *self.arguments],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE if self.listens else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                bufsize=0,
                 env={**environment(), **self.variables},
                 cwd=self.folder,
                 start_new_session=True,
@@ -119,8 +124,21 @@ class Running:
         code = self._process.poll()
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
-        lines = [line.strip() for line in self._printed.decode(errors="replace").splitlines()]
-        return ProgramEnd(code, next((line[:_SHOWN] for line in reversed(lines) if line), ""))
+        return ProgramEnd(code, _last_line(self._printed))
+
+    def tell(self, line: str) -> None:
+        """Write a line to a program that listens; what it printed until now is forgotten."""
+        self._printed = b""
+        assert self._process.stdin is not None  # a pipe, as it listens
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which is seen when it is waited for
+            self._process.stdin.write(line.encode() + b"\n")
+
+    def part_ended(self, mark: str) -> ProgramEnd | None:
+        """Return how a part of its work ended, once it has printed `mark` and an exit code."""
+        before, found, code = self._printed.rpartition(mark.encode())
+        if not found or not code.endswith(b"\n"):
+            return None
+        return ProgramEnd(int(code), _last_line(before))
 
     def _read(self) -> None:
         output = self._process.stdout
@@ -129,6 +147,11 @@ class Running:
             self._printed = (self._printed + chunk)[-_KEPT:]
             self.heard = time.monotonic()
         output.close()
+
+
+def _last_line(printed: bytes) -> str:
+    lines = [line.strip() for line in printed.decode(errors="replace").splitlines()]
+    return next((line[:_SHOWN] for line in reversed(lines) if line), "")
 
 
 def refusal(folder: Path) -> str | None:

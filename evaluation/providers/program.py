@@ -3,16 +3,24 @@
     request.json, cases.jsonl  ->  python -m evaluation.providers.adapters.<provider>  ->  its files
 
 `adapters.contract` describes the files. Whatever goes wrong over there becomes one sentence here.
+A provider's libraries take seconds to import: each is started once, and forks for every request.
 """
 
+import json
+import os
+import tempfile
+import threading
+import time
+import weakref
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, Program, ProgramEnd, is_python
+from evaluation.interpreters import NotStarted, Program, ProgramEnd, Running, is_python
 from evaluation.root import IS_INSTALLED, ROOT
 
 TITLES: Mapping[str, str] = {
@@ -64,6 +72,11 @@ class Provider:
         return f"{self.python} has {self.title} {found}, but {self.version} is required; run `{self.install}`"
 
 
+_POLL = 0.02
+
+_servers = threading.local()  # the kernel ends a program with the thread that has started it
+
+
 def run(
     provider: Provider,
     verb: str,
@@ -74,14 +87,50 @@ def run(
     """Run a verb on `folder` until it ends, or `keep_on` says that it has taken too long."""
     provider.check()
     write_json(folder / "request.json", dict(request))
-    module, variables = f"{_MODULE}.{provider.name}", _variables(provider, verb)
-    program = Program(provider.python, module, (verb, str(folder)), folder, variables)
+    known: dict[Any, _Server] = vars(_servers).setdefault("known", {})
+    key = os.getpid(), provider, verb
+    if key not in known or not known[key].running.is_alive:
+        known[key] = _Server(provider, verb)
     try:
-        return program.run(keep_on)
-    except NotStarted as error:
-        raise SourceError(
-            f"{provider.python} cannot be run ({error}); run `{provider.install}` again"
-        ) from None
+        return known[key].run(verb, folder, keep_on)
+    finally:
+        if not known[key].is_idle:
+            del known[key]
+
+
+class _Server:
+    """A provider's process with its libraries imported, which forks for each request."""
+
+    def __init__(self, provider: Provider, verb: str) -> None:
+        stack = ExitStack()
+        self.is_idle = True
+        self.running: Running
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        module, variables = f"{_MODULE}.{provider.name}", _variables(provider, verb)
+        program = Program(provider.python, module, ("serve",), folder, variables, listens=True)
+        try:
+            self.running = stack.enter_context(program.started())
+        except NotStarted as error:
+            stack.close()
+            raise SourceError(
+                f"{provider.python} cannot be run ({error}); run `{provider.install}` again"
+            ) from None
+        weakref.finalize(self, _close, os.getpid(), stack)
+
+    def run(self, verb: str, folder: Path, keep_on: Callable[[], bool]) -> ProgramEnd:
+        self.is_idle = False
+        self.running.tell(json.dumps([verb, str(folder)]))
+        while self.running.is_alive and keep_on():
+            if (end := self.running.part_ended(f"\0{folder} ")) is not None:
+                self.is_idle = True
+                return end
+            time.sleep(_POLL)
+        return self.running.ended()
+
+
+def _close(process: int, stack: ExitStack) -> None:
+    if os.getpid() == process:  # not in a fork of ours
+        stack.close()
 
 
 def _variables(provider: Provider, verb: str) -> dict[str, str]:

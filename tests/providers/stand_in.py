@@ -1,6 +1,6 @@
 """A program in place of a provider's, which does what its first argument, a JSON object, says.
 
-It imports nothing of the project, as a provider's program does not.
+It imports nothing of the project but the contract, as a provider's program does.
 """
 
 import json
@@ -9,6 +9,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from evaluation.providers.adapters.contract import served
 
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
@@ -121,7 +123,7 @@ def outcome(case: dict[str, Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    what, (_, _, verb, place) = json.loads(sys.argv[1]), sys.argv[2:]
+    what, (verb, place) = json.loads(sys.argv[1]), served(())
     request = json.loads((Path(place) / "request.json").read_text())
     if verb == "render":
         render(Path(place), request, what)

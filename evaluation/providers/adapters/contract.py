@@ -2,6 +2,10 @@
 
     python -m evaluation.providers.adapters.<provider> render FOLDER
     python -m evaluation.providers.adapters.<provider> score FOLDER
+    python -m evaluation.providers.adapters.<provider> serve
+
+`serve` imports the provider's libraries, and reads lines `["render", "FOLDER"]`. A fork of it runs each,
+and it prints a zero byte, the folder and the exit code.
 
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
 `kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
@@ -37,6 +41,9 @@ program decides has `program`, `tests` and `seconds` as well: `scores` hold if i
 sandbox, and `failed` if it does not.
 """
 
+import contextlib
+import ctypes
+import importlib
 import json
 import os
 import random
@@ -44,7 +51,7 @@ import resource
 import signal
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -91,9 +98,43 @@ def main(
     package: str,
     render: Callable[[Line, Path], Line],
     scorer: Callable[[Line, list[Line]], Score],
+    libraries: Iterable[str],
 ) -> None:
-    """Run the verb of the command line; `package` is the provider's, whose version is recorded."""
-    verb, folder = sys.argv[1], Path(sys.argv[2])
+    """Run the verb of the command line.
+
+    Args:
+        package: the provider's, whose version is recorded.
+        libraries: modules that `serve` imports.
+    """
+    verb, folder = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
+    _run(package, render, scorer, verb, Path(folder))
+
+
+def served(libraries: Iterable[str]) -> tuple[str, str]:
+    """Return the verb and the folder of a request, in a fork made for it; never in this process."""
+    for library in libraries:
+        with contextlib.suppress(Exception):  # the verb itself shows what is missing
+            importlib.import_module(library)
+    prctl = ctypes.CDLL(None).prctl
+    while line := sys.stdin.readline():
+        verb, folder = json.loads(line)
+        if (child := os.fork()) == 0:
+            prctl(1, signal.SIGKILL)  # it ends with its parent
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.chdir(folder)
+            return verb, folder
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        print(f"\0{folder} {code}", flush=True)
+    sys.exit()
+
+
+def _run(
+    package: str,
+    render: Callable[[Line, Path], Line],
+    scorer: Callable[[Line, list[Line]], Score],
+    verb: str,
+    folder: Path,
+) -> None:
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     try:
         if verb == "render":

@@ -205,4 +205,4 @@ def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    main("lighteval", render, scorer)
+    main("lighteval", render, scorer, ("datasets", "lighteval.tasks.lighteval_task", "lighteval.metrics.metrics_sample"))

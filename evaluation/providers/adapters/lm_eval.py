@@ -188,4 +188,4 @@ def _stops(task: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    main("lm_eval", render, scorer)
+    main("lm_eval", render, scorer, ("datasets", "lm_eval.tasks"))

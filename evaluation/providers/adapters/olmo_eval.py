@@ -303,4 +303,4 @@ def _values(
 
 
 if __name__ == "__main__":
-    main("olmo_eval", render, scorer)
+    main("olmo_eval", render, scorer, ("datasets", "olmo_eval.evals.tasks"))
