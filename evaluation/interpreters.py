@@ -130,7 +130,9 @@ class Running:
         """Write a line to a program that listens; what it printed until now is forgotten."""
         self._printed = b""
         assert self._process.stdin is not None  # a pipe, as it listens
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which is seen when it is waited for
+        with contextlib.suppress(
+            BrokenPipeError
+        ):  # it has ended, which is seen when it is waited for
             self._process.stdin.write(line.encode() + b"\n")
 
     def part_ended(self, mark: str) -> ProgramEnd | None:

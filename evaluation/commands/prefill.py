@@ -4,11 +4,12 @@ import argparse
 from pathlib import Path
 
 from evaluation.commands import Commands, a_name, a_path, add_command, add_configured
+from evaluation.dependencies.caches import CacheStates, provided_entries
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, named_stage, plan_stages
-from evaluation.settings.tiers import TIERS, Tier
+from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import no_such
 
 
@@ -27,7 +28,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             only.add_argument(option, action="store_true", help=f"only the {tier.unit} of {what}")
         else:
             only.add_argument(
-                option, type=a_name, metavar="NAME", help=f"only this {tier.item} of {what}"
+                option,
+                type=a_name,
+                nargs="+",
+                metavar="NAME",
+                help=f"only this {tier.item} of {what}",
             )
 
     command = add_command(
@@ -49,53 +54,80 @@ def prefill(options: argparse.Namespace) -> int:
     return 0
 
 
-def _asked(options: argparse.Namespace) -> tuple[Tier, str | None] | None:
-    """Return the one tier that is asked for, with the name of its item unless an entry holds all."""
+def _asked(options: argparse.Namespace) -> tuple[Tier, list[str]] | None:
+    """Return the one tier that is asked for, with the names of its items unless an entry holds all."""
     for tier in TIERS.values():
         value = getattr(options, tier.cache.name)
         if value not in (None, False):
-            return tier, None if value is True else value
+            return tier, [] if value is True else value
     return None
 
 
-def _with_entries(plans: list[StagePlan], tier: Tier, name: str | None) -> list[StagePlan]:
+def _with_entries(plans: list[StagePlan], tier: Tier, names: list[str]) -> list[StagePlan]:
     """Return the stages that have what is asked for; raise ConfigError where none has."""
-    found = [plan for plan in plans if _entries(plan, tier, name)]
-    if found:
-        return found
+    found = [plan for plan in plans if _entries(plan, tier, names)]
+    known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
     stages = ", ".join(plan.name for plan in plans)
-    if name is None:
+    for name in names:
+        if name not in known:
+            raise ConfigError(no_such(tier.item, name, known, f" in the suites of {stages}"))
+    if not found:
         raise ConfigError(
             f"no {tier.section} in the suites of {stages}; add some, or leave out {tier.cache.flag}"
         )
-    known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
-    raise ConfigError(no_such(tier.item, name, known, f" in the suites of {stages}"))
+    return found
 
 
-def _entries(plan: StagePlan, tier: Tier, name: str | None) -> list[str]:
-    return [one for one in plan.cache_entries(tier.name) if name in (None, one)]
+def _entries(plan: StagePlan, tier: Tier, names: list[str]) -> list[str]:
+    return [one for one in plan.cache_entries(tier.name) if not names or one in names]
 
 
 def _prefill_stage(
-    plan: StagePlan, asked: tuple[Tier, str | None] | None, *, only_tokenizer: bool
+    plan: StagePlan, asked: tuple[Tier, list[str]] | None, *, only_tokenizer: bool
 ) -> None:
+    chosen = [asked] if asked else [(TIERS[name], []) for name in plan.tiers]
+    entries = [(tier, one) for tier, names in chosen for one in _entries(plan, tier, names)]
+    if not only_tokenizer:
+        _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
     from evaluation.prefill.tokenizers import prefill_tokenizer
 
     if asked is None:
         prefill_tokenizer(plan)
-    if only_tokenizer:
-        return
-    wanted = [asked] if asked else [(TIERS[name], None) for name in plan.tiers]
-    for tier, name in wanted:
-        for entry in _entries(plan, tier, name):
-            try:
-                PREFILLS[tier.name].make(plan, entry)
-            except SourceError as error:  # of files that several items may be made of
-                if any(
-                    f"{of}{entry}" in str(error) for of in (f"{tier.section}.", f"{tier.item} ")
-                ):
-                    raise
-                raise SourceError(f"{tier.section}.{entry}: {error}") from error
+    failed: list[SourceError] = []
+    for tier, entry in entries if not only_tokenizer else ():
+        try:
+            _prefill_entry(plan, tier, entry)
+        except SourceError as error:
+            failed.append(error)
+            if (tier.name, entry) not in plan.provided:
+                break  # unlike theirs, other data may take minutes to fail
+    if len(failed) == 1:
+        raise failed[0]
+    if failed:
+        raise SourceError(f"{len(failed)} entries cannot be made: {'; '.join(map(str, failed))}")
+
+
+def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None:
+    """Raise SourceError where a provider lacks one of these tasks or its data; it names what the stage lacks."""
+    from evaluation.prefill.provided import check_provided
+
+    states = CacheStates()
+    late = [e for e in provided_entries(plan) if states.state(e) != "current"]
+    tasks = {key: plan.provided[key] for e in late if e.tier and (key := (e.tier, e.name))}
+    try:
+        check_provided(plan, [task for key, task in tasks.items() if key in entries])
+    except SourceError:
+        check_provided(plan, tasks.values())
+        raise
+
+
+def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:
+    try:
+        PREFILLS[tier.name].make(plan, entry)
+    except SourceError as error:  # of files that several items may be made of
+        if any(f"{of}{entry}" in str(error) for of in (f"{tier.section}.", f"{tier.item} ")):
+            raise
+        raise SourceError(f"{tier.section}.{entry}: {error}") from error
 
 
 def schema(options: argparse.Namespace) -> int:

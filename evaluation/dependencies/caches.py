@@ -5,6 +5,7 @@ its checksum, where the file system shows another size or time than when it was 
 """
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +24,9 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
 State = Literal["current", "missing", "stale"]
+
+_BATCH = 32
+"""A provider's tasks in a job."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,21 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
         for tier in plan.tiers
         for name in plan.cache_entries(tier)
     ]
+
+
+def provided_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Return the entries that are a provider's tasks."""
+    return [e for e in tier_entries(plan) if e.tier and (e.tier, e.name) in plan.provided]
+
+
+def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
+    """Yield a provider's tasks that one job prefills, as its libraries take long to import; each once."""
+    seen: set[Path] = set()
+    for plan in plans:
+        for tier in plan.tiers:
+            mine = [e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen]
+            seen |= {entry.folder for entry in mine}
+            yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
 
 @dataclass

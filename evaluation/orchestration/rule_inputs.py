@@ -119,6 +119,12 @@ class RuleInputs:
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         return self._read(before, entry.record, self._is_late(self.outdated.cache, entry), [])
 
+    def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
+        """Return what a job of many tasks of a provider reads."""
+        late = [entry for entry in entries if self._is_late(self.outdated.cache, entry)]
+        before, made = tokenizer_entry(entries[0].plan).record, (late or entries)[0].record
+        return self._read([before], made, bool(late), [])
+
     def candidates_to_score(self, plan: StagePlan) -> str:
         """Return a pattern of the folders of steps and merges that may be scored.
 

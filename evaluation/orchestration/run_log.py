@@ -29,7 +29,7 @@ _OMITTED = (
 )
 _NOISE = (
     "Select jobs to execute", "Removing temporary output", "Would remove temporary",
-    "Using shell:", "Reasons:",
+    "Using shell:", "Reasons:", "Cannot restore ",
     "--keep-incomplete mode is set", "Conda environments: ignored", "Singularity containers: ignored", "SLURM run ID:",
 )  # fmt: skip
 _SUBMITTED = re.compile(

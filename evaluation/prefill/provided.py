@@ -8,7 +8,7 @@ to 1, such as BLEU, where a task has no golds.
 import logging
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
@@ -23,6 +23,7 @@ from evaluation.providers.render import (
     RankedQuestion,
     Rendered,
     TaskInfo,
+    check,
     render,
     render_choices,
 )
@@ -48,19 +49,29 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided
     return Provider(task.provider, python, task.version, plan.nltk_data)
 
 
+def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoices]) -> None:
+    """Raise SourceError for all of these tasks that their providers cannot render, and all missing data."""
+    asked: dict[Provider, list[dict[str, Any]]] = {}
+    for task in tasks:
+        one = {"task": task.task, "include_path": _absolute(task.include_path)}
+        asked.setdefault(provider_of(plan, task), []).append(one)
+    told = [
+        check(who, {"tasks": a, "mirrors": dict(plan.config.mirrors)}) for who, a in asked.items()
+    ]
+    if any(told):
+        raise SourceError("; ".join(filter(None, told)))
+
+
 def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
     """Return the request by which a provider's program renders a task."""
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
     path = _absolute(task.include_path)
     gold = isinstance(task, ProviderChoices) and task.kind == "gold"
-    every = [*plan.suite.tasks.values(), *plan.suite.generation_tasks.values()]
-    provided = [one for one in every if isinstance(one, ProviderTask | ProviderChoices)]
     return {
         "chat": False,
         "gold_alone": gold,
         "mirrors": dict(plan.config.mirrors),
         "expands": is_suite(task.task),
-        "siblings": [one.task for one in provided if one.provider == task.provider],
         **asked,
         "include_path": path,
     }

@@ -88,7 +88,7 @@ def run(
     provider.check()
     write_json(folder / "request.json", dict(request))
     known: dict[Any, _Server] = vars(_servers).setdefault("known", {})
-    key = os.getpid(), provider, verb
+    key = os.getpid(), provider, verb == "score"
     if key not in known or not known[key].running.is_alive:
         known[key] = _Server(provider, verb)
     try:

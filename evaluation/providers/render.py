@@ -111,23 +111,41 @@ def render_choices(
     return _rendered(provider, key, {**request, "kind": "choices"}, RankedQuestion, seconds)
 
 
+def check(provider: Provider, request: dict[str, Any], *, seconds: float = SECONDS) -> str | None:
+    """Return a sentence on the requested tasks that cannot be rendered, and on their data; else None.
+
+    Raises SourceError if the provider's program fails.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        return _refusal(provider, "", "check", Path(name), request, seconds)
+
+
 def _rendered(
     provider: Provider, key: str, request: dict[str, Any], line: type[Line], seconds: float
 ) -> Rendered[Line]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        end = time.monotonic() + seconds
-        ended = run(provider, "render", folder, request, lambda: time.monotonic() < end)
-        if (refused := refusal(folder)) is not None:
+        if refused := _refusal(provider, f"{key}: ", "render", folder, request, seconds):
             raise SourceError(f"{key}: {refused}")
-        if ended.code is None:
-            raise SourceError(
-                f"{key}: {provider.title} was not done after {seconds:g} seconds; see whether its "
-                "dataset can be reached, or name a local copy under `mirrors`"
-            )
-        if ended.code != 0:
-            raise SourceError(f"{key}: {provider.title} failed; its program {ended}")
         return _read(provider, key, folder, line)
+
+
+def _refusal(
+    provider: Provider, key: str, verb: str, folder: Path, request: dict[str, Any], seconds: float
+) -> str | None:
+    """Return the sentence by which the provider's program refuses a request, if it does."""
+    end = time.monotonic() + seconds
+    ended = run(provider, verb, folder, request, lambda: time.monotonic() < end)
+    if (refused := refusal(folder)) is not None:
+        return refused
+    if ended.code is None:
+        raise SourceError(
+            f"{key}{provider.title} was not done after {seconds:g} seconds; see whether its "
+            "dataset can be reached, or name a local copy under `mirrors`"
+        )
+    if ended.code != 0:
+        raise SourceError(f"{key}{provider.title} failed; its program {ended}")
+    return None
 
 
 def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rendered[Line]:

@@ -23,7 +23,7 @@ LABEL = r"\w(?:[\w .,:/+()-]*[\w.)+])?"
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page", "comparison")
 PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
-KINDS = ("check", "collect", "deltas", "figures", "file_of", "score", "tables")
+KINDS = ("check", "collect", "deltas", "figures", "file_of", "provided", "score", "tables")
 """What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = (
     *("scores", "report.html", "overview.rst", "retention.csv", "retention.tex"),

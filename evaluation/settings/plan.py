@@ -27,6 +27,7 @@ from evaluation.settings.candidates import Candidate, candidate_folder
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
 from evaluation.settings.groups import Group
 from evaluation.settings.objectives import settled_objective
+from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.yaml_files import read_yaml
@@ -72,6 +73,16 @@ class StagePlan:
         if TIERS[tier].cache.per_stage:
             return (self.name,) if items else ()
         return tuple(items)
+
+    @property
+    def provided(self) -> dict[tuple[TierName, str], ProviderChoices | ProviderTask]:
+        """Return the tasks that come from a provider, by tier and name."""
+        return {
+            (tier, name): task
+            for tier in self.tiers
+            for name, task in getattr(self.suite, TIERS[tier].section).items()
+            if isinstance(task, ProviderChoices | ProviderTask)
+        }
 
     def slice_folder(self, name: str) -> Path:
         return self.cache_folder("tier2", name)

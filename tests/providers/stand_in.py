@@ -127,5 +127,5 @@ if __name__ == "__main__":
     request = json.loads((Path(place) / "request.json").read_text())
     if verb == "render":
         render(Path(place), request, what)
-    else:
+    elif verb == "score":
         score(Path(place), what)

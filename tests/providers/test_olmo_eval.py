@@ -59,6 +59,10 @@ def environment() -> Path:
     return python
 
 
+def theirs(task: str, **more: Any) -> Line:
+    return {"provider": "olmo_eval", "task": task, **more}
+
+
 def answers(requests: list[Line], folder: Path) -> Iterator[Line]:
     done = subprocess.run(
         [environment(), "-m", "tests.providers.olmo_reference", folder],
@@ -418,7 +422,7 @@ def test_a_shipped_suite_without_the_environment_names_the_command(world: World)
     shipped(world, providers={"olmo_eval": str(world.folder / "nowhere/python")})
     done = world.evaluation("prefill")
     assert done.returncode == 1
-    told = r"error: tasks\.arc_challenge_rc: olmo-eval is not installed: .*; run `make providers OLMO_EVAL=.*\n"
+    told = r"error: olmo-eval is not installed: .*; run `make providers OLMO_EVAL=.*\n"
     assert re.fullmatch(told, done.stderr)
 
 
@@ -427,18 +431,46 @@ def test_a_shipped_suite_without_its_data_names_all_that_is_missing(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     data = Path(mirrors["*"])
-    plan = shipped(
+    shipped(
         world,
         providers={"olmo_eval": str(environment())},
         mirrors={"cais/mmlu": str(data / "cais/mmlu"), "ybisk/piqa": str(data / "ybisk/piqa")},
     )
-    with pytest.raises(SourceError, match=r"dataset allenai/ai2_arc cannot be loaded") as caught:
-        PREFILLS["tier3"].make(plan, "arc_challenge_rc")
-    named = str(caught.value).rpartition("read these without a mirror: ")[2].split(", ")
+    done = world.evaluation("prefill", "--task", "arc_challenge_rc")
+    told = re.fullmatch(
+        r"error: the hub cannot be reached, and these datasets have no mirror: (.*); run this with "
+        r"internet access, or copy them .*\n",
+        done.stderr,
+    )
+    assert told is not None, done.stderr
+    named = told[1].split(", ")
     assert len(named) == len(set(named)) == 23
     assert {"allenai/ai2_arc", "allenai/basic-skills", "gsm8k", "piqa", "cais/mmlu"} & {*named} == {
         *("allenai/ai2_arc", "allenai/basic-skills")
     }
+
+
+def test_tasks_that_fail_hide_no_others(
+    world: World, mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    names = ("mmlu_anatomy:rc:olmo3base", "sciq:rc:olmo3base", "arc_easy:rc:olmo3base")
+    tasks = {name.partition(":")[0]: theirs(name, limit=2) for name in names}
+    (tmp_path / "anatomy").mkdir()
+    test = Path(mirrors["*"]) / "cais/mmlu/anatomy/test.parquet"
+    (tmp_path / "anatomy/test.parquet").symlink_to(test)
+    (world.folder / "suites/three.yaml").write_text(yaml.safe_dump({"tasks": tasks}))
+    world.change_stage("stage2", suites=["three"], objective=[], bridge=None)
+    providers = {"olmo_eval": str(environment())}
+    world.change(mirrors={**mirrors, "cais/mmlu": str(tmp_path)}, sequence_length=4096)
+    world.change(providers=providers)
+    done = world.evaluation("prefill", "--stage", "stage2", "--task", *tasks)
+    assert re.search(
+        r"error: 2 entries cannot be made: tasks\.mmlu_anatomy: .* no split 'dev', only test; add "
+        r"it; tasks\.sciq: sciq:rc:olmo3base draws its examples from all rows",
+        done.stderr,
+    )
+    plan = plan_stages(load_config(world.config))["stage2"]
+    assert [plan.task_folder(name).is_dir() for name in tasks] == [False, False, True]
 
 
 def test_a_right_answer_is_prefilled_with_all_its_bytes(

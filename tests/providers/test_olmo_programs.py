@@ -18,7 +18,7 @@ from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Limits, Outcome, Program, verdict_of
 from evaluation.settings.provided import ProviderTask
 from tests.conftest import ROOT
-from tests.providers.test_olmo_eval import answers, asked, environment
+from tests.providers.test_olmo_eval import answers, asked, environment, theirs
 from tests.verification.sandbox.references import needs_sandbox
 from tests.workflow.world import World, ask_for_answers, build_tokenizer
 
@@ -194,10 +194,6 @@ def test_names_tell_which_tasks_run_programs() -> None:
         if "bpb" not in name.split(":"):
             named = ProviderTask(provider="olmo_eval", task=name).runs_programs
             assert named == runs, name
-
-
-def theirs(task: str, **more: Any) -> Line:
-    return {"provider": "olmo_eval", "task": task, **more}
 
 
 def settings(mirrors: dict[str, str]) -> Line:

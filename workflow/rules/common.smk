@@ -6,7 +6,7 @@ from functools import partial
 
 from snakemake.resources import Resources
 
-from evaluation.dependencies.caches import stage_entries
+from evaluation.dependencies.caches import provided_batches, stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.gpu_resources import for_spread_model
 from evaluation.orchestration.rule_inputs import RuleInputs

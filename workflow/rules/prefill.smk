@@ -65,3 +65,34 @@ for _tier in TIERS.values():
         f"prefill_{_tier.cache.name}",
         resources_of(f"prefill_{_tier.cache.name}", like="prefill_tokenizer"),
     )
+
+
+# Tasks of providers, many in a job: preferred, as these have no wildcard.
+for _number, (_plan, _entries) in enumerate(provided_batches(PLANS.values())):
+    _rule = f"provided_{_plan.name}_from_{_number}"
+
+    rule:
+        name:
+            _rule
+        input:
+            lambda w, entries=_entries: INPUTS.provided(entries),
+        output:
+            [made(entry.folder, "prefill") for entry in _entries],
+        log:
+            f"{_plan.cache}/logs/{_rule}.log",
+        benchmark:
+            f"{_plan.cache}/logs/{_rule}.benchmark.jsonl"
+        conda:
+            "../envs/evaluation.yaml"
+        params:
+            stage=_plan.name,
+            kind=TIERS[_entries[0].tier].cache.flag,
+            names=[entry.name for entry in _entries],
+        shell:
+            job(
+                "evaluation prefill --stage {params.stage} {params.kind} {params.names} > {log:q} 2>&1"
+            )
+
+    set_resources(
+        _rule, resources_of(f"prefill_{_entries[0].kind}", like="prefill_tokenizer")
+    )

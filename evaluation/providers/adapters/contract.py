@@ -1,5 +1,6 @@
-"""The contract between this package and a provider, one program with two verbs.
+"""The contract between this package and a provider, one program with three verbs.
 
+    python -m evaluation.providers.adapters.<provider> check FOLDER
     python -m evaluation.providers.adapters.<provider> render FOLDER
     python -m evaluation.providers.adapters.<provider> score FOLDER
     python -m evaluation.providers.adapters.<provider> serve
@@ -9,9 +10,12 @@ and it prints a zero byte, the folder and the exit code.
 
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
 `kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
-`chat`, `num_fewshot`, `limit`, `mirrors`, `siblings` (the provider's tasks in the stage), `expands`
-(whether a suite may stand under `olmo_eval_suites`); for `score` `memory_mb` and `task_files`. A verb that refuses writes `FOLDER/refused.json` with a sentence and exits
-with 3.
+`chat`, `num_fewshot`, `limit`, `mirrors`, `expands` (whether a suite may stand under
+`olmo_eval_suites`); for `score` `memory_mb` and `task_files`. A verb that refuses writes
+`FOLDER/refused.json` with a sentence and exits with 3.
+
+`check` takes `tasks`, each with `task` and `include_path`, and `mirrors`. It refuses what the provider
+does not have, and data that neither a mirror nor the hub has, before anything is rendered.
 
 `render` writes `documents.jsonl`, a line for each document:
 
@@ -98,6 +102,7 @@ def main(
     package: str,
     render: Callable[[Line, Path], Line],
     scorer: Callable[[Line, list[Line]], Score],
+    check: Callable[[Line], None],
     libraries: Iterable[str],
 ) -> None:
     """Run the verb of the command line.
@@ -106,8 +111,27 @@ def main(
         package: the provider's, whose version is recorded.
         libraries: modules that `serve` imports.
     """
-    verb, folder = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
-    _run(package, render, scorer, verb, Path(folder))
+    verb, place = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
+    folder = Path(place)
+    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
+    try:
+        if verb == "check":
+            check(request)
+        elif verb == "render":
+            content = render(request, folder)
+            _write(folder / "meta.json", {"version": version(package), **content})
+        else:
+            _score(folder, request, scorer, package)
+    except Refused as error:
+        _refuse(folder, str(error))
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] != package:
+            raise
+        _refuse(
+            folder,
+            f"{sys.executable} has no {package}; set `providers.{package}` to the Python of an environment "
+            "that has it, which `make providers` makes",
+        )
 
 
 def served(libraries: Iterable[str]) -> tuple[str, str]:
@@ -126,32 +150,6 @@ def served(libraries: Iterable[str]) -> tuple[str, str]:
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         print(f"\0{folder} {code}", flush=True)
     sys.exit()
-
-
-def _run(
-    package: str,
-    render: Callable[[Line, Path], Line],
-    scorer: Callable[[Line, list[Line]], Score],
-    verb: str,
-    folder: Path,
-) -> None:
-    request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-    try:
-        if verb == "render":
-            content = render(request, folder)
-            _write(folder / "meta.json", {"version": version(package), **content})
-        else:
-            _score(folder, request, scorer, package)
-    except Refused as error:
-        _refuse(folder, str(error))
-    except ModuleNotFoundError as error:
-        if str(error.name).partition(".")[0] != package:
-            raise
-        _refuse(
-            folder,
-            f"{sys.executable} has no {package}; set `providers.{package}` to the Python of an environment "
-            "that has it, which `make providers` makes",
-        )
 
 
 def _refuse(folder: Path, sentence: str) -> NoReturn:

@@ -25,6 +25,9 @@ _UNSAFE = {
 }
 """What the files of a task may not hold, and why."""
 
+_SECONDS = 10.0
+"""What the hub's answer is waited for."""
+
 _SUFFIXES = (".parquet", ".jsonl", ".json")
 
 
@@ -111,6 +114,53 @@ def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
     if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
         return Path(mirrors["*"]) / dataset
     return None
+
+
+def check_tasks(
+    request: Line, absent: Callable[[Line], Iterable[str]], how: str = "name local copies"
+) -> None:
+    """Raise Refused that names all requested tasks that are not taken, and all data that cannot be had.
+
+    Args:
+        absent: returns which datasets a task reads without a mirror; raises Refused.
+        how: what a user can do without internet access.
+    """
+    told: list[str] = []
+    without: dict[str, None] = {}
+    for asked in request["tasks"]:
+        try:
+            without |= dict.fromkeys(absent({**asked, "mirrors": request["mirrors"]}))
+        except Refused as error:
+            told.append(str(error))
+    if lacking := _unreachable(list(without)):
+        told.append(
+            f"the hub cannot be reached, and these datasets have no mirror: {', '.join(lacking)}; run this "
+            f"with internet access, or {how} under `mirrors`"
+        )
+    if told:
+        raise Refused("; ".join(told))
+
+
+def _unreachable(names: list[str]) -> list[str]:
+    """Return which of these datasets no cache has, where the hub gives no answer."""
+    from datasets import config
+    from datasets.naming import camelcase_to_snakecase
+    from huggingface_hub import HfApi, constants
+
+    try:
+        for name in names[:1]:
+            HfApi().dataset_info(name, timeout=_SECONDS)
+    except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes
+        if getattr(error, "response", None) is None:
+            hub, made = Path(constants.HF_HUB_CACHE), Path(config.HF_DATASETS_CACHE)
+            parts = {name: name.split("/") for name in names}
+            return [
+                name
+                for name, (*owner, own) in parts.items()
+                if not (hub / "--".join(["datasets", *owner, own])).exists()
+                and not (made / "___".join([*owner, camelcase_to_snakecase(own)])).exists()
+            ]
+    return []
 
 
 def _named(mirror: str, found: Mapping[str, Any]) -> Any:

@@ -16,7 +16,12 @@ from evaluation.providers.adapters.contract import (
     seed,
     write_documents,
 )
-from evaluation.providers.adapters.data import read_mirrors, read_user_files
+from evaluation.providers.adapters.data import (
+    check_tasks,
+    find_mirror,
+    read_mirrors,
+    read_user_files,
+)
 from evaluation.providers.adapters.lighteval_tasks import TITLE, check_measured, find_configs
 
 _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
@@ -24,6 +29,15 @@ _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
 
 _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_name", "id")
 """Fields of a document that metrics read."""
+
+
+def check(request: Line) -> None:
+    check_tasks(request, _absent)
+
+
+def _absent(request: Line) -> list[str]:
+    read = [str(config.hf_repo) for config in find_configs(request).values()]
+    return [one for one in read if find_mirror(one, request["mirrors"]) is None]
 
 
 def render(request: Line, folder: Path) -> Line:
@@ -205,4 +219,10 @@ def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
 
 
 if __name__ == "__main__":
-    main("lighteval", render, scorer, ("datasets", "lighteval.tasks.lighteval_task", "lighteval.metrics.metrics_sample"))
+    main(
+        "lighteval",
+        render,
+        scorer,
+        check,
+        ("datasets", "lighteval.tasks.lighteval_task", "lighteval.metrics.metrics_sample"),
+    )

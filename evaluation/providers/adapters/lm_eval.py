@@ -15,11 +15,15 @@ from evaluation.providers.adapters.contract import (
     seed,
     write_documents,
 )
-from evaluation.providers.adapters.data import read_mirrors, read_user_files
-from evaluation.providers.adapters.lm_eval_tasks import load_for_documents, load_tasks
+from evaluation.providers.adapters.data import check_tasks, read_mirrors, read_user_files
+from evaluation.providers.adapters.lm_eval_tasks import absent_data, load_for_documents, load_tasks
 
 _SEED = 1234
 """What lm-evaluation-harness draws solved examples with, unless it is told otherwise."""
+
+
+def check(request: Line) -> None:
+    check_tasks(request, absent_data)
 
 
 def render(request: Line, folder: Path) -> Line:
@@ -188,4 +192,4 @@ def _stops(task: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    main("lm_eval", render, scorer, ("datasets", "lm_eval.tasks"))
+    main("lm_eval", render, scorer, check, ("datasets", "lm_eval.tasks"))

@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
-from evaluation.providers.adapters.data import check_files, user_files
+from evaluation.providers.adapters.data import check_files, find_mirror, user_files
 
 TITLE = "lm-evaluation-harness"
 
 _SEVERAL = ("majority_vote", "take_first_k")
 """Filters that look at several samples of a prompt."""
+
+_FORMATS = ("arrow", "csv", "json", "parquet", "text")
+"""What stands in place of a dataset where a task names its files."""
 
 _LIKELIHOODS = {
     "loglikelihood_rolling": "it measures perplexity; make its text a slice",
@@ -43,6 +46,27 @@ def load_tasks(request: Line) -> dict[str, Any]:
     for part, task in tasks.items():
         _check(part, task)
     return tasks
+
+
+class _Known(BaseException):
+    """The dataset of a task, which is not loaded."""
+
+
+def absent_data(request: Line) -> list[str]:
+    """Return the dataset of a task, or of the first of a group, if it has no mirror; raises Refused."""
+    from lm_eval.api.task import ConfigurableTask
+
+    def tell(task: Any, *_: Any, **__: Any) -> None:
+        raise _Known(task.DATASET_PATH)
+
+    ConfigurableTask.download = tell
+    try:
+        load_tasks(request)
+    except _Known as known:
+        path = str(known)
+        is_mirrored = find_mirror(path, request["mirrors"]) is not None
+        return [] if is_mirrored or path in _FORMATS or Path(path).exists() else [path]
+    return []
 
 
 def load_for_documents(request: Line) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Tasks of olmo-eval, OlmoBaseEval's among them: its prompts and its scorers, without its models."""
 
 import random
+import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -16,7 +17,8 @@ from evaluation.providers.adapters.contract import (
     one_line,
     write_documents,
 )
-from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows
+from evaluation.providers.adapters.data import check_tasks
+from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows, dataset_of, mirror_name
 from evaluation.providers.adapters.olmo_eval_programs import (
     Recorder,
     cut,
@@ -28,14 +30,27 @@ from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
     TITLE,
     check_environment,
-    find_siblings,
     find_tasks,
     normalization_of,
     remark_on,
 )
 
+ROOT = Path(__file__).parents[3]
+
 _SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
 """Metrics that count over several samples, as this project does by itself."""
+
+
+def check(request: Line) -> None:
+    check_environment()
+    module = "evaluation.providers.adapters.olmo_eval_mirror"
+    copy = f"`PYTHONPATH={ROOT} {sys.executable} -m {module} mirrors TASK_OR_SUITE…`"
+    check_tasks(request, _absent, f"copy them where there is some ({copy}), and name the copy")
+
+
+def _absent(request: Line) -> list[str]:
+    read = [dataset_of(task) for task in find_tasks(request["task"]).values()]
+    return [one for one in read if one is not None and mirror_name(one, request["mirrors"]) is None]
 
 
 def render(request: Line, folder: Path) -> Line:
@@ -52,9 +67,8 @@ def render(request: Line, folder: Path) -> Line:
         else:
             _check_whole(spec, rows.take_short())
     if missing:
-        siblings = find_siblings(request.get("siblings", ()))
         several = f"{len(missing)} of its {len(tasks)} tasks have no rows: " * (len(tasks) > 1)
-        raise Refused(several + rows.explain(missing, siblings))
+        raise Refused(several + "; ".join(dict.fromkeys(map(str, missing))))
     ranks = {s: found[0][1].request_type.value == "loglikelihood" for s, found in prepared.items()}
     in_common(request, "are ranked and generated", ranks)
     lines = [line for s, task in tasks.items() for line in _lines(s, task, prepared[s], request)]
@@ -303,4 +317,4 @@ def _values(
 
 
 if __name__ == "__main__":
-    main("olmo_eval", render, scorer, ("datasets", "olmo_eval.evals.tasks"))
+    main("olmo_eval", render, scorer, check, ("datasets", "olmo_eval.evals.tasks"))

@@ -4,7 +4,7 @@ olmo-eval swallows every Exception while it loads solved examples, and goes on w
 whatever cannot be read raises `NoRows`, which is none.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +45,11 @@ EXAMPLE_ROWS: dict[Split, int] = {
 _SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
 """What olmo-eval knows a repository by whose files it has to read one by one."""
 
-_UNREACHABLE = ("ConnectionError", "LocalEntryNotFoundError")
-"""What datasets and huggingface_hub raise, or classes below these, without a connection to the hub."""
-
 RULER = "allenai/ruler_data"
 
 
 class NoRows(BaseException):
     """Rows cannot be read; the text is a sentence for the user."""
-
-
-class Unreachable(NoRows):
-    """There is no mirror, and the hub cannot be reached."""
 
 
 class Rows:
@@ -115,21 +108,8 @@ class Rows:
             if count < EXAMPLE_ROWS.get(split, 0)
         ]
 
-    def explain(self, missing: Sequence[NoRows], siblings: Iterable[Any]) -> str:
-        """Return what is missing, and without the hub which mirrors the stage's tasks need in all."""
-        told = list(dict.fromkeys(map(str, missing)))
-        if any(isinstance(one, Unreachable) for one in missing):
-            read = dict.fromkeys(map(_dataset_of, siblings))
-            absent = [one for one in read if one is not None and self._mirror(one) is None]
-            if len(absent) > 1:
-                told.append(
-                    f"in all, the stage's tasks read these without a mirror: {', '.join(absent)}"
-                )
-        return "; ".join(told)
-
     def _mirror(self, dataset: str) -> str | None:
-        names = (dataset, OTHER_NAMES.get(dataset, dataset))
-        return next((one for one in names if find_mirror(one, self._mirrors) is not None), None)
+        return mirror_name(dataset, self._mirrors)
 
     def _note(self, dataset: str, config: str | None) -> None:
         self.record["datasets"][dataset] = "hub"
@@ -154,7 +134,13 @@ class Rows:
         return str(root)
 
 
-def _dataset_of(task: Any) -> str | None:
+def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
+    """Return by which of its names a dataset is mirrored; None if it is not."""
+    names = (dataset, OTHER_NAMES.get(dataset, dataset))
+    return next((one for one in names if find_mirror(one, mirrors) is not None), None)
+
+
+def dataset_of(task: Any) -> str | None:
     """Return the id of what a task reads from the hub; None for other places."""
     source = task.config.data_source
     if source is None:
@@ -179,9 +165,7 @@ def _from_hub(load: Callable[..., Any], dataset: str, *arguments: Any, **options
     except Exception as error:
         if any(known in str(error) for known in _SCRIPT):
             raise
-        far = any(one.__name__ in _UNREACHABLE for one in type(error).__mro__)
-        kind = Unreachable if far else NoRows
-        raise kind(
+        raise NoRows(
             f"the dataset {dataset} cannot be loaded ({type(error).__name__}: {one_line(error)}); run "
             "this with internet access, or name a local copy under `mirrors`"
         ) from None

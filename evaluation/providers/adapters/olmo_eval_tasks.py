@@ -3,10 +3,9 @@
 A name is `task[:variant…]`, of which a later variant overwrites what an earlier one set, or a suite's.
 """
 
-import contextlib
 import difflib
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -67,15 +66,6 @@ def find_tasks(name: str) -> dict[str, Any]:
         raise Refused(f"{TITLE} has no task and no suite {name!r}{hint}") from None
     for spec, task in found.items():
         _check(spec, task)
-    return found
-
-
-def find_siblings(names: Iterable[str]) -> list[Any]:
-    """Return the tasks of these names, but for those that are refused."""
-    found: list[Any] = []
-    for name in names:
-        with contextlib.suppress(Refused):
-            found += find_tasks(name).values()
     return found
 
 
