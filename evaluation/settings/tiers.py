@@ -6,13 +6,11 @@ Its items come in two kinds, and the bridge knows no others:
     nats     nats per unit of weight (a token, a byte), summed over blocks of text: less is better
     credit   credit in [0, 1] of questions, prompts or answers: more is better
 
-To add a tier: describe it here, add its section to `Suite` and `Overrides` in `settings.suites`, and
-register the code that is really new in `prefill.tiers`, `scoring.tiers`, `grading.tiers` and
-`results.items`; each of these stops with a sentence where a tier of this table is missing.
+CONTRIBUTING.md says how to add one.
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
@@ -20,27 +18,26 @@ from pydantic import AfterValidator, Field
 from evaluation.errors import ConfigError
 from evaluation.wording import no_such
 
-Kind = Literal["nats", "credit"]
 TaskKind = Literal["ranked", "gold"]
 """What is scored of a task: all candidates, which are ranked, or only the right answer."""
 Figure = Literal["curves", "measures", "forest", "moves"]
-"""The headline over steps, secondary metrics, deltas against the bridge, units before and after."""
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
-"""Those that need no bridge."""
+"""The headline and secondary metrics over steps; other figures show a stage against its bridge."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Metric:
     """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
 
-    A `companion` is a secondary metric next to the headline: it shows smaller differences, belongs to no family of
-    tests, and decides nothing unless an objective names it. `worth` is the smallest difference that is
-    worth telling, where no objective gives a margin.
+    A `companion` is a secondary metric: it shows smaller differences, belongs to no family of tests,
+    and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
+    no objective gives a margin.
     """
 
     name: str
-    unit: str
-    higher_is_better: bool
+    _: KW_ONLY
+    unit: str = "fraction"
+    higher_is_better: bool = True
     digits: int = 4
     companion: bool = False
     worth: float = 0.01
@@ -125,11 +122,10 @@ class Tier:
 
     name: str
     title: str
-    kind: Kind
+    kind: Literal["nats", "credit"]
     section: str
     """Key of its items in a suite and in its result file."""
     item: str
-    """What one of its items is called."""
     unit: str
     """What an item consists of, in the plural."""
     cache: Cache
@@ -179,24 +175,9 @@ class Tier:
 
     def metric(self, name: str) -> Metric:
         """Return the metric of this name; one that a suite adds is of the headline's kind."""
-        for metric in self.metrics:
-            if metric.name == name:
-                return metric
         head = self.head
-        return Metric(name=name, unit=head.unit, higher_is_better=head.higher_is_better)
-
-
-def _rate(name: str, *, higher_is_better: bool = True, called: str | None = None) -> Metric:
-    return Metric(name=name, unit="fraction", higher_is_better=higher_is_better, called=called)
-
-
-def _companion(
-    name: str, unit: str, *, higher_is_better: bool = True, called: str | None = None
-) -> Metric:
-    """Describe a metric that `grading.measures` computes from the candidates' log-probabilities."""
-    return Metric(
-        name=name, unit=unit, higher_is_better=higher_is_better, companion=True, called=called
-    )
+        other = Metric(name, unit=head.unit, higher_is_better=head.higher_is_better)
+        return next((metric for metric in self.metrics if metric.name == name), other)
 
 
 _TABLE = (
@@ -211,11 +192,9 @@ _TABLE = (
         summary_file="tier2_ppl.json",
         items_file="tier2_ppl_blocks.parquet",
         metrics=(
-            Metric(name="ppl", unit="perplexity", higher_is_better=False, digits=3),
-            Metric(
-                name="nats_per_token", unit="nats per token", higher_is_better=False, worth=0.02
-            ),
-            Metric(name="bits_per_byte", unit="bits per byte", higher_is_better=False),
+            Metric("ppl", unit="perplexity", higher_is_better=False, digits=3),
+            Metric("nats_per_token", unit="nats per token", higher_is_better=False, worth=0.02),
+            Metric("bits_per_byte", unit="bits per byte", higher_is_better=False),
         ),
         headline="nats_per_token",
         shown="ppl",
@@ -232,11 +211,18 @@ _TABLE = (
         summary_file="tier3_cf.json",
         items_file="tier3_cf_candidates.parquet",
         metrics=(
-            Metric(name="acc", unit="fraction", higher_is_better=True, called="accuracy"),
-            _companion("gold_bits_per_byte", "bits per byte", higher_is_better=False),
-            _companion("correct_probability", "fraction"),
-            _companion("margin", "nats per character", called="margin of the gold answer"),
-            _rate("greedy", called="greedy rate"),
+            Metric("acc", called="accuracy"),
+            Metric(
+                "gold_bits_per_byte", unit="bits per byte", higher_is_better=False, companion=True
+            ),
+            Metric("correct_probability", companion=True),
+            Metric(
+                "margin",
+                unit="nats per character",
+                companion=True,
+                called="margin of the gold answer",
+            ),
+            Metric("greedy", called="greedy rate"),
         ),
         headline="acc",
         unranked=("gold_bits_per_byte", "greedy"),
@@ -255,13 +241,13 @@ _TABLE = (
         summary_file="tier4_sft_native.json",
         items_file="tier4_sft_native_generations.jsonl",
         metrics=(
-            _rate("all_checks_pass_rate"),
-            _rate("instruction_match_rate"),
-            _rate("format_valid_rate"),
-            _rate("chat_clean_rate"),
-            _rate("code_parse_rate"),
-            _rate("json_valid_rate"),
-            _rate("truncated_rate", higher_is_better=False),
+            Metric("all_checks_pass_rate"),
+            Metric("instruction_match_rate"),
+            Metric("format_valid_rate"),
+            Metric("chat_clean_rate"),
+            Metric("code_parse_rate"),
+            Metric("json_valid_rate"),
+            Metric("truncated_rate", higher_is_better=False),
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
@@ -278,7 +264,7 @@ _TABLE = (
         unit="prompts",
         summary_file="tier5_verified.json",
         items_file="tier5_verified_prompts.parquet",
-        metrics=(_rate("pass_rate"), _rate("truncated_rate", higher_is_better=False)),
+        metrics=(Metric("pass_rate"), Metric("truncated_rate", higher_is_better=False)),
         headline="pass_rate",
         shown="pass_rate",
         protocol="tier5-2",
@@ -308,10 +294,7 @@ Registered = TypeVar("Registered")
 
 
 def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
-    """Return a registry of functions by tier, which must have one for each; `name` is for the sentence."""
-    if set(registry) != set(TIERS):
-        raise ConfigError(
-            f"{name} has {', '.join(registry)}, but the tiers are {', '.join(TIERS)}; register what "
-            "is missing"
-        )
+    """Return a registry of functions by tier; raise ConfigError unless it has one for each."""
+    if lacking := TIERS.keys() - registry.keys():
+        raise ConfigError(f"{name} lacks {', '.join(sorted(lacking))}; register what is missing")
     return registry
