@@ -16,12 +16,17 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.files import Row, check_not_binary
+from evaluation.prefill.files import Row, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
-from evaluation.prefill.packing import Packed, Packer, save_tokens, smallest_dtype
+from evaluation.prefill.packing import (
+    Packed,
+    Packer,
+    encode_documents,
+    save_tokens,
+    smallest_dtype,
+)
 from evaluation.prefill.sources import Origin, Sources, locate
 from evaluation.prefill.templates import compile_template, fields_of
-from evaluation.prefill.texts import check_text, encode_documents
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
@@ -33,7 +38,7 @@ from evaluation.prefill.tokenizers import (
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
-from evaluation.wording import no_such
+from evaluation.wording import kind_of, no_such
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +103,7 @@ def _build(
             after=[separator_id(tokenizer)],
         )
         texts = documents(origin, item, name, count)
-        _fill(packer, encode_documents(tokenizer, texts, plan.tokenizer_folder), name)
+        _fill(packer, encode_documents(tokenizer, texts), name)
         packed = packer.finish()
         _check_filled(packed, asked, name, origin, length)
         save_tokens(
@@ -164,24 +169,33 @@ def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator
 
 def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
     """Return a function that makes a row's text, and the fields that it reads."""
+    template, fields = None, [item.text]
     if "{{" in item.text or "{%" in item.text:
         template = compile_template(f"slices.{name}.text", item.text)
         fields = sorted(fields_of(item.text))
 
-        def rendered(row: Row) -> Any:
-            check_not_binary({field: row[field] for field in fields if field in row})
+    def text_of(row: Row) -> Any:
+        check_not_binary({field: row[field] for field in fields if field in row})
+        if template is not None:
             with row_limits():
                 return template(row)
-
-        return rendered, fields
-
-    def field(row: Row) -> Any:
         if item.text not in row:
             raise SourceError(f"slices.{name}.text: {no_such('field', item.text, row)[:600]}")
-        check_not_binary({item.text: row[item.text]})
         return row[item.text]
 
-    return field, [item.text]
+    return text_of, fields
+
+
+def check_text(value: Any) -> str:
+    """Return a field's value as text; raises SourceError for what is no text or not valid Unicode."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise SourceError(
+            f"the text is {kind_of(value)}, not text; set `text` to a template that makes it one"
+        )
+    check_unicode(value)
+    return value
 
 
 def _texts(

@@ -10,9 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.errors import SourceError
-from evaluation.prefill import packing, texts
-from evaluation.prefill.packing import Packed, Packer, Piece, save_tokens, smallest_dtype
-from evaluation.prefill.texts import check_text, encode_documents, sizes_from_offsets
+from evaluation.prefill import packing
+from evaluation.prefill.packing import (
+    Packed,
+    Packer,
+    Piece,
+    encode_documents,
+    save_tokens,
+    sizes_from_offsets,
+    smallest_dtype,
+)
+from evaluation.prefill.slices import check_text
 from evaluation.prefill.tokenizers import load_tokenizer, tokenizer_fingerprint
 
 EOS = 1
@@ -111,7 +119,7 @@ any_text = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_siz
 @given(st.lists(any_text, min_size=1, max_size=5))
 def test_bytes_of_a_fast_tokenizer_add_up(fast_folder: Path, some: list[str]) -> None:
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
-    pieces = list(encode_documents(tokenizer, some, fast_folder))
+    pieces = list(encode_documents(tokenizer, some))
     assert [tokenizer.decode(p.ids) for p in pieces] == some
     assert [int(p.sizes.sum()) for p in pieces] == [len(text.encode()) for text in some]
     assert all((p.sizes >= 0).all() for p in pieces)
@@ -128,7 +136,7 @@ def test_a_character_of_several_tokens_counts_once() -> None:
 def test_special_tokens_in_a_text_are_text(fast_folder: Path, slow_folder: Path) -> None:
     for folder, fast in ((fast_folder, True), (slow_folder, False)):
         tokenizer = load_tokenizer(folder, use_fast=fast)
-        (made,) = encode_documents(tokenizer, ["a</s>b"], folder, workers=1)
+        (made,) = encode_documents(tokenizer, ["a</s>b"])
         assert tokenizer.eos_token_id not in made.ids
         assert made.sizes.sum() == 6
 
@@ -136,10 +144,10 @@ def test_special_tokens_in_a_text_are_text(fast_folder: Path, slow_folder: Path)
 def test_long_documents_are_cut_before_a_line(
     fast_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(texts, "LONGEST_PIECE", 10)
+    monkeypatch.setattr(packing, "LONGEST_PIECE", 10)
     text = "abc def\nghi\njklmnopqrstuvwxyz" + "é" * 25
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
-    pieces = list(encode_documents(tokenizer, [text, "x"], fast_folder))
+    pieces = list(encode_documents(tokenizer, [text, "x"]))
     assert [p.begins for p in pieces] == [True] + [False] * (len(pieces) - 2) + [True]
     assert [p.ends for p in pieces] == [False] * (len(pieces) - 2) + [True, True]
     ids = np.concatenate([p.ids for p in pieces[:-1]])
@@ -147,17 +155,13 @@ def test_long_documents_are_cut_before_a_line(
     assert sum(int(p.sizes.sum()) for p in pieces[:-1]) == len(text.encode())
 
 
-def test_slow_tokenizer_in_processes_is_the_same(slow_folder: Path) -> None:
+def test_slow_tokenizer_is_its_sentencepiece_model(slow_folder: Path) -> None:
     tokenizer = load_tokenizer(slow_folder, use_fast=False)
     assert not tokenizer.is_fast
     some = [f"The fox {number}\nnaïve 日本語 🦊 jumps" for number in range(7)]
-    alone = list(encode_documents(tokenizer, some, slow_folder, workers=1))
-    spread = list(encode_documents(tokenizer, iter(some), slow_folder, workers=2))
-    assert [p.ids.tolist() for p in alone] == [p.ids.tolist() for p in spread]
-    assert [p.sizes.tolist() for p in alone] == [p.sizes.tolist() for p in spread]
-    model = tokenizer.sp_model
-    assert [p.ids.tolist() for p in alone] == [model.encode(text) for text in some]
-    assert [int(p.sizes.sum()) for p in alone] == [len(text.encode()) for text in some]
+    found = list(encode_documents(tokenizer, some))
+    assert [p.ids.tolist() for p in found] == [tokenizer.sp_model.encode(text) for text in some]
+    assert [int(p.sizes.sum()) for p in found] == [len(text.encode()) for text in some]
 
 
 def test_fingerprint_is_of_the_behaviour(

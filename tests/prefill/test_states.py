@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
 from evaluation.errors import SourceError
-from evaluation.prefill import sources, states, texts, tokenizers
+from evaluation.prefill import packing, sources, states, tokenizers
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.generation import prefill_generation_task
 from evaluation.prefill.slices import prefill_slice
@@ -50,7 +50,7 @@ def corrected(path: Path, old: bytes = b"ox", new: bytes = b"ux") -> None:
 @pytest.fixture(autouse=True)
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Documents are read as they are needed, however short they are."""
-    monkeypatch.setattr(texts, "_BATCH_DOCUMENTS", 1)
+    monkeypatch.setattr(packing, "_BATCH_DOCUMENTS", 1)
 
 
 @pytest.fixture
