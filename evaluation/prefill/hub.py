@@ -20,21 +20,20 @@ def hub_rows(
 
     Raises SourceError in one sentence for whatever `datasets` raises.
     """
-    name = str(source.dataset)
-    if source.streaming:
-        try:
-            rows = iter(_load(source, config, split, fields, streaming=True))
-            first = list(islice(rows, 1))  # many errors only show when a row is read
-        except _failures() as error:
-            if _is_final(error):
-                raise _translated(name, source.revision, error) from error
-            log.warning("%s: streaming failed (%s); downloading it instead", name, _short(error))
-        else:
-            with _one_sentence(name, source.revision):
-                yield from chain(first, rows)
-            return
-    with _one_sentence(name, source.revision):
-        yield from _load(source, config, split, fields, streaming=False)
+    with _one_sentence(source):
+        rows: Iterable[Row] | None = None
+        if source.streaming:
+            try:
+                stream = iter(_load(source, config, split, fields, streaming=True))
+                rows = chain(list(islice(stream, 1)), stream)  # many errors only show in a row
+            except _failures() as error:
+                if _is_final(error):
+                    raise
+                why = _short(error)
+                log.warning("%s: streaming failed (%s); downloading it", source.dataset, why)
+        if rows is None:
+            rows = _load(source, config, split, fields, streaming=False)
+        yield from rows
 
 
 def _load(
@@ -48,8 +47,7 @@ def _load(
     if source.data_files:
         options["data_files"] = {split: list(source.data_files)}
     dataset = datasets.load_dataset(source.dataset, config, **options)
-    there = dataset.column_names
-    if fields is not None and there is not None and not set(fields) - set(there):
+    if fields is not None and set(fields) <= set(dataset.column_names or ()):
         dataset = dataset.select_columns(list(fields))
     rows: Iterable[Row] = dataset
     return rows
@@ -71,29 +69,21 @@ def _failures() -> tuple[type[Exception], ...]:
     import datasets.exceptions
     import pyarrow
 
-    return (
-        OSError,
-        ValueError,
-        RuntimeError,
-        NotImplementedError,
-        KeyError,
-        TypeError,
-        ImportError,
-        pyarrow.ArrowException,
-        datasets.exceptions.DatasetsError,
-    )
+    python = (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError)
+    return (*python, pyarrow.ArrowException, datasets.exceptions.DatasetsError)
 
 
 @contextlib.contextmanager
-def _one_sentence(name: str, revision: str | None) -> Iterator[None]:
+def _one_sentence(source: Source) -> Iterator[None]:
     try:
         yield
     except _failures() as error:
-        raise _translated(name, revision, error) from error
+        why = _remedy(source, error)
+        raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
 
 
 def _is_final(error: Exception) -> bool:
-    """Tell whether a download would fail like the stream did."""
+    """Return whether a download would fail like the stream did."""
     from datasets.exceptions import DatasetNotFoundError
 
     return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(
@@ -101,27 +91,26 @@ def _is_final(error: Exception) -> bool:
     )
 
 
-def _translated(name: str, revision: str | None, error: Exception) -> SourceError:
+def _remedy(source: Source, error: Exception) -> str:
+    """Return what is wrong with a dataset, and what helps."""
     from datasets.exceptions import DatasetNotFoundError
 
     if _says(error, "gated"):
-        why = "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
-    elif _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
-        why = (
+        return "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
+    if _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
+        return (
             "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
-            f"copy under `mirrors: {{{name}: …}}`"
+            f"copy under `mirrors: {{{source.dataset}: …}}`"
         )
-    elif isinstance(error, DatasetNotFoundError):
-        at = f" at revision {revision}" if revision else ""
-        why = f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
-    elif _says(error, "scripts are no longer"):
-        why = (
+    if isinstance(error, DatasetNotFoundError):
+        at = f" at revision {source.revision}" if source.revision else ""
+        return f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
+    if _says(error, "scripts are no longer"):
+        return (
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         )
-    else:
-        why = f"{_short(error)}; correct its config, split or data_files, or mirror it"
-    return SourceError(f"dataset {name} cannot be loaded: {why}")
+    return f"{_short(error)}; correct its config, split or data_files, or mirror it"
 
 
 def _says(error: Exception, *words: str) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, read_rows
+from evaluation.prefill.hub import hub_rows, resolved_commit
 from evaluation.prefill.mirrors import lacking_parts, local_files, mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
 from evaluation.providers.adapters.data import Status, mirrored_files, user_files
@@ -43,8 +44,6 @@ class Origin:
     def rows(self, fields: Sequence[str] | None = None) -> Iterator[Row]:
         """Yield the rows in order; where the format allows, only `fields` of them. Raises SourceError."""
         if self.files is None:
-            from evaluation.prefill.hub import hub_rows
-
             yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
         else:
             for sentence in lacking_parts(self.files):
@@ -94,8 +93,6 @@ class Sources:
 
     def describe(self) -> dict[str, Any]:
         """Return what a meta.json says about the data's origin; raises SourceError if it has changed."""
-        from evaluation.prefill.hub import resolved_commit
-
         source = self.origins[0].source
         on_hub = any(origin.files is None for origin in self.origins)
         state = [origin.state(self._checksums) for origin in self.origins]
