@@ -34,75 +34,67 @@ from evaluation.settings.model import Boolean, Integer, Settings, Text
 
 
 class BulletCount(Counted):
-    check: Literal["bullet_count"] = Field(
-        description="`bullet_count`: outermost bullets, whatever their sign."
-    )
+    check: Literal["bullet_count"] = Field(description="outermost bullets, whatever their sign.")
 
 
 class NumberedCount(Counted):
-    check: Literal["numbered_count"] = Field(
-        description="`numbered_count`: outermost items `1.`, `1)` or `(1)`."
-    )
+    check: Literal["numbered_count"] = Field(description="outermost items `1.`, `1)` or `(1)`.")
 
 
 class WordCount(Counted):
-    check: Literal["word_count"] = Field(description="`word_count`: words.")
+    check: Literal["word_count"] = Field(description="words.")
 
 
 class SentenceCount(Counted):
-    check: Literal["sentence_count"] = Field(description="`sentence_count`: sentences.")
+    check: Literal["sentence_count"] = Field(description="sentences.")
 
 
 class LineCount(Counted):
-    check: Literal["line_count"] = Field(description="`line_count`: lines that are not blank.")
+    check: Literal["line_count"] = Field(description="lines that are not blank.")
 
 
 class NumbersInOrder(FormatCheck):
-    check: Literal["numbers_in_order"] = Field(
-        description="`numbers_in_order`: a numbered list counts up by one."
-    )
+    check: Literal["numbers_in_order"] = Field(description="a numbered list counts up by one.")
     start: Integer = Field(1, ge=0, le=MOST_THINGS, description="Its first number.")
 
 
 class OnlyList(FormatCheck):
-    check: Literal["only_list"] = Field(
-        description="`only_list`: a list and nothing before or after it."
-    )
+    check: Literal["only_list"] = Field(description="a list and nothing before or after it.")
     marker: Literal["bullets", "numbers"] = Field(description="What its items begin with.")
 
 
 class ItemWords(FormatCheck):
-    check: Literal["item_words"] = Field(description="`item_words`: no list item is longer.")
+    check: Literal["item_words"] = Field(description="no list item is longer.")
     at_most: Integer = Field(gt=0, le=MOST_THINGS, description="Words of an item at most.")
 
 
 class SortedItems(FormatCheck):
     check: Literal["sorted_items"] = Field(
-        description="`sorted_items`: two or more list items in alphabetical order."
+        description="two or more list items in alphabetical order."
     )
 
 
 class LetterCase(FormatCheck):
     check: Literal["letter_case"] = Field(
-        description="`letter_case`: all letters are of one case; at least one letter."
+        description="all letters are of one case; at least one letter."
     )
     case: Literal["lower", "upper"] = Field(description="Which one.")
 
 
 class PlainProse(FormatCheck):
     check: Literal["plain_prose"] = Field(
-        description="`plain_prose`: sentences without title, list, emphasis, code, table or emoji."
+        description="sentences without title, list, emphasis, code, table or emoji."
     )
 
 
 class StartsWith(FormatCheck):
-    check: Literal["starts_with"] = Field(description="`starts_with`: the first words.")
+    check: Literal["starts_with"] = Field(description="the first words.")
     text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class EndsWith(FormatCheck):
-    check: Literal["ends_with"] = Field(description="`ends_with`: the last words.")
+    check: Literal["ends_with"] = Field(description="the last words.")
     text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
@@ -115,16 +107,16 @@ class _Terms(InstructionCheck):
 
 
 class Contains(_Terms):
-    check: Literal["contains"] = Field(description="`contains`: all of the texts.")
+    check: Literal["contains"] = Field(description="all of the texts.")
 
 
 class ContainsAny(_Terms):
-    check: Literal["contains_any"] = Field(description="`contains_any`: one of the texts.")
+    check: Literal["contains_any"] = Field(description="one of the texts.")
 
 
 class States(InstructionCheck):
     check: Literal["states"] = Field(
-        description="`states`: one of the texts is stated and not denied; wrong ones may be mentioned to deny them."
+        description="one of the texts is stated and not denied; wrong ones may be mentioned to deny them."
     )
     texts: Texts = Field(description="Words or phrases that are right; whole words only.")
     rather_than: tuple[Text, ...] = Field(
@@ -135,20 +127,20 @@ class States(InstructionCheck):
 
 class Excludes(_Terms):
     check: Literal["excludes"] = Field(
-        description="`excludes`: none of the texts, in an answer that is not empty."
+        description="none of the texts, in an answer that is not empty."
     )
 
 
 class LacksCharacters(InstructionCheck):
     check: Literal["lacks_characters"] = Field(
-        description="`lacks_characters`: none of these characters, in an answer that is not empty."
+        description="none of these characters, in an answer that is not empty."
     )
     characters: Text = Field(description="Each character that must not be there.")
 
 
 class Answers(InstructionCheck):
     check: Literal["answers"] = Field(
-        description="`answers`: the whole answer is one of the texts, but for case, quotes, "
+        description="the whole answer is one of the texts, but for case, quotes, "
         "emphasis and a full stop."
     )
     texts: Texts = Field(description="Answers that count.")
@@ -156,7 +148,7 @@ class Answers(InstructionCheck):
 
 class ListItems(InstructionCheck):
     check: Literal["list_items"] = Field(
-        description="`list_items`: the outermost list has one item for each of the texts."
+        description="the outermost list has one item for each of the texts."
     )
     texts: Annotated[tuple[Words | Texts, ...], Field(min_length=1)] = Field(
         description="Texts of the items; a list in place of a text contains alternatives."
@@ -169,7 +161,7 @@ class ListItems(InstructionCheck):
 
 class JsonEquals(InstructionCheck):
     check: Literal["json_equals"] = Field(
-        description="`json_equals`: the JSON of the answer, fenced or not, is this value."
+        description="the JSON of the answer, fenced or not, is this value."
     )
     value: Annotated[JsonValue, AfterValidator(only_json)] = Field(
         description="The value: keys, order of arrays, types and every sign of a text count."
@@ -178,33 +170,28 @@ class JsonEquals(InstructionCheck):
 
 
 class Refuses(InstructionCheck):
-    check: Literal["refuses"] = Field(
-        description="`refuses`: declines to help, and does not help after all."
-    )
+    check: Literal["refuses"] = Field(description="declines to help, and does not help after all.")
 
 
 class Complies(InstructionCheck):
-    check: Literal["complies"] = Field(
-        description="`complies`: nowhere declines to help, and is not empty."
-    )
+    check: Literal["complies"] = Field(description="nowhere declines to help, and is not empty.")
 
 
 class NoChatArtifacts(CleanCheck):
     check: Literal["no_chat_artifacts"] = Field(
-        description="`no_chat_artifacts`: no tokens of templates or of thinking, no line of another "
-        "speaker, not empty."
+        description="no tokens of templates or of thinking, no line of another speaker, not empty."
     )
 
 
 class NoRepetition(CleanCheck):
     check: Literal["no_repetition"] = Field(
-        description="`no_repetition`: no phrase over and over again, and not empty."
+        description="no phrase over and over again, and not empty."
     )
 
 
 class NoPreamble(CleanCheck):
     check: Literal["no_preamble"] = Field(
-        description="`no_preamble`: no `Sure!`, `Here is …` or `As an AI …` at the beginning."
+        description="no `Sure!`, `Here is …` or `As an AI …` at the beginning."
     )
 
 
@@ -212,7 +199,7 @@ class StrictJson(Settings):
     kind: ClassVar[Kind] = "json"
 
     check: Literal["strict_json"] = Field(
-        description="`strict_json`: the whole answer is one JSON value, without prose around it."
+        description="the whole answer is one JSON value, without prose around it."
     )
     matches: dict[str, Any] = Field(description="JSON Schema (2020-12) of the value.")
     may_be_fenced: Boolean = Field(False, description="One code fence may be around it.")

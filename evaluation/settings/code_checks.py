@@ -49,25 +49,25 @@ _MEANING = "Python; `_` stands for anything, `...` for any arguments or statemen
 
 class OnlyCode(FormatCheck):
     check: Literal["only_code"] = Field(
-        description="`only_code`: Python alone, in one fence or none, and no prose around it."
+        description="Python alone, in one fence or none, and no prose around it."
     )
 
 
 class CodeLines(Counted):
     check: Literal["code_lines"] = Field(
-        description="`code_lines`: lines of the code that are not blank; a fence's own are none."
+        description="lines of the code that are not blank; a fence's own are none."
     )
 
 
 class DefinitionsOnly(FormatCheck):
     check: Literal["definitions_only"] = Field(
-        description="`definitions_only`: functions, classes, imports and constants, and no use of them."
+        description="functions, classes, imports and constants, and no use of them."
     )
 
 
 class PassesTests(InstructionCheck):
     check: Literal["passes_tests"] = Field(
-        description="`passes_tests`: the code passes these tests, run in the sandbox."
+        description="the code passes these tests, run in the sandbox."
     )
     tests: Annotated[str, AfterValidator(_asserting)] = Field(
         description="Python with assert statements, which use what the code defines."
@@ -76,14 +76,14 @@ class PassesTests(InstructionCheck):
 
 class CodeIs(InstructionCheck):
     check: Literal["code_is"] = Field(
-        description="`code_is`: the code is one of these statements, and nothing else."
+        description="the code is one of these statements, and nothing else."
     )
     any_of: Patterns = Field(description=_MEANING)
 
 
 class Defines(InstructionCheck):
     check: Literal["defines"] = Field(
-        description="`defines`: the code has this function, by def or lambda, and not as a stub."
+        description="the code has this function, by def or lambda, and not as a stub."
     )
     function: Annotated[str, AfterValidator(_name)] = Field(
         description="Name of the function or method."
@@ -109,14 +109,14 @@ class Defines(InstructionCheck):
 
 class CodeHas(InstructionCheck):
     check: Literal["code_has"] = Field(
-        description="`code_has`: one of these expressions or statements occurs in the code."
+        description="one of these expressions or statements occurs in the code."
     )
     any_of: Patterns = Field(description=_MEANING)
 
 
 class CodeLacks(InstructionCheck):
     check: Literal["code_lacks"] = Field(
-        description="`code_lacks`: it is Python, and none of these occurs in it."
+        description="it is Python, and none of these occurs in it."
     )
     patterns: Patterns = Field(description=_MEANING)
 
@@ -125,5 +125,5 @@ class PythonParses(Settings):
     kind: ClassVar[Kind] = "code"
 
     check: Literal["python_parses"] = Field(
-        description="`python_parses`: the fenced code, or else the whole answer, is Python."
+        description="the fenced code, or else the whole answer, is Python."
     )

@@ -68,10 +68,10 @@ def _variants_table(models: Sequence[type[BaseModel]]) -> str:
     selector = _selector(models[0])
     lines = [f"| `{selector}` | meaning | keys |", "|---|---|---|"]
     for model in models:
-        name, meaning = str(model.model_fields[selector].description).split(": ", 1)
+        field = model.model_fields[selector]
         rows = (row for row in key_rows(model) if row[0] != f"`{selector}`")
         keys = "<br>".join(f"{key} ({_in_words(default)}): {words}" for key, default, words in rows)
-        cells = (name, meaning, keys)
+        cells = (f"`{get_args(field.annotation)[0]}`", str(field.description), keys)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
 

@@ -19,7 +19,7 @@ class _Verifier(Settings):
 
 class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(
-        description="`pattern`: what a regular expression finds equals the gold answer."
+        description="what a regular expression finds equals the gold answer."
     )
     pattern: Text = Field(description="Regular expression; its first group counts.")
     take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
@@ -52,20 +52,20 @@ class Pattern(_Verifier):
 
 class Boxed(_Verifier):
     kind: Literal["boxed"] = Field(
-        description="`boxed`: the text of the last `\\boxed{}` equals the gold answer, both normalized."
+        description="the text of the last `\\boxed{}` equals the gold answer, both normalized."
     )
 
 
 class Minerva(_Verifier):
     kind: Literal["minerva"] = Field(
-        description="`minerva`: `Final Answer: The final answer is …` equals the gold answer, or is "
+        description="`Final Answer: The final answer is …` equals the gold answer, or is "
         "shown to be by sympy (Lewkowycz et al. 2022)."
     )
 
 
 class MathVerify(_Verifier):
     kind: Literal["math_verify"] = Field(
-        description="`math_verify`: mathematically equal to the gold answer, by math-verify."
+        description="mathematically equal to the gold answer, by math-verify."
     )
 
 
@@ -80,17 +80,17 @@ class _Instructions(_Verifier):
 
 
 class IFEval(_Instructions):
-    kind: Literal["ifeval"] = Field(description="`ifeval`: instructions of google/IFEval.")
+    kind: Literal["ifeval"] = Field(description="instructions of google/IFEval.")
 
 
 class IFBench(_Instructions):
-    kind: Literal["ifbench"] = Field(description="`ifbench`: instructions of allenai/IFBench.")
+    kind: Literal["ifbench"] = Field(description="instructions of allenai/IFBench.")
 
 
 class Program(_Verifier):
     NEEDS = ("tests",)
     kind: Literal["program"] = Field(
-        description="`program`: the completion's Python code passes the tests, run in the sandbox."
+        description="the completion's Python code passes the tests, run in the sandbox."
     )
     seconds: Fraction = Field(10.0, ge=0.1, le=600, description="Time for all tests of a program.")
     memory_mb: Integer = Field(

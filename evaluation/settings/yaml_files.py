@@ -5,7 +5,6 @@ is refused before it is built: the parser in C would overflow its stack.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,6 @@ MAX_VALUES = 2_000_000
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The one in C reads a list of thousands of steps nine times faster; every job does."""
-_INDENT = re.compile(r"^[ \-?:]*", re.MULTILINE)
-_BRACKET = re.compile(r"[\[\]{}]")
-
 
 _KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
 """What a value can be; a tag of another kind (`!!binary`, `!!set`) is refused."""
@@ -70,8 +66,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str) -> dict[str, Any]:
     """Return the mapping that a text holds; raise ConfigError without the file's name."""
     try:
-        if _nesting_at_most(text) > MAX_DEPTH:
-            _refuse_deep(text)
+        _refuse_deep(text)
         content = yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         raise ConfigError(
@@ -118,23 +113,11 @@ def _read_text(path: Path) -> str:
         raise ConfigError(f"not UTF-8 text (byte {error.start}); save it as UTF-8") from None
 
 
-def _nesting_at_most(text: str) -> int:
-    """Return an upper bound of the nesting, from indentation and brackets; quick and mostly exact."""
-    depth = deepest = 0
-    for bracket in _BRACKET.finditer(text):
-        depth += 1 if bracket.group() in "[{" else -1
-        deepest = max(deepest, depth)
-        depth = max(depth, 0)
-    return deepest + max(map(len, _INDENT.findall(text)), default=0)
-
-
 def _refuse_deep(text: str) -> None:
     depth = 0
     for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > MAX_DEPTH:
             line = event.start_mark.line + 1 if event.start_mark else "?"
             raise ConfigError(f"line {line}: nested more than {MAX_DEPTH} levels deep; flatten it")
@@ -142,27 +125,18 @@ def _refuse_deep(text: str) -> None:
 
 def _refuse_repeated(content: Any) -> None:
     """Refuse what is small as text and huge, or endless, once its aliases are followed."""
-    sizes: dict[int, int | None] = {}
-
-    def size(value: Any) -> int:
-        if not isinstance(value, dict | list):
-            return 1
-        if id(value) not in sizes:
-            sizes[id(value)] = None  # being counted
-            sizes[id(value)] = 1 + sum(map(size, _inside(value)))
-        counted = sizes[id(value)]
-        if counted is None:
-            raise ConfigError("an alias (`*name`) stands inside what it repeats; write it out")
-        return counted
-
-    if size(content) > MAX_VALUES:
-        raise ConfigError(
-            f"its aliases (`*name`) repeat more than {MAX_VALUES:,} values; write fewer"
+    left, count = [content], 0
+    while left:
+        count += 1
+        if count > MAX_VALUES:
+            raise ConfigError(
+                f"its aliases (`*name`) repeat more than {MAX_VALUES:,} values, or one stands inside "
+                "what it repeats; write them out"
+            )
+        value = left.pop()
+        left += (
+            value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
         )
-
-
-def _inside(value: dict[Any, Any] | list[Any]) -> Iterator[Any]:
-    yield from value.values() if isinstance(value, dict) else value
 
 
 def _where(error: yaml.YAMLError) -> str:

@@ -17,7 +17,7 @@ LONGEST = 80
 
 def expected(check: Check) -> str:
     """Return what a check asks for, e.g. `words (at_most 20)`."""
-    asked = (type(check).model_fields["check"].description or "").split("`: ", 1)[-1].rstrip(".")
+    asked = str(type(check).model_fields["check"].description).rstrip(".")
     given = {
         name: getattr(check, name)
         for name in check.model_fields_set
