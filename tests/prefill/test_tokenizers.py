@@ -110,10 +110,6 @@ def model(tmp_path: Path, marker: Path) -> Path:
     return trap(tmp_path / "hf", marker, "config.json", model_type="unheard")
 
 
-def by_name(source: Path, tmp_path: Path, marker: Path) -> object:
-    return load_tokenizer(tokenizer(source, tmp_path, marker), use_fast=True)
-
-
 def by_prefill(source: Path, tmp_path: Path, marker: Path) -> object:
     return prefill_tokenizer(make_plan(tmp_path / "cache", tokenizer(source, tmp_path, marker)))
 
@@ -124,14 +120,10 @@ def by_checkpoint(source: Path, tmp_path: Path, marker: Path) -> object:
     training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": name}}
     make_checkpoint(tmp_path / "7", llama(vocab_size=400), training=training)
     assert main(["inspect", str(tmp_path / "7")]) == 0
-    return loglikelihood(tmp_path / "7", tmp_path)
-
-
-def loglikelihood(checkpoint: Path, tmp_path: Path) -> None:
     requests, output = tmp_path / "r.jsonl", tmp_path / "out.jsonl"
     requests.write_text('{"context": "a", "continuation": " fox"}\n')
     files = ["--requests", str(requests), "--output", str(output)]
-    assert main(["loglikelihood", str(checkpoint), *files]) == 1
+    assert main(["loglikelihood", str(tmp_path / "7"), *files]) == 1
     assert not output.exists()
     raise SourceError("as it said on stderr")
 
@@ -149,16 +141,8 @@ def by_import_of_unknown(source: Path, tmp_path: Path, marker: Path) -> object:
     return import_hf(model(tmp_path, marker), tmp_path / "imported")
 
 
-def by_hugging_face_folder(source: Path, tmp_path: Path, marker: Path) -> object:
-    """Model and tokenizer of one folder, each with code of its own."""
-    folder = model(tmp_path, marker)
-    shutil.copytree(source, folder, dirs_exist_ok=True)
-    trap(folder, marker, "tokenizer_config.json", tokenizer_class="T")
-    return loglikelihood(folder, tmp_path)
-
-
 WAYS: list[Callable[[Path, Path, Path], object]] = [
-    by_name, by_prefill, by_checkpoint, by_model, by_import_of_unknown, by_hugging_face_folder,
+    by_prefill, by_checkpoint, by_model, by_import_of_unknown,
 ]  # fmt: skip
 
 
