@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -45,13 +46,8 @@ class Case:
 def all_cases() -> list[Case]:
     """Every case of every table, in the order of the files."""
     found = [case for path in sorted((HERE / "tables").glob("*.yaml")) for case in _table(path)]
-    names = [(case.kind, case.name) for case in found]
-    twice = (
-        sorted({name for name in names if names.count(name) > 1})
-        if len(set(names)) < len(names)
-        else []
-    )
-    if twice:
+    counts = Counter((case.kind, case.name) for case in found)
+    if twice := [name for name, count in counts.items() if count > 1]:
         raise ValueError(f"cases of one name: {twice}")
     return found
 
@@ -110,10 +106,9 @@ def _of_type(name: str) -> dict[str, dict[str, Any]]:
         for end, values in _of_type(other).items():
             found[end] |= values
     for end in ENDS:
-        for values in found.values():
-            for key in content.get(end, {}):
-                values.pop(key, None)
-        found[end] |= content.get(end, {})
+        own = content.get(end, {})
+        found = {other: {k: v for k, v in found[other].items() if k not in own} for other in ENDS}
+        found[end] |= own
     return found
 
 
@@ -165,5 +160,4 @@ def _of_key(
 
 def _last(key: str) -> str:
     """The name under which a message speaks of a key."""
-    names = [name for name in key.split(".") if not name.isdigit()]
-    return names[-1]
+    return [name for name in key.split(".") if not name.isdigit()][-1]

@@ -1,8 +1,10 @@
 """What a case may do to a world: the functions that its lines call, all in the world's folder."""
 
+import functools
 import gzip
 import itertools
 import json
+import operator
 import re
 import subprocess
 from collections.abc import Callable
@@ -121,13 +123,12 @@ def recoded(file: str, encoding: str) -> None:
 def as_json(file: str, key: str, value: Any) -> None:
     """Gives a key of a JSON file a value; `...` removes it."""
     content = json.loads(Path(file).read_text())
-    place, names = content, _names(key)
-    for name in names[:-1]:
-        place = place[name]
+    *names, last = _names(key)
+    place = functools.reduce(operator.getitem, names, content)
     if value is ...:
-        del place[names[-1]]
+        del place[last]
     else:
-        place[names[-1]] = value
+        place[last] = value
     Path(file).write_text(json.dumps(content))
 
 
@@ -157,8 +158,7 @@ def parquet(file: str, columns: dict[str, Any], **options: Any) -> None:
 def gzipped(file: str, text: str, times: int = 1) -> None:
     """A gzip file of the text, over and over."""
     with gzip.open(file, "wb", 9) as out:
-        for _ in range(times):
-            out.write(text.encode())
+        out.writelines(itertools.repeat(text.encode(), times))
 
 
 def zstandard(file: str, text: str) -> None:

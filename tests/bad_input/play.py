@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import shlex
 import signal
 import stat
 import subprocess
@@ -12,21 +11,21 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from tests.bad_input.cases import Case
 from tests.bad_input.workshop import State, Workshop, change, variables
-from tests.histories.runner import ROOT, SNAKEFILE, asked
+from tests.histories.runner import ROOT, SNAKEFILE
 from tests.histories.server import CLIENT
 
 MEMORY = 3 << 30
 """Bytes that a case's processes may hold together, beside what they share with files."""
 LONGEST = 2000
 """Letters of a line that a person still reads."""
-KEPT = ("ckpts/", "data/", "suites/", "tokenizer/", "hf/", "config.yaml", "results/scores/")
+PROTECTED = ("ckpts/", "data/", "suites/", "tokenizer/", "hf/", "config.yaml", "results/scores/")
 """What no command may change or remove."""
 MEASURED = ("nats_per_token", "accuracy", "gold_bits_per_byte", "rate", "pass_rate")
 INNER = re.compile(
@@ -34,7 +33,6 @@ INNER = re.compile(
     r"object at 0x|\[Errno|list index out of range|/tmp[a-z0-9_]{8}\b|\.tmp\b|__[a-z]+__\b"
 )
 """What only this project's authors understand."""
-SHELL_SIGNS = re.compile(r"[|&;<>$`*?~(){}\[\]#\n=]|^(?!evaluation|snakemake)")
 SHELL = """
 shopt -s expand_aliases globstar
 evaluation() {{ {python} -m evaluation "$@"; }}
@@ -43,79 +41,56 @@ snakemake() {{ {python} -m snakemake -s {snakefile} "$@"; }}
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a case ended; `verdict` is `right`, or the class of its failure."""
+class Outcome:
+    """The end of a case; `verdict` is `right`, or the class of its failure."""
 
     case: Case
     verdict: str
     detail: str
     code: int
-    said: str
+    output: str
 
 
-def play(case: Case, shop: Workshop, socket: str) -> Ended:
+def play(case: Case, shop: Workshop, socket: str) -> Outcome:
     """Changes the world, runs the command, judges, and puts the world back."""
     shop.restore()
     try:
         change(shop.folder, case.do)
     except Exception as error:  # noqa: BLE001 - the table is wrong, not what it tests
-        return Ended(case, "table", repr(error), 0, "")
-    before = shop.look()
+        return Outcome(case, "table", repr(error), 0, "")
+    before = shop.states()
     try:
-        code, said, stopped = _run(case, shop.folder, socket)
-        verdict, detail = stopped or _judge(case, shop, before, code, said)
+        code, output, stopped = _run(case, shop.folder, socket)
+        verdict, detail = stopped or _judge(case, shop, before, code, output)
     finally:
         _unmount(shop.folder)
         if any("chmod" in line or "umask" in line for line in (*case.do, case.run)):
             subprocess.run(["chmod", "-R", "u+rwX", str(shop.folder)], check=False)
-    return Ended(case, verdict, detail, code, said)
+    return Outcome(case, verdict, detail, code, output)
 
 
 def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, tuple[str, str] | None]:
     environment = {**os.environ, **variables(folder), "HISTORIES_SOCKET": socket}
     environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ROOT": str(ROOT)}
     environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
-    with tempfile.TemporaryFile() as said, open(os.devnull, "rb") as nothing:
-        way = _begun_in_shell if case.cold or SHELL_SIGNS.search(case.run) else _begun_directly
-        with way(case, folder, environment, (nothing, said)) as (group, wait):
-            with _watched(group, folder, case.seconds) as stopped:
-                code = wait()
-            _end(group, folder)
-        said.seek(0)
-        text = said.read(1 << 20).decode(errors="backslashreplace")
-    return code, text, stopped[0] if stopped else None
-
-
-Begun = Iterator[tuple[int, Callable[[], int]]]
-"""A group of processes, and what waits for its exit code."""
-
-
-@contextlib.contextmanager
-def _begun_in_shell(
-    case: Case, folder: Path, environment: dict[str, str], files: tuple[IO[bytes], IO[bytes]]
-) -> Begun:
     python = sys.executable if case.cold else str(CLIENT)
-    shell = SHELL.format(python=python, snakefile=SNAKEFILE) + case.run
-    with subprocess.Popen(
-        ["bash", "-c", shell],
-        cwd=folder,
-        env=environment,
-        stdin=files[0],
-        stdout=files[1],
-        stderr=files[1],
-        process_group=0,
-    ) as process:
-        yield process.pid, process.wait
-
-
-def _begun_directly(
-    case: Case, folder: Path, environment: dict[str, str], files: tuple[IO[bytes], IO[bytes]]
-) -> contextlib.AbstractContextManager[tuple[int, Callable[[], int]]]:
-    """Without a shell, where nothing in the line needs one."""
-    module, *others = shlex.split(case.run)
-    arguments = ["-m", module, *(["-s", str(SNAKEFILE)] if module == "snakemake" else []), *others]
-    place = Path(environment["HISTORIES_SOCKET"])
-    return asked(place, folder, arguments, environment, files[1], files[1])
+    command = ["bash", "-c", SHELL.format(python=python, snakefile=SNAKEFILE) + case.run]
+    with tempfile.TemporaryFile() as output:
+        with subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            process_group=0,
+        ) as process:
+            with _watched(process.pid, folder, case.seconds) as stopped:
+                code = process.wait()
+            _end(process.pid, folder)
+        output.seek(0)
+        text = output.read(1 << 20).decode(errors="backslashreplace")
+    return code, text, stopped[0] if stopped else None
 
 
 @contextlib.contextmanager
@@ -124,7 +99,7 @@ def _watched(group: int, folder: Path, seconds: float) -> Iterator[list[tuple[st
     stopped: list[tuple[str, str]] = []
     over = threading.Event()
 
-    def look() -> None:
+    def watch() -> None:
         end = time.monotonic() + seconds
         while not over.wait(0.5):
             held = sum(map(_memory, _processes(group, folder)))
@@ -136,7 +111,7 @@ def _watched(group: int, folder: Path, seconds: float) -> Iterator[list[tuple[st
                 _end(group, folder)
                 return
 
-    thread = threading.Thread(target=look)
+    thread = threading.Thread(target=watch)
     thread.start()
     try:
         yield stopped
@@ -182,40 +157,41 @@ def _unmount(folder: Path) -> None:
 
 
 def _judge(
-    case: Case, shop: Workshop, before: dict[str, State], code: int, said: str
+    case: Case, shop: Workshop, before: dict[str, State], code: int, output: str
 ) -> tuple[str, str]:
-    after = shop.look()
-    if "Traceback (most recent call last)" in said:
-        return "traceback", _last_line(said)
+    after = shop.states()
+    if "Traceback (most recent call last)" in output:
+        return "traceback", _last_line(output)
     if code < 0 or code > 128:
         return "crash", f"exit code {code}"
     if left := _left(before, after, refused=code != 0):
         return "left", left
     if lost := _lost(before, after):
         return "lost", lost
-    if case.end == "told" and any(word not in said for word in case.words):
-        return "silent", f"does not say {case.words}: {_last_line(said)}"
+    if case.end == "told" and any(word not in output for word in case.words):
+        return "silent", f"does not say {case.words}: {_last_line(output)}"
     if case.end == "fine" or (case.end in ("either", "told") and code == 0):
         if code != 0:
-            return "refused", _last_line(said)
+            return "refused", _last_line(output)
         return _numbers(case, shop, before, after)
     if code == 0:
-        return "silent", _last_line(said)
-    return _sentence(case, code, said)
+        return "silent", _last_line(output)
+    return _sentence(case, code, output)
 
 
-def _sentence(case: Case, code: int, said: str) -> tuple[str, str]:
+def _sentence(case: Case, code: int, output: str) -> tuple[str, str]:
     if code not in (1, 2, 3):
         return "code", f"exit code {code}"
-    if missing := [word for word in case.words if word not in said]:
-        return "unclear", f"does not say {', '.join(map(repr, missing))}: {_last_line(said)}"
-    if (found := INNER.search(said)) and found[0] not in " ".join((*case.do, case.run)):
-        return "unclear", f"says {found[0]!r}: {_last_line(said)}"
-    if "\x1b" in said or "\x07" in said:
+    if missing := [word for word in case.words if word not in output]:
+        return "unclear", f"does not say {', '.join(map(repr, missing))}: {_last_line(output)}"
+    if (found := INNER.search(output)) and found[0] not in " ".join((*case.do, case.run)):
+        return "unclear", f"says {found[0]!r}: {_last_line(output)}"
+    if "\x1b" in output or "\x07" in output:
         return "unclear", "control characters go to the terminal as they are"
-    if longest := [line for line in said.splitlines() if len(line) > LONGEST]:
-        return "unclear", f"a line of {len(longest[0])} letters: {longest[0][:200]}"
-    if not said.strip():
+    longest = max(output.splitlines(), key=len, default="")
+    if len(longest) > LONGEST:
+        return "unclear", f"a line of {len(longest)} letters: {longest[:200]}"
+    if not output.strip():
         return "unclear", "says nothing"
     return "right", ""
 
@@ -238,7 +214,7 @@ def _lost(before: dict[str, State], after: dict[str, State]) -> str:
     """What was the user's, or a score that cannot be made again; scores may be packed with others."""
     packed = {os.path.dirname(name) for name in set(after) - set(before)}
     for name, state in before.items():
-        if not name.startswith(KEPT) or (name.startswith("results/") and name in after):
+        if not name.startswith(PROTECTED) or (name.startswith("results/") and name in after):
             continue
         if name not in after and os.path.dirname(name) not in packed:
             return f"removes {name}"
@@ -275,7 +251,7 @@ def _measured(content: Any) -> Any:
     }
 
 
-def _last_line(said: str) -> str:
-    lines = [line for line in said.splitlines() if line.strip()]
+def _last_line(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
     chosen = [line for line in lines if line.startswith("error: ")] or lines or [""]
     return chosen[-1][:400]

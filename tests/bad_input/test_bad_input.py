@@ -33,7 +33,7 @@ def test_bad_input_ends_well(case: Case, shop: Workshop, warm: Server) -> None:
     if case.needs_root and os.getuid() != 0:
         pytest.skip("mounting a full disk needs root")
     ended = play(case, shop, str(warm.place))
-    assert ended.verdict == "right", f"{ended.detail}\n{case}\n{ended.said}"
+    assert ended.verdict == "right", f"{ended.detail}\n{case}\n{ended.output}"
 
 
 def test_the_table_is_long_enough_and_can_be_read() -> None:
@@ -44,7 +44,7 @@ def test_the_table_is_long_enough_and_can_be_read() -> None:
             assert line.startswith("$ ") or ast.parse(line, mode="eval")
 
 
-def test_a_case_that_is_wrong_is_told(tmp_path: Path, warm: Server) -> None:
+def test_each_failure_has_its_verdict(tmp_path: Path, warm: Server) -> None:
     """What is fine is no refusal, what is said is read, and what is left behind is seen."""
     place, shop = str(warm.place), build(tmp_path / "shop", warm)
     right = Case("-", "-", (), "evaluation status", "fine")

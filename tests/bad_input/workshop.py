@@ -30,12 +30,12 @@ class Workshop:
     def folder(self) -> Path:
         return self.world.folder
 
-    def look(self) -> dict[str, State]:
-        return look(self.folder)
+    def states(self) -> dict[str, State]:
+        return states(self.folder)
 
     def restore(self) -> None:
         """Puts back whatever differs; what does not stays, down to the number of its file."""
-        now = self.look()
+        now = self.states()
         for name in sorted(set(now) - set(self.before), reverse=True):
             _remove(self.folder / name)
         for name, state in self.before.items():
@@ -45,7 +45,7 @@ class Workshop:
         for name, state in sorted(self.before.items(), reverse=True):
             if stat.S_ISDIR(state[0]):
                 os.utime(self.folder / name, ns=(state[2], state[2]))
-        self.before = self.look()
+        self.before = self.states()
 
     def _know_checkpoints(self) -> None:
         """Files that were put back are other files of the system, which records of scores tell apart."""
@@ -65,12 +65,12 @@ class Workshop:
                 _remove(path)
                 path.mkdir()
             path.chmod(stat.S_IMODE(state[0]))
-            return
-        _remove(path)
-        shutil.copy2(kept, path, follow_symlinks=False)
+        else:
+            _remove(path)
+            shutil.copy2(kept, path, follow_symlinks=False)
 
 
-def look(folder: Path) -> dict[str, State]:
+def states(folder: Path) -> dict[str, State]:
     """What is below a folder, folders before what they hold."""
     found: dict[str, State] = {}
     for place, folders, files in os.walk(folder):
@@ -78,16 +78,11 @@ def look(folder: Path) -> dict[str, State]:
             path = os.path.join(place, name)
             state = os.lstat(path)
             link = os.readlink(path) if stat.S_ISLNK(state.st_mode) else ""
-            is_file = stat.S_ISREG(state.st_mode)
-            number = state.st_ino if is_file else 0
-            size = state.st_size if is_file else 0
-            found[os.path.relpath(path, folder)] = (
-                state.st_mode,
-                size,
-                state.st_mtime_ns,
-                number,
-                link,
-            )
+            size, number = state.st_size, state.st_ino
+            if not stat.S_ISREG(state.st_mode):
+                size = number = 0
+            one = (state.st_mode, size, state.st_mtime_ns, number, link)
+            found[os.path.relpath(path, folder)] = one
     return found
 
 
@@ -115,7 +110,7 @@ def build(folder: Path, server: Server) -> Workshop:
     for link in world.folder.rglob("*"):
         os.utime(link, ns=(os.lstat(link).st_mtime_ns,) * 2, follow_symlinks=False)
     shutil.copytree(world.folder, folder / "copy", symlinks=True)
-    return Workshop(world, folder / "copy", look(world.folder))
+    return Workshop(world, folder / "copy", states(world.folder))
 
 
 LETTERS: dict[str, Any] = {
