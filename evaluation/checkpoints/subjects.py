@@ -8,9 +8,8 @@ from typing import Literal
 
 from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.candidates import Candidate, Every, Steps, candidate_label, is_requested
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.step_lists import Every, Steps, is_requested
 from evaluation.settings.steps import step_named
 from evaluation.wording import no_such
 

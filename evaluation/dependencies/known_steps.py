@@ -12,9 +12,9 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
+from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config, Stage
 from evaluation.settings.plan import plan_stage
-from evaluation.settings.step_lists import is_requested
 from evaluation.settings.steps import step_named
 
 

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
+from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config, load_config
-from evaluation.settings.step_lists import is_requested
 from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS
 

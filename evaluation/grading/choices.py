@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.prefill.caches import EXAMPLES, read_questions
-from evaluation.prefill.schema import QuestionLine
+from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
 from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Normalization

@@ -9,7 +9,7 @@ import numpy as np
 
 from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
-from evaluation.prefill.schema import DocumentLine
+from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Judge
 from evaluation.verification.registry import bare_answer

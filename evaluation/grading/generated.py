@@ -23,11 +23,11 @@ from evaluation.files import fingerprint, unordered, write_json, write_jsonl, wr
 from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import (
+    DocumentLine,
     check_cached_golds,
     read_documents,
     read_prompts,
 )
-from evaluation.prefill.schema import DocumentLine
 from evaluation.scoring.stored_completions import (
     Completion,
     counted_completions,

@@ -1,5 +1,9 @@
 """The caches as their readers see them, every file checked against the checksum in its meta.json.
 
+    examples.jsonl   one Item a line
+    prompts.jsonl    one Prompt a line
+    docs.jsonl       one DocumentLine a line; of a task of ranked choices one QuestionLine
+
 A reader raises CacheError that names what is missing, foreign or damaged, and what to do.
 """
 
@@ -8,21 +12,18 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.files import fingerprint, open_regular
 from evaluation.prefill.entries import check_files, damaged, read_meta
-from evaluation.prefill.schema import DocumentLine, Item, Prompt, QuestionLine, Stored, reasons
 from evaluation.settings.generation import GenerationTask
 
 if TYPE_CHECKING:
     import torch
-
-Line = TypeVar("Line", bound=Stored)
 
 TOKENS = "packed_tokens.pt"
 INDEX = "index.pt"
@@ -32,6 +33,83 @@ DOCUMENTS = "docs.jsonl"
 
 CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
 """Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
+
+
+Count = Annotated[int, Field(ge=0, lt=2**63)]
+TokenId = Annotated[int, Field(ge=0, lt=2**31)]
+
+
+class Stored(BaseModel):
+    """Strict: a number is no text, nor the other way round. Keys of later versions are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class Context(Stored):
+    """The text that precedes a candidate, as tokens."""
+
+    text: str
+    tokens: tuple[TokenId, ...]
+
+
+class Candidate(Stored):
+    """A continuation to score after `contexts[context]`.
+
+    `chars` and `bytes` are the length of its text without one leading space, which counts too for
+    olmo-eval, and where there is no other candidate.
+    """
+
+    context: Count
+    text: str
+    tokens: Annotated[tuple[TokenId, ...], Field(min_length=1)]
+    chars: Count
+    bytes: Count
+
+
+class Item(Stored):
+    """A question: candidates of which number `gold` is right; see `metrics.variance` for its groups."""
+
+    id: str
+    cluster: str | None
+    stratum: str | None = None
+    gold: Count
+    contexts: tuple[Context, ...]
+    candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
+    unconditional: tuple[Candidate, ...] | None
+
+
+class QuestionLine(Stored):
+    """The part of a question that grading reads, by the key that its scores are stored under.
+
+    `sizes` are each candidate's tokens, characters and bytes.
+    """
+
+    id: str
+    key: str
+    cluster: str | None
+    stratum: str | None
+    gold: Count
+    sizes: list[tuple[Count, Count, Count]]
+
+
+class Prompt(Stored):
+    """What a model is to complete."""
+
+    id: str
+    prompt: str
+    max_new_tokens: Annotated[int, Field(gt=0)]
+    tokens: tuple[TokenId, ...]
+
+
+class DocumentLine(Stored):
+    """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to."""
+
+    id: str
+    document: dict[str, Any]
+    strata: dict[str, str]
+
+
+Line = TypeVar("Line", bound=Stored)
 
 
 @dataclass(frozen=True)
@@ -167,4 +245,13 @@ def _lines(path: Path, model: type[Line]) -> Iterator[Line]:
             try:
                 yield model.model_validate_json(line)
             except ValidationError as error:
-                raise damaged(path, f"line {number}: {reasons(error)}") from None
+                raise damaged(path, f"line {number}: {_reasons(error)}") from None
+
+
+def _reasons(error: ValidationError) -> str:
+    """Return the first mistakes, each by its key, on one line."""
+    found = [
+        f"`{'.'.join(map(str, mistake['loc'])) or 'the whole'}`: {mistake['msg']}"
+        for mistake in error.errors(include_url=False, include_input=False)
+    ]
+    return " ".join("; ".join(found[:3]).removeprefix("Value error, ").split())

@@ -12,8 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.prefill.caches import TaskCache
-from evaluation.prefill.schema import Item
+from evaluation.prefill.caches import Item, TaskCache
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, Score, fit_requests
 from evaluation.scoring.session import Job

@@ -10,8 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.prefill.caches import PROMPTS, PromptCache
-from evaluation.prefill.schema import Prompt
+from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, stopping_with
 from evaluation.scoring.session import Job

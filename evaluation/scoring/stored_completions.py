@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.files import fingerprint
-from evaluation.prefill.schema import Prompt
+from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again, stopping_with
 from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore

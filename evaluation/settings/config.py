@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
-from evaluation.settings.candidates import MergeName, MergeRecipe
+from evaluation.settings.candidates import Every, MergeName, MergeRecipe, Steps
 from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.groups import check_groups
 from evaluation.settings.model import (
@@ -30,7 +30,6 @@ from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
-from evaluation.settings.step_lists import Every, Steps
 from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS, TierName

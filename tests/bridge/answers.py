@@ -10,7 +10,7 @@ from evaluation.files import write_json, write_parquet
 from evaluation.grading.completions import Sample, SampledPrompt, summarize_task
 from evaluation.grading.generated import prompt_rows, task_files
 from evaluation.grading.tiers import stacked
-from evaluation.prefill.schema import DocumentLine
+from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict

@@ -15,7 +15,7 @@ from evaluation.checkpoints.format import open_checkpoint, read_architecture
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.settings.step_lists import Every
+from evaluation.settings.candidates import Every
 from evaluation.settings.steps import step_named
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
 from tests.conftest import ROOT

@@ -16,7 +16,7 @@ from evaluation.grading.completions import Sample, SampledPrompt, summarize_task
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations
 from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
-from evaluation.prefill.schema import DocumentLine
+from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program

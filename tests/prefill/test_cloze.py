@@ -11,10 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.caches import TaskCache, read_task
+from evaluation.prefill.caches import Item, TaskCache, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import spread
-from evaluation.prefill.schema import Item
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT

@@ -3,7 +3,7 @@ import pytest
 from evaluation.errors import ScoringError
 from evaluation.grading.choices import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.prefill.schema import Candidate, Context, Item, QuestionLine
+from evaluation.prefill.caches import Candidate, Context, Item, QuestionLine
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine

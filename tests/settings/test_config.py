@@ -14,10 +14,10 @@ from evaluation.dependencies.steps import collect_key, score_key
 from evaluation.errors import ConfigError
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
 from evaluation.records import Record
+from evaluation.settings.candidates import Every
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import StagePlan, plan_stage, plan_stages
-from evaluation.settings.step_lists import Every
 from tests.settings.test_wrong_settings import suite_files
 
 
