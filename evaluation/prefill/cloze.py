@@ -47,10 +47,8 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
         questions, info = provided_questions(plan, name, task)
-        total, keep = (
-            info.documents,
-            {*("version", "num_fewshot", "datasets"), "primary", "remarks"},
-        )
+        total = info.documents
+        keep = {"version", "num_fewshot", "datasets", "primary", "remarks"}
         source = {"name": task.provider, **info.model_dump(include=keep)}
         source |= sources.describe_provided(info)
     else:
@@ -111,15 +109,10 @@ class _Writer:
     ) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}
         scored = [
-            self._candidate(question, pair, ids, contexts)
-            for pair, ids in zip(_pairs(question), encoded, strict=False)
+            self._candidate(question, pair, next(encoded), contexts) for pair in _pairs(question)
         ]
         count = len(question.pairs)
-        graded = {
-            "cluster": question.cluster,
-            "stratum": question.stratum,
-            "gold": question.gold,
-        }
+        graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
         asked = {
             "contexts": list(contexts.values()),
             "candidates": scored[:count],
@@ -140,7 +133,7 @@ class _Writer:
         """Return a candidate's keys; adds its context to `contexts` if it is not there."""
         context, continuation = pair
         tokens = [*self._before, *ids[0]]
-        self._check(question, continuation, ids[1])
+        self._check(question.id, continuation, ids[1])
         self._longest = max(self._longest, len(tokens) + len(ids[1]))
         contexts.setdefault(context, {"text": context, "tokens": tokens})
         counted = continuation if question.counts_space else continuation.removeprefix(" ")
@@ -152,15 +145,15 @@ class _Writer:
             "bytes": len(counted.encode()),
         }
 
-    def _check(self, question: Question, continuation: str, ids: list[int]) -> None:
+    def _check(self, id: str, continuation: str, ids: list[int]) -> None:
         if not ids:
             raise SourceError(
-                f"{question.id}: the candidate {continuation!r} has no token of its own, as the "
+                f"{id}: the candidate {continuation!r} has no token of its own, as the "
                 f"tokenizer joins it to the context; begin it with a space in tasks.{self._name}"
             )
         if len(ids) >= self._window:
             raise SourceError(
-                f"{question.id}: the candidate {continuation[:60]!r}… has {len(ids)} tokens and "
+                f"{id}: the candidate {continuation[:60]!r}… has {len(ids)} tokens and "
                 f"leaves no context in a window of {self._window}; raise `sequence_length` or "
                 f"correct `continuation` of tasks.{self._name}"
             )

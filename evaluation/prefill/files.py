@@ -130,11 +130,11 @@ def _saved_errors(folder: Path) -> Iterator[None]:
     except (PermissionError, MemoryError):
         raise
     except (
-        AttributeError,
         LookupError,
         OSError,
         TypeError,
         ValueError,
+        AttributeError,
         pa.ArrowException,
     ) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -182,7 +182,9 @@ def _open(path: Path) -> IO[bytes]:
 def _read_json(path: Path) -> Iterator[list[Row]]:
     """Yield rows of JSON lines, or of one JSON array of objects."""
     with _open(path) as file:
-        if ".jsonl" not in path.name and _first_byte(file) == b"[":
+        begin = file.read(64).lstrip()
+        file.seek(0)
+        if ".jsonl" not in path.name and begin.startswith(b"["):
             content = file.read(LONGEST_ARRAY + 1)
             if len(content) > LONGEST_ARRAY:
                 raise SourceError(
@@ -213,12 +215,6 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
             )
         if line.strip():
             yield line, f"line {number}"
-
-
-def _first_byte(file: IO[bytes]) -> bytes:
-    first = file.read(64).lstrip()[:1]
-    file.seek(0)
-    return first
 
 
 def _decode_json(path: Path, content: bytes, where: str) -> Any:

@@ -55,7 +55,7 @@ def mirror_files(
     if config is not None:
         candidates = [root / config]
     else:
-        folders = _folders(root)
+        folders = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
         candidates = [root / "default", root, *(folders if len(folders) == 1 else [])]
     for folder in candidates:
         found = _split_files(folder, split) if folder.is_dir() else []
@@ -136,10 +136,6 @@ def _data_files(folder: Path) -> list[Path]:
 
 def _names_split(name: str, split: str) -> bool:
     return re.search(rf"(?:^|[-._ ]){re.escape(split)}(?:[-._ \d]|$)", name) is not None
-
-
-def _folders(root: Path) -> list[Path]:
-    return sorted(path for path in root.iterdir() if path.is_dir() and path.name[0] != ".")
 
 
 def _what_is_there(folder: Path) -> str:

@@ -5,7 +5,7 @@ lm-evaluation-harness joins them: `description` as it is, the rest by a blank li
 """
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -123,7 +123,7 @@ def read_questions(
     `origins` and `shots` hold one split per configuration; the limit is spread over them.
     """
     rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
-    quotas = spread(task.limit, counts)
+    quotas = even_quotas(task.limit, counts)
     questions: list[Question] = []
     for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
         examples = solved_examples(recipe, task, shots[number]) if task.num_fewshot else ""
@@ -160,11 +160,12 @@ def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[
             f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
             "another split"
         )
-    rows: Iterator[tuple[int, Row]] | list[tuple[int, Row]] = enumerate(origin.rows())
-    if task.fewshot_seed is not None:
+    if task.fewshot_seed is None:
+        chosen = list(enumerate(islice(origin.rows(), task.num_fewshot)))
+    else:
         rows = list(enumerate(origin.first(LARGEST_COUNT)[0]))
         random.Random(task.fewshot_seed).shuffle(rows)
-    chosen = list(islice(rows, task.num_fewshot))
+        chosen = rows[: task.num_fewshot]
     if len(chosen) < task.num_fewshot:
         raise SourceError(
             f"{key}: {origin} has {len(chosen)} examples, not {task.num_fewshot}; lower "
@@ -178,12 +179,12 @@ def _shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def spread(limit: int, sizes: Sequence[int]) -> list[int]:
+def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
     """Return how many items to take of each part: as equal as the parts allow, `limit` in all at most."""
     quotas = [0] * len(sizes)
     left = min(limit, sum(sizes))
-    open_parts = sorted(range(len(sizes)), key=lambda part: sizes[part])
-    for done, part in enumerate(open_parts):
-        quotas[part] = min(sizes[part], left // (len(open_parts) - done))
+    smallest_first = sorted(range(len(sizes)), key=lambda part: sizes[part])
+    for done, part in enumerate(smallest_first):
+        quotas[part] = min(sizes[part], left // (len(sizes) - done))
         left -= quotas[part]
     return quotas

@@ -158,8 +158,8 @@ class RowTemplates:
         self.texts = {name: compile_template(f"{key}.{name}", s) for name, s in given.items()}
         self.expressions = {n: compile_expression(f"{key}.{n}", s) for n, s in computed.items()}
         self._let = {name: compile_expression(f"{key}.let.{name}", s) for name, s in let.items()}
-        sources = (*computed.values(), *let.values())
-        self._fields = fields_of(*given.values(), *(f"{{{{ {source} }}}}" for source in sources))
+        written = (f"{{{{ {source} }}}}" for source in (*computed.values(), *let.values()))
+        self._fields = fields_of(*given.values(), *written)
 
     def values(self, row: Row) -> dict[str, Any]:
         """Return what templates see of a row; raises SourceError for binary fields that they use."""

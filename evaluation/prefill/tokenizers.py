@@ -1,4 +1,4 @@
-"""Tokenizers, fast and slow: loaded, told apart, saved with a stage's caches, and applied to text.
+"""Tokenizers, fast and slow: loaded, identified, saved with a stage's caches, and applied to text.
 
 No special token is ever added by the tokenizer itself: BOS is put in front where the
 configuration says so, and nowhere else.
@@ -61,10 +61,9 @@ def load_tokenizer(
                 name, revision=revision or "main", trust_remote_code=False
             )
         else:
-            folder = _local_folder(name, revision)
-            file = _sentencepiece_file(folder, name)
+            file = _sentencepiece_file(name, revision)
             tokenizer = SentencePieceBackend.from_pretrained(
-                str(folder), vocab_file=str(file), legacy=True, trust_remote_code=False
+                str(file.parent), vocab_file=str(file), legacy=True, trust_remote_code=False
             )
     tokenizer.model_max_length = _NO_LIMIT
     return tokenizer
@@ -80,27 +79,23 @@ def _check_plain(folder: Path) -> None:
         try:
             if is_table or (path.exists() and not path.is_dir()):
                 check_regular(path)
-            if is_table and not _begins_a_table(path):
-                raise SourceError(f"{path}: is no JSON object; copy the tokenizer again")
+            if is_table:
+                with open_regular(path) as file:
+                    begin = file.read(1000).lstrip()
+                if not begin.startswith(b"{"):
+                    raise SourceError(f"{path}: is no JSON object; copy the tokenizer again")
         except OSError as error:
             raise SourceError(
                 f"{path}: cannot be read ({error.strerror}); copy the tokenizer again"
             ) from None
 
 
-def _begins_a_table(path: Path) -> bool:
-    with open_regular(path) as file:
-        return file.read(1000).lstrip().startswith(b"{")
-
-
-def _local_folder(name: str, revision: str | None) -> Path:
-    if Path(name).is_dir():
-        return Path(name)
-    patterns = [*_SENTENCEPIECE_FILES, "*token*.json"]
-    return Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
-
-
-def _sentencepiece_file(folder: Path, name: str) -> Path:
+def _sentencepiece_file(name: str, revision: str | None) -> Path:
+    """Return the model of a local tokenizer, or of one of the hub, which is downloaded."""
+    folder = Path(name)
+    if not folder.is_dir():
+        patterns = [*_SENTENCEPIECE_FILES, "*token*.json"]
+        folder = Path(snapshot_download(name, revision=revision, allow_patterns=patterns))
     for file in _SENTENCEPIECE_FILES:
         if (folder / file).is_file():
             return folder / file
@@ -257,8 +252,9 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
 
 def default_template(tokenizer: AnyTokenizer) -> str | None:
     """Return the chat template that a tokenizer brings along, if it does."""
-    given = tokenizer.chat_template
-    found = given.get("default") if isinstance(given, dict) else given
+    found = tokenizer.chat_template
+    if isinstance(found, dict):
+        found = found.get("default")
     return str(found) if found else None
 
 

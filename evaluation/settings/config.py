@@ -1,5 +1,6 @@
 """`config/config.yaml`: the stages, their checkpoints, suites, bridges and objectives."""
 
+import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -197,8 +198,7 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
     if bridge.stage is not None and bridge.stage not in stages:
         raise ValueError(f"{key}.stage: {no_such('stage', bridge.stage, stages)}")
     folder = os.path.realpath(_bridge_folder(bridge, stages))
-    own = folder in _own_folders(stage, folder)
-    if own:
+    if folder in _own_folders(stage, folder):
         raise ValueError(
             f"{key}: step {os.path.basename(folder)} of {bridge.stage or bridge.path} is also a step "
             f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
@@ -228,18 +228,13 @@ def _own_folders(stage: Stage, folder: str) -> set[str]:
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
         names = set(map(str, stage.steps))
-        links = [entry.name for entry in _entries(home) if entry.is_symlink()]
+        links: list[str] = []
+        with contextlib.suppress(OSError):  # not there yet
+            links = [entry.name for entry in os.scandir(home) if entry.is_symlink()]
         linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
         return {f"{home}/{name}" for name in names} | linked
     every = stage.steps.every if isinstance(stage.steps, Every) else 1
     return set() if (step_named(name) or 0) % every else {f"{home}/{name}"}
-
-
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    try:
-        return list(os.scandir(folder))
-    except OSError:  # not there yet
-        return []
 
 
 def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:

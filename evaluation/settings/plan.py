@@ -239,11 +239,9 @@ def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    given = stage.tokenizer or (config.tokenizer if stage.training_config is None else None)
-    if given:
-        return given
-    origin, training = _training_config(config, name, stage, "tokenizer")
-    found = _inside(training, "tokenizer", "tokenizer_name_or_path")
+    origin, found = _resolved(config, name, stage, "tokenizer", "tokenizer.tokenizer_name_or_path")
+    if isinstance(found, Tokenizer):
+        return found
     if not isinstance(found, str) or not found:
         raise ConfigError(
             f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer: {{name: …}}` instead"
@@ -252,13 +250,7 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
 
 
 def _sequence_length(config: Config, name: str, stage: Stage) -> int:
-    given = stage.sequence_length or (
-        config.sequence_length if stage.training_config is None else None
-    )
-    if given:
-        return given
-    origin, training = _training_config(config, name, stage, "sequence_length")
-    found = _inside(training, "tokens", "sequence_length")
+    origin, found = _resolved(config, name, stage, "sequence_length", "tokens.sequence_length")
     if not isinstance(found, int) or found < 2:
         raise ConfigError(
             f"{origin}: no tokens.sequence_length of 2 or more; set `sequence_length:` instead"
@@ -266,9 +258,17 @@ def _sequence_length(config: Config, name: str, stage: Stage) -> int:
     return found
 
 
-def _inside(training: dict[str, Any], section: str, key: str) -> Any:
+def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
+    """Return what the configuration has under `key`, else what `trained` is in a training one."""
+    given = getattr(stage, key)
+    if given is None and stage.training_config is None:
+        given = getattr(config, key)
+    if given is not None:
+        return Path(), given
+    origin, training = _training_config(config, name, stage, key)
+    section, _, inner = trained.partition(".")
     values = training.get(section)
-    return values.get(key) if isinstance(values, dict) else None
+    return origin, values.get(inner) if isinstance(values, dict) else None
 
 
 def _training_config(

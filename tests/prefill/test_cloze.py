@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import Item, TaskCache, read_task
 from evaluation.prefill.cloze import prefill_task
-from evaluation.prefill.questions import spread
+from evaluation.prefill.questions import even_quotas
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
@@ -258,7 +258,7 @@ def test_the_limit_is_spread_over_configurations(tmp_path: Path, fast_folder: Pa
 
 @given(st.integers(0, 60), st.lists(st.integers(0, 12), min_size=1, max_size=8))
 def test_spread_is_even_and_exact(limit: int, sizes: list[int]) -> None:
-    quotas = spread(limit, sizes)
+    quotas = even_quotas(limit, sizes)
     assert sum(quotas) == min(limit, sum(sizes))
     assert all(0 <= quota <= size for quota, size in zip(quotas, sizes, strict=True))
     cut = [quota for quota, size in zip(quotas, sizes, strict=True) if quota < size]
