@@ -8,7 +8,13 @@ from typing import Literal
 
 from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.candidates import Candidate, Every, Steps, candidate_label, is_requested
+from evaluation.settings.candidates import (
+    Candidate,
+    StepInterval,
+    Steps,
+    candidate_label,
+    is_requested,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import step_named
 from evaluation.wording import no_such
@@ -60,7 +66,9 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
     there = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
     found = tuple(sorted(step for step in there if is_requested(step, steps)))
     if not found:
-        multiples = f" that is a multiple of {steps.every}" if isinstance(steps, Every) else ""
+        multiples = (
+            f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
+        )
         raise CheckpointError(
             f"{folder}: holds no step{multiples}; check `checkpoints` and `steps`"
         )

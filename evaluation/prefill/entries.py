@@ -95,7 +95,7 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 def is_current(
     folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
 ) -> bool:
-    """Tell whether an entry is there, undamaged, of this definition, and made of unchanged files.
+    """Return whether an entry is there, undamaged, of this definition, and made of unchanged files.
 
     `is_unchanged` takes what the entry keeps of these files. An entry that is current has its record
     afterwards, which says what the entry itself says.

@@ -46,12 +46,12 @@ def is_data_file(path: Path) -> bool:
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Tell whether a folder was written by `save_to_disk` of one split."""
+    """Return whether a folder was written by `save_to_disk` of one split."""
     return (folder / "state.json").is_file()
 
 
 def is_saved_dict(folder: Path) -> bool:
-    """Tell whether a folder was written by `save_to_disk` of several splits."""
+    """Return whether a folder was written by `save_to_disk` of several splits."""
     return (folder / "dataset_dict.json").is_file()
 
 
@@ -228,25 +228,25 @@ def _decode_json(path: Path, content: bytes, where: str) -> Any:
 
 def _read_text(path: Path) -> Iterator[list[Row]]:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    kept = ""
+    text = ""
     at = 0
     with _open(path) as file:
         while True:
             chunk = file.read(1 << 20)
             try:
-                kept += decoder.decode(chunk, final=not chunk)
+                text += decoder.decode(chunk, final=not chunk)
             except UnicodeDecodeError as error:
                 begins = at + len(chunk) - len(error.object)
                 raise _not_utf8(path, "the file", begins + error.start) from None
             at += len(chunk)
             if not chunk:
                 break
-            if len(kept) > _LONGEST_DOCUMENT:
-                cut = kept.rfind("\n") + 1 or len(kept)
-                yield [{"text": kept[:cut]}]
-                kept = kept[cut:]
-    if kept:
-        yield [{"text": kept}]
+            if len(text) > _LONGEST_DOCUMENT:
+                cut = text.rfind("\n") + 1 or len(text)
+                yield [{"text": text[:cut]}]
+                text = text[cut:]
+    if text:
+        yield [{"text": text}]
 
 
 def _not_utf8(path: Path, where: str, byte: int) -> SourceError:

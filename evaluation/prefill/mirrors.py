@@ -63,9 +63,9 @@ def mirror_files(
             _check_formats(found, dataset, split)
             return found
     wanted = f"split {split!r}" + (f" of configuration {config!r}" if config else "")
-    looked = candidates[0] if config is not None and candidates[0].is_dir() else root
+    place = candidates[0] if config is not None and candidates[0].is_dir() else root
     raise SourceError(
-        f"dataset {dataset}: its mirror {looked} has no {wanted}; {_what_is_there(looked)}; "
+        f"dataset {dataset}: its mirror {place} has no {wanted}; {_what_is_there(place)}; "
         f"put it at {candidates[0] / f'{split}.parquet'}, or name one that is there"
     )
 

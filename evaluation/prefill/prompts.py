@@ -30,6 +30,8 @@ _CLOCK = (
 )
 """Put before a template that asks for the time, in place of the clock's own function."""
 
+_ANOTHER = "set another `chat_template:` in the suite"
+
 _ASKED, _REPLY = "ASKED", "REPLY"
 
 
@@ -138,20 +140,16 @@ def render_chat(
             )
     except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
         raise SourceError(
-            f"{name}: the chat template cannot render these messages "
-            f"({reason_of(error)}); reword them or set another `chat_template:` in the "
-            "suite"
+            f"{name}: the chat template cannot render these messages ({reason_of(error)}); reword them "
+            f"or {_ANOTHER}"
         ) from None
     if random.getstate() != undrawn:
         raise SourceError(
             f"{name}: the chat template draws at random, and prompts must be the same whenever they are "
-            "made; set another `chat_template:` in the suite"
+            f"made; {_ANOTHER}"
         )
     if not text.strip():
-        raise SourceError(
-            f"{name}: the chat template makes nothing of these messages; set another "
-            "`chat_template:` in the suite"
-        )
+        raise SourceError(f"{name}: the chat template makes nothing of these messages; {_ANOTHER}")
     return str(text)
 
 
@@ -173,7 +171,7 @@ def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list
     if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
         raise SourceError(
             "chat_template: it writes nothing of the messages, so that all prompts would be the same; "
-            "set another `chat_template:` in the suite"
+            f"{_ANOTHER}"
         )
     after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
     if not after:

@@ -55,16 +55,16 @@ class Origin:
 
     def first(self, most: int) -> tuple[list[Row], int]:
         """Return the first rows, and how many there are; raises SourceError like `rows`, or for too many."""
-        rows, kept, size = self.rows(), list[Row](), 0
+        rows, found, size = self.rows(), list[Row](), 0
         for row in islice(rows, most):
             size += _letters(row)
             if size > MOST_LETTERS:
                 raise SourceError(
-                    f"{self}: its first {len(kept) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
+                    f"{self}: its first {len(found) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
                     "and all are to be kept in memory; lower `limit`, or leave long fields out"
                 )
-            kept.append(row)
-        return kept, len(kept) + sum(1 for _ in rows)
+            found.append(row)
+        return found, len(found) + sum(1 for _ in rows)
 
     def state(self, checksums: Checksums) -> dict[str, Any]:
         """Return what shows later whether local files are still as they were read."""
@@ -84,10 +84,10 @@ class Sources:
         self._checksums = checksums or Checksums(Path(plan.config.results))
 
     def are_as(self, known: Any) -> bool:
-        """Tell whether they hold what they held when `known` was kept; raises like `locate`."""
+        """Return whether they hold what they held when `known` was stored; raises like `locate`."""
         try:
             now = [origin.files for origin in self.origins] or self._provided(known)
-        except (TypeError, LookupError):  # kept by another version
+        except (TypeError, LookupError):  # stored by another version
             return False
         return are_unchanged(now, known, self._checksums)
 

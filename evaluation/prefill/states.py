@@ -38,7 +38,7 @@ class Checksums:
     """Checksums of files, each taken once, and remembered with the file's status.
 
     In `<results>/.made/sources.json`: the cache may be another's, and only be read. Two processes that
-    write at once may lose what one of them has found, which costs another look.
+    write at once may lose what one of them has found, which is then computed again.
     """
 
     def __init__(self, results: Path) -> None:
@@ -48,9 +48,9 @@ class Checksums:
 
     def of(self, path: Path, status: Status) -> str:
         """Return the checksum of a file with this status; raises OSError."""
-        kept = self._known.get(str(path))
-        if kept is not None and kept[0] == status:
-            return kept[1]
+        known = self._known.get(str(path))
+        if known is not None and known[0] == status:
+            return known[1]
         if status.size >= _LARGE:
             log.warning("%s: taking its checksum (%.1f GB)", path, status.size / 1e9)
         checksum = file_checksum(path)
@@ -118,11 +118,11 @@ def _unreadable(path: Path, error: OSError) -> SourceError:
 
 
 def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: Checksums) -> bool:
-    """Tell whether sources hold what they held when something was made of them.
+    """Return whether sources hold what they held when something was made of them.
 
     Args:
         now: the files that each would be read from; None for the hub, which is not asked.
-        known: what is kept of each, as `Reading.state` gives it; None where all was elsewhere.
+        known: what is stored of each, as `Reading.state` gives it; None where all was elsewhere.
         checksums: asked where a file's status differs.
     """
     if not isinstance(known, list):
@@ -132,7 +132,7 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
             files is None or _is_unchanged(files, one, checksums)
             for files, one in zip(now, known, strict=True)
         )
-    except (OSError, TypeError, ValueError, LookupError):  # gone, or kept by another version
+    except (OSError, TypeError, ValueError, LookupError):  # gone, or stored by another version
         same = False
     checksums.keep()
     return same

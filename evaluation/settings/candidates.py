@@ -63,7 +63,7 @@ def steps_among(candidates: Iterable[Candidate]) -> list[int]:
     return sorted(one for one in candidates if isinstance(one, int))
 
 
-class Every(Settings):
+class StepInterval(Settings):
     """Every step on disk that is a multiple of `every`."""
 
     every: Integer = Field(
@@ -73,7 +73,7 @@ class Every(Settings):
 
 def _read_steps(value: Any) -> Any:
     """Read one of the three spellings, or raise ValueError; leave what is read already as it is."""
-    if isinstance(value, Every) or value == "all":
+    if isinstance(value, StepInterval) or value == "all":
         return value
     if isinstance(value, list | tuple):
         return _read_list(value)
@@ -84,7 +84,7 @@ def _read_steps(value: Any) -> Any:
         raise ValueError(f"{value!r} is no list of steps; write `{listed}`, `all` or `every: 500`")
     if not _is_step(every) or every == 0:
         raise ValueError(f"every: {every!r} is no whole number from 1 on")
-    return Every(every=every)
+    return StepInterval(every=every)
 
 
 def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
@@ -103,14 +103,14 @@ def _is_step(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63
 
 
-Steps = Annotated[tuple[Step, ...] | Literal["all"] | Every, BeforeValidator(_read_steps)]
+Steps = Annotated[tuple[Step, ...] | Literal["all"] | StepInterval, BeforeValidator(_read_steps)]
 
 
 def is_requested(step: int, steps: Steps) -> bool:
     """Return whether a step on disk is one of the list, or of those that `all` or `every: N` means."""
     if isinstance(steps, tuple):
         return step in steps
-    return step % (steps.every if isinstance(steps, Every) else 1) == 0
+    return step % (steps.every if isinstance(steps, StepInterval) else 1) == 0
 
 
 def _read_member(value: object) -> str:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationError, field_validator, mo
 
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
-from evaluation.settings.candidates import Every, MergeName, MergeRecipe, Steps
+from evaluation.settings.candidates import MergeName, MergeRecipe, StepInterval, Steps
 from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.groups import check_groups
 from evaluation.settings.model import (
@@ -24,8 +24,8 @@ from evaluation.settings.model import (
     Settings,
     Step,
     Text,
-    beside,
     one_sentence,
+    path_context,
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.objectives import Objective
@@ -183,11 +183,11 @@ class Config(Settings):
         return self
 
 
-def _check_training(key: str, given: Config | Stage) -> None:
+def _check_training(key: str, settings: Config | Stage) -> None:
     """Refuse a training configuration that nothing would be taken from."""
-    if given.training_config and given.tokenizer and given.sequence_length:
+    if settings.training_config and settings.tokenizer and settings.sequence_length:
         raise ValueError(
-            f"{key}training_config: nothing is taken from {given.training_config}, as `tokenizer` and "
+            f"{key}training_config: nothing is taken from {settings.training_config}, as `tokenizer` and "
             "`sequence_length` are given beside it; take it out, or one of them"
         )
 
@@ -233,12 +233,12 @@ def _own_folders(stage: Stage, folder: str) -> set[str]:
             links = [entry.name for entry in os.scandir(home) if entry.is_symlink()]
         linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
         return {f"{home}/{name}" for name in names} | linked
-    every = stage.steps.every if isinstance(stage.steps, Every) else 1
+    every = stage.steps.every if isinstance(stage.steps, StepInterval) else 1
     return set() if (step_named(name) or 0) % every else {f"{home}/{name}"}
 
 
 def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
-    """Return the bridge's checkpoint, as far as it is known before the disk is looked at."""
+    """Return the bridge's checkpoint, as far as it is known without the disk."""
     if bridge.stage is None:
         return bridge.path or ""
     owner = stages[bridge.stage]
@@ -256,12 +256,12 @@ def load_config(path: str | Path) -> Config:
 
 
 def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] = ()) -> Config:
-    """Validate a mapping that came from `origin`, beside whose `files` its paths are looked for.
+    """Validate a mapping that came from `origin`, next to whose `files` its paths are sought.
 
     Raises ConfigError like `load_config`.
     """
     try:
-        return Config.model_validate(content, context=beside(*files))
+        return Config.model_validate(content, context=path_context(*files))
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
 

@@ -82,8 +82,8 @@ def expand_path(text: str) -> str:
     return str(PurePosixPath(path))
 
 
-def beside(*files: Path) -> dict[str, list[str]]:
-    """Return the context to validate what stands in these files: where their paths are looked for.
+def path_context(*files: Path) -> dict[str, list[str]]:
+    """Return the context to validate these files in: the folders in which their paths are sought.
 
     The last file comes first. The working folder needs no mention: a path that is found there, or
     nowhere, stays as it is written.
@@ -93,7 +93,7 @@ def beside(*files: Path) -> dict[str, list[str]]:
     return {"folders": [one for one in folders if os.path.realpath(one) != here]}
 
 
-def find_beside(path: str, info: ValidationInfo) -> str:
+def find_path(path: str, info: ValidationInfo) -> str:
     """Return where a path of a configuration is: seen from that file, then from the working folder."""
     for folder in (info.context or {}).get("folders", ()):
         found = os.path.normpath(os.path.join(folder, path))
@@ -111,8 +111,8 @@ def _for_rules(path: str) -> str:
     return path
 
 
-ExpandedPath = Annotated[str, AfterValidator(expand_path), AfterValidator(find_beside)]
-"""A path in which environment variables are expanded when it is read; `find_beside` says of which folder."""
+ExpandedPath = Annotated[str, AfterValidator(expand_path), AfterValidator(find_path)]
+"""A path in which environment variables are expanded when it is read; `find_path` resolves it."""
 OutputPath = Annotated[str, AfterValidator(expand_path), AfterValidator(_for_rules)]
 """A folder that the workflow's rules write to, seen from the working folder."""
 Integer = Annotated[int, Field(strict=True)]
@@ -126,7 +126,7 @@ Step = Annotated[Integer, Field(ge=0, lt=2**63)]
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 """Text that is not empty."""
-FolderOrId = Annotated[Text, AfterValidator(find_beside)]
+FolderOrId = Annotated[Text, AfterValidator(find_path)]
 """A name on the hub, or a folder."""
 
 LARGEST_COUNT = 10**12
@@ -191,18 +191,18 @@ def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
 
 
 def _what(mistake: Any, root: type[BaseModel]) -> str:
-    kind, given = mistake["type"], mistake.get("input")
+    kind, value = mistake["type"], mistake.get("input")
     if kind == "extra_forbidden":
         return unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
     if kind.startswith("union_tag"):
         return _wrong_kind(mistake)
     if kind in _WRITTEN_WRONG:
-        return f"{_shortened(given)} {_WRITTEN_WRONG[kind]}"
+        return f"{_shortened(value)} {_WRITTEN_WRONG[kind]}"
     return str(mistake["msg"]).removeprefix("Value error, ")
 
 
 def _wrong_kind(mistake: Any) -> str:
-    """Return what to say of a mapping of which one key says which others it has."""
+    """Return the sentence on a mapping in which one key decides which others it has."""
     key = mistake["ctx"]["discriminator"].strip("'")
     if mistake["type"] == "union_tag_not_found":
         keys = list(map(str, mistake["input"])) if isinstance(mistake["input"], dict) else []
@@ -232,12 +232,15 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
     for part in place:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]
         models = [inner for field in fields for inner in models_in(field.annotation)] or models
-        tagged = [model for model in models if _tag(model) == part]
-        models = tagged or models
+        models = [model for model in models if _tag(model) == part] or models
     return sorted({key for model in models for key in model.model_fields})
 
 
+def tag_key(model: type[BaseModel]) -> str:
+    """Return the key whose value distinguishes the models of a union."""
+    return "check" if "check" in model.model_fields else "kind"
+
+
 def _tag(model: type[BaseModel]) -> str | None:
-    """Return the value of the key, `check` or `kind`, that distinguishes the models of a union."""
-    field = model.model_fields.get("check") or model.model_fields.get("kind")
-    return get_args(field.annotation)[0] if field and get_args(field.annotation) else None
+    field = model.model_fields.get(tag_key(model))
+    return next(iter(get_args(field.annotation)), None) if field else None

@@ -111,13 +111,15 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
             raise ValueError(
                 f"{key}: {folder} is where all stages keep their scores; choose another"
             )
-        if own == prefilled or prefilled in own.parents:
+        if own.is_relative_to(prefilled):
             raise ValueError(f"{key}: {folder} lies in the cache {cache}; choose another folder")
-        for other, theirs in ((seen[path], path) for path in (own, *own.parents) if path in seen):
-            how = "is" if own == theirs else "lies inside"
-            raise ValueError(f"{key}: {folder} {how} the folder of stage {other}; choose another")
         for path, other in seen.items():
-            if own in path.parents:
+            if own.is_relative_to(path):
+                place = "is" if own == path else "lies inside"
+                raise ValueError(
+                    f"{key}: {folder} {place} the folder of stage {other}; choose another"
+                )
+            if path.is_relative_to(own):
                 raise ValueError(
                     f"{key}: the folder of stage {other} lies inside {folder}; choose another"
                 )

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType, UnionType
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
@@ -18,7 +18,7 @@ from evaluation.errors import ConfigError
 from evaluation.files import write_json, write_text
 from evaluation.settings.config import Config, Tokenizer
 from evaluation.settings.generation import GenerationTask, Sampling
-from evaluation.settings.model import models_in
+from evaluation.settings.model import models_in, tag_key
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 from evaluation.settings.suites import Probe, Suite
@@ -65,7 +65,7 @@ def part_tables(parts: Parts, level: int) -> Iterator[str]:
 
 def _variants_table(models: Sequence[type[BaseModel]]) -> str:
     """Return a table with a row for each model: its name, its meaning, and its other keys."""
-    selector = _selector(models[0])
+    selector = tag_key(models[0])
     lines = [f"| `{selector}` | meaning | keys |", "|---|---|---|"]
     for model in models:
         field = model.model_fields[selector]
@@ -74,16 +74,6 @@ def _variants_table(models: Sequence[type[BaseModel]]) -> str:
         cells = (f"`{get_args(field.annotation)[0]}`", str(field.description), keys)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines)
-
-
-def _selector(model: type[BaseModel]) -> str:
-    """Return the key whose only value names the variant."""
-    return next(
-        name
-        for name, field in model.model_fields.items()
-        if get_origin(field.annotation) is Literal and field.is_required()
-        if len(get_args(field.annotation)) == 1
-    )
 
 
 def _in_words(default: str) -> str:

@@ -15,7 +15,7 @@ from evaluation.checkpoints.format import open_checkpoint, read_architecture
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.settings.candidates import Every
+from evaluation.settings.candidates import StepInterval
 from evaluation.settings.steps import step_named
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
 from tests.conftest import ROOT
@@ -92,15 +92,15 @@ def test_steps_on_disk(tmp_path: Path) -> None:
     make_step(tmp_path / "final")
     (tmp_path / "latest.txt").write_text("100")
     assert find_steps(tmp_path, "all") == (5, 20, 40, 100)
-    assert find_steps(tmp_path, Every(every=20)) == (20, 40, 100)
+    assert find_steps(tmp_path, StepInterval(every=20)) == (20, 40, 100)
     assert find_steps(tmp_path, (9, 3)) == (9, 3)
     with pytest.raises(CheckpointError, match="multiple of 7"):
-        find_steps(tmp_path, Every(every=7))
+        find_steps(tmp_path, StepInterval(every=7))
     with pytest.raises(CheckpointError, match="no such folder"):
         find_steps(tmp_path / "absent", "all")
     assert find_steps(tmp_path / "absent", (1, 2)) == (1, 2)
     make_step(tmp_path / "20261123102030400500")  # a time, not a step
-    for steps in ("all", Every(every=20)):
+    for steps in ("all", StepInterval(every=20)):
         with pytest.raises(CheckpointError, match="20261123102030400500: no step is larger"):
             find_steps(tmp_path, steps)
 

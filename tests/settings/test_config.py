@@ -14,7 +14,7 @@ from evaluation.dependencies.steps import collect_key, score_key
 from evaluation.errors import ConfigError
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
 from evaluation.records import Record
-from evaluation.settings.candidates import Every
+from evaluation.settings.candidates import StepInterval
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import StagePlan, plan_stage, plan_stages
@@ -43,7 +43,7 @@ def test_variables_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("written", ["every: 500", {"every": 500}])
 def test_every_is_read_in_both_spellings(written: Any) -> None:
     config = validate_config(content(steps=written), "mine.yaml")
-    assert config.stages["stage2"].steps == Every(every=500)
+    assert config.stages["stage2"].steps == StepInterval(every=500)
 
 
 def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
