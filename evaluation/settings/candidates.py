@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from evaluation.settings.model import LARGEST_COUNT, Fraction, Integer, Settings, Step
+from evaluation.settings.model import Count, Fraction, Settings, Step
 from evaluation.settings.names import NAME, Name
 from evaluation.settings.steps import step_named
 
@@ -66,9 +66,7 @@ def steps_among(candidates: Iterable[Candidate]) -> list[int]:
 class StepInterval(Settings):
     """Every step on disk that is a multiple of `every`."""
 
-    every: Integer = Field(
-        gt=0, le=LARGEST_COUNT, description="Steps on disk that are multiples of this."
-    )
+    every: Count = Field(description="Steps on disk that are multiples of this.")
 
 
 def _read_steps(value: Any) -> Any:

@@ -8,12 +8,12 @@ from pydantic import Field, model_validator
 
 from evaluation.settings.model import (
     LARGEST_MEMORY,
-    LARGEST_WINDOW,
     LONGEST_WAIT,
     ExpandedPath,
     Fraction,
     Integer,
     Settings,
+    Tokens,
 )
 
 GPUS = "scoring.gpus_per_checkpoint"
@@ -33,13 +33,11 @@ class Scoring(Settings):
         description="`auto`: a GPU runs compiled layers, or plain ones where they cannot be compiled; "
         "`off`: plain ones, which are slower.",
     )
-    row_tokens: Integer = Field(
+    row_tokens: Tokens = Field(
         16_384,
-        gt=0,
-        le=LARGEST_WINDOW,
         description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
     )
-    cpu_row_tokens: Integer = Field(1024, gt=0, le=LARGEST_WINDOW, description="The same on CPU.")
+    cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
     generation_batch: Integer = Field(
         64,
         gt=0,

@@ -14,13 +14,12 @@ from evaluation.settings.candidates import MergeName, MergeRecipe, StepInterval,
 from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.groups import check_groups
 from evaluation.settings.model import (
-    LARGEST_WINDOW,
     Boolean,
     ExpandedPath,
     FolderOrId,
     Fraction,
-    Integer,
     OutputPath,
+    SequenceLength,
     Settings,
     Step,
     Text,
@@ -91,8 +90,8 @@ class Stage(Settings):
     objective: tuple[Objective, ...] = Field((), description="What the stage is for.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: Integer | None = Field(
-        None, gt=1, le=LARGEST_WINDOW, description="Where it differs from the top level."
+    sequence_length: SequenceLength | None = Field(
+        None, description="Where it differs from the top level."
     )
     training_config: ExpandedPath | None = Field(
         None, description="Where it differs from the top level."
@@ -141,10 +140,8 @@ class Config(Settings):
     tokenizer: Tokenizer | None = Field(
         None, description="Taken from `training_config` or the checkpoints if not given."
     )
-    sequence_length: Integer | None = Field(
+    sequence_length: SequenceLength | None = Field(
         None,
-        gt=1,
-        le=LARGEST_WINDOW,
         description="Tokens of a block; taken from `training_config` or the checkpoints if not given.",
     )
     training_config: ExpandedPath | None = Field(

@@ -6,17 +6,18 @@ from typing import Any, ClassVar, Self
 from pydantic import Field, model_validator
 
 from evaluation.settings.model import (
-    LARGEST_COUNT,
     LARGEST_WINDOW,
     Boolean,
+    Count,
     Fraction,
     Integer,
     Seed,
     Settings,
     Text,
+    Tokens,
 )
 from evaluation.settings.names import Label
-from evaluation.settings.sources import MOST_SHOTS, Source
+from evaluation.settings.sources import Shots, Source
 from evaluation.settings.verifiers import Judge, Program, Verifier
 
 COLDEST = 0.01
@@ -128,9 +129,7 @@ class GenerationTask(Source, Judged):
     )
     system: str | None = Field(None, description="Template of the system's turn of a chat.")
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
-    num_fewshot: Integer = Field(
-        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
-    )
+    num_fewshot: Shots = Field(0, description="Solved examples before every question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
@@ -139,9 +138,7 @@ class GenerationTask(Source, Judged):
     description: str = Field("", description="Template put before the examples.")
     between: str = Field("\n\n", description="Separator between examples.")
     stop: tuple[Text, ...] = Field((), description="Stop strings, at which a completion is cut.")
-    max_new_tokens: Integer = Field(
-        gt=0, le=LARGEST_WINDOW, description="Maximum tokens of a completion."
-    )
+    max_new_tokens: Tokens = Field(description="Maximum tokens of a completion.")
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
     document: dict[str, Text] = Field(
         {}, description="Expressions: what verifiers read, e.g. `gold`, `tests`."
@@ -156,7 +153,7 @@ class GenerationTask(Source, Judged):
         None, description="The verifier that objectives are decided on; the first if not given."
     )
     answer_after: Text | None = ANSWER_AFTER
-    limit: Integer = Field(12_000, gt=0, le=LARGEST_COUNT, description="Maximum number of prompts.")
+    limit: Count = Field(12_000, description="Maximum number of prompts.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     def asked(self) -> dict[str, Any]:

@@ -131,8 +131,11 @@ FolderOrId = Annotated[Text, AfterValidator(find_path)]
 
 LARGEST_COUNT = 10**12
 """Tokens, documents or questions that anybody could ask for."""
+Count = Annotated[Integer, Field(gt=0, le=LARGEST_COUNT)]
 LARGEST_WINDOW = 2**24
 """Tokens of a sequence."""
+Tokens = Annotated[Integer, Field(gt=0, le=LARGEST_WINDOW)]
+SequenceLength = Annotated[Integer, Field(gt=1, le=LARGEST_WINDOW)]
 LARGEST_MEMORY = 2**24
 """Megabytes."""
 LONGEST_WAIT = 86_400

@@ -1,12 +1,13 @@
 """Where rows of data come from, and the texts and questions that are made of them."""
 
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
 from evaluation.settings.model import (
     LARGEST_COUNT,
     Boolean,
+    Count,
     ExpandedPath,
     Integer,
     Seed,
@@ -20,6 +21,7 @@ Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
 MOST_SHOTS = 1000
 """Solved examples before a question."""
+Shots = Annotated[Integer, Field(ge=0, le=MOST_SHOTS)]
 
 
 class Source(Settings):
@@ -55,9 +57,7 @@ class Slice(Source):
     """Text that is packed into token blocks and scored by perplexity."""
 
     text: Text = Field("text", description="Field that is the text, or a template over fields.")
-    tokens: Integer = Field(
-        5_000_000, gt=0, le=LARGEST_COUNT, description="Tokens to keep (whole blocks)."
-    )
+    tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
     skip_documents: Integer = Field(
         0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
     )
@@ -98,15 +98,11 @@ class Task(Source):
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
-    limit: Integer = Field(
+    limit: Count = Field(
         12_000,
-        gt=0,
-        le=LARGEST_COUNT,
         description="Maximum number of items, distributed evenly over `configs`.",
     )
-    num_fewshot: Integer = Field(
-        0, ge=0, le=MOST_SHOTS, description="Solved examples before every question."
-    )
+    num_fewshot: Shots = Field(0, description="Solved examples before every question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
     description: str = Field("", description="Template put before the examples.")

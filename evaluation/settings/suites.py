@@ -17,11 +17,10 @@ from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
 from evaluation.settings.model import (
-    LARGEST_WINDOW,
     Boolean,
-    Integer,
     Settings,
     Text,
+    Tokens,
     one_sentence,
     unknown_key,
 )
@@ -47,9 +46,7 @@ class Probe(Settings):
     category: Label = Field(description="Heading it is reported under.")
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
-    max_new_tokens: Integer = Field(
-        256, gt=0, le=LARGEST_WINDOW, description="Maximum tokens of the answer."
-    )
+    max_new_tokens: Tokens = Field(256, description="Maximum tokens of the answer.")
     headline: Boolean = Field(
         True,
         description="Whether it counts for the rates over all prompts, or only for those of its category. `false` is for answers whose meaning no check can verify.",
