@@ -23,7 +23,7 @@ class Case:
         run: Shell line with `evaluation` and `snakemake`.
         end: `refused`: in one sentence with all of `words`. `fine`: exit code 0, and the numbers of the
             untouched world unless `other_numbers`. `either`: one of these, for the reason given.
-            `told`: one of these, and all of `words` are said.
+            `warned`: one of these, and its output has all of `words`.
         cold: The command is a process of its own, as limits and closed files are not passed on.
     """
 
@@ -85,7 +85,7 @@ def _case(table: dict[str, Any], entry: dict[str, Any], kind: str) -> Case:
     do = [*table.get("do", []), *entry.get("do", [])]
     options = {key: entry[key] for key in ("other_numbers", "cold", "seconds") if key in entry}
     end, words, reason = "refused", entry.get("want", []), ""
-    for other in ("fine", "either", "told"):
+    for other in ("fine", "either", "warned"):
         if other in entry:
             end, reason = other, str(entry[other])
     run = entry.get("run", table.get("run", ""))

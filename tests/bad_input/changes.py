@@ -218,7 +218,7 @@ def hugging_face(name: str, how: str, folder: str = "hf/1-10") -> None:
 
 
 def torch_file(name: str, tensor: str) -> None:
-    """Puts a tensor into a file of the cache, told by an expression."""
+    """Puts a tensor into a file of the cache, which an expression gives."""
     torch.save(eval(tensor), next(Path("cache").glob(f"*/{name}")))
 
 

@@ -168,9 +168,9 @@ def _judge(
         return "left", left
     if lost := _lost(before, after):
         return "lost", lost
-    if case.end == "told" and any(word not in output for word in case.words):
+    if case.end == "warned" and any(word not in output for word in case.words):
         return "silent", f"does not say {case.words}: {_last_line(output)}"
-    if case.end == "fine" or (case.end in ("either", "told") and code == 0):
+    if case.end == "fine" or (case.end in ("either", "warned") and code == 0):
         if code != 0:
             return "refused", _last_line(output)
         return _numbers(case, shop, before, after)

@@ -45,7 +45,7 @@ def test_the_table_is_long_enough_and_can_be_read() -> None:
 
 
 def test_each_failure_has_its_verdict(tmp_path: Path, warm: Server) -> None:
-    """What is fine is no refusal, what is said is read, and what is left behind is seen."""
+    """A command that succeeds is no refusal, its output is read, and files left behind are found."""
     place, shop = str(warm.place), build(tmp_path / "shop", warm)
     right = Case("-", "-", (), "evaluation status", "fine")
     assert play(right, shop, place).verdict == "right"

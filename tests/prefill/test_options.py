@@ -50,9 +50,9 @@ def test_stages_that_have_it(
     assert made == wanted
 
 
-@pytest.mark.parametrize(("options", "said"), REFUSED, ids=[" ".join(one[0]) for one in REFUSED])
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[" ".join(one[0]) for one in REFUSED])
 def test_no_stage_has_it(
-    config: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
+    config: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:
     assert main(["prefill", "--config", str(config), *options]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -147,25 +147,28 @@ def test_a_file_is_named_once(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     (tmp_path / "b.txt").symlink_to("a.txt")
     a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
-    for named, said in (((a, a), "a.txt is named twice; "), ((a, b), "b.txt is named twice as ")):
-        with pytest.raises(SourceError, match=said):
+    for named, message in (
+        ((a, a), "a.txt is named twice; "),
+        ((a, b), "b.txt is named twice as "),
+    ):
+        with pytest.raises(SourceError, match=message):
             locate(Source(files=named), {})
     with pytest.raises(SourceError, match="is named twice"):
         locate(Source(files=(a, str(tmp_path / "a*"))), {})
 
 
-def test_what_is_no_file_is_told(tmp_path: Path) -> None:
+def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "m" / "test.parquet").mkdir(parents=True)
     os.mkfifo(tmp_path / "m" / "test.jsonl")
     (tmp_path / "m" / "test.json").symlink_to("/nowhere")
     with pytest.raises(SourceError) as caught:
         locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path / "m")})
-    for said in (
+    for message in (
         "json (a link to nothing)",
         "jsonl (a pipe, socket or device)",
         "parquet (a folder)",
     ):
-        assert f"test.{said}" in str(caught.value)
+        assert f"test.{message}" in str(caught.value)
 
 
 def test_text_files_are_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,7 +201,7 @@ def test_a_split_in_two_formats_is_refused(tmp_path: Path) -> None:
         locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
 
 
-def test_parts_that_are_not_there_are_told(
+def test_parts_that_are_not_there_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first ones of a large mirror may be all that is wanted."""

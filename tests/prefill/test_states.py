@@ -216,7 +216,7 @@ def test_a_saved_dataset(tmp_path: Path, fast_folder: Path) -> None:
     assert CacheStates().state(entry) == "stale"
 
 
-def test_what_cannot_be_remembered_is_told_and_taken_again(
+def test_checksums_that_cannot_be_stored_are_reported_and_computed_again(
     plan: StagePlan, mirror: Path, summed: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     prefill(plan)

@@ -197,17 +197,17 @@ def test_a_template_that_fails_names_the_probe(
 
 
 @pytest.mark.parametrize(
-    ("role", "content", "said"),
+    ("role", "content", "message"),
     [
         ("assistant", "Hello", "the last message must be the user's"),
         ("user", " \n", "the last message is empty"),
     ],
 )
 def test_a_probe_ends_with_a_question(
-    tmp_path: Path, fast_folder: Path, role: str, content: str, said: str
+    tmp_path: Path, fast_folder: Path, role: str, content: str, message: str
 ) -> None:
     messages = [{"role": role, "content": content}]
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
 
 

@@ -51,19 +51,19 @@ CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("file", "damage", "said"),
+    ("file", "damage", "message"),
     [
-        pytest.param(file, damage, said, id=f"{file}: {name}")
-        for name, files, damage, said in CASES
+        pytest.param(file, damage, message, id=f"{file}: {name}")
+        for name, files, damage, message in CASES
         for file in files
     ],
 )
 def test_the_file_is_named(
-    tmp_path: Path, fast_folder: Path, file: str, damage: Callable[[Path], object], said: str
+    tmp_path: Path, fast_folder: Path, file: str, damage: Callable[[Path], object], message: str
 ) -> None:
     folder = Path(shutil.copytree(fast_folder, tmp_path / "tok"))
     damage(folder / file)
-    with pytest.raises(SourceError, match=said.format(file=file)) as caught:
+    with pytest.raises(SourceError, match=message.format(file=file)) as caught:
         load_tokenizer(folder, use_fast=True)
     assert "object has no" not in str(caught.value)
 
@@ -125,7 +125,7 @@ def by_checkpoint(source: Path, tmp_path: Path, marker: Path) -> object:
     files = ["--requests", str(requests), "--output", str(output)]
     assert main(["loglikelihood", str(tmp_path / "7"), *files]) == 1
     assert not output.exists()
-    raise SourceError("as it said on stderr")
+    raise SourceError("as stderr shows")
 
 
 def by_model(source: Path, tmp_path: Path, marker: Path) -> object:

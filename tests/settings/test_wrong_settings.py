@@ -1,4 +1,4 @@
-"""Configurations and suites that a user may get wrong: what is said of each."""
+"""Configurations and suites that a user may get wrong: the error of each."""
 
 import os
 import time
@@ -27,7 +27,7 @@ def content(top: dict[str, Any], **stage: Any) -> dict[str, Any]:
     return {"results": "r", "cache": "c", "stages": {"one": {**STAGE, **stage}}, **top}
 
 
-def said(raw: dict[str, Any]) -> str:
+def error_of(raw: dict[str, Any]) -> str:
     with pytest.raises(ConfigError) as caught:
         validate_config(raw, "mine.yaml")
     return str(caught.value)
@@ -44,7 +44,7 @@ WRONG = [
 @pytest.mark.parametrize(("raw", "words"), WRONG)
 def test_a_configuration(raw: Any, words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EMPTY", "")
-    sentence = said(raw)
+    sentence = error_of(raw)
     assert "\n" not in sentence
     assert "(top level)" not in sentence
     for word in ["mine.yaml: ", *words]:
@@ -52,7 +52,7 @@ def test_a_configuration(raw: Any, words: list[str], monkeypatch: pytest.MonkeyP
 
 
 def test_many_mistakes_are_not_a_flood() -> None:
-    lines = said(content({}, steps=[-1], **{f"k{n}": n for n in range(100)})).splitlines()
+    lines = error_of(content({}, steps=[-1], **{f"k{n}": n for n in range(100)})).splitlines()
     assert len(lines) == 9
     assert lines[-1] == "mine.yaml: … and 93 more mistakes"
 
@@ -68,7 +68,7 @@ def test_a_bridge_to_itself_through_a_link(
     (tmp_path / "ckpts" / "10").mkdir(parents=True)
     target, path = LINKS[link]
     (tmp_path / link).symlink_to(target)
-    assert "zero by construction" in said(content({}, bridge={"path": path}))
+    assert "zero by construction" in error_of(content({}, bridge={"path": path}))
 
 
 def test_another_step_of_the_folder_is_a_bridge() -> None:
@@ -246,7 +246,7 @@ def test_names_of_stages_and_runs(name: str) -> None:
         content({"runs": {name: {"path": "r"}}}),
         content({}, objective=[{**OBJECTIVE, "group": name}]),
     ):
-        assert f"{name!r}: a name " in said(raw)
+        assert f"{name!r}: a name " in error_of(raw)
 
 
 @pytest.mark.parametrize(
