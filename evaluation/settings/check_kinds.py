@@ -18,18 +18,16 @@ from evaluation.settings.model import Integer, Settings, Text
 Kind = Literal["format", "instruction", "clean", "json", "code"]
 
 
-def _says_something(text: str) -> str:
+def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError(
-            "holds nothing but blanks, which every answer or none has; write what it says"
-        )
+        raise ValueError("is blank, which every answer or none has; write a text")
     return text
 
 
-Words = Annotated[Text, AfterValidator(_says_something)]
-Texts = Annotated[tuple[Words, ...], Field(min_length=1)]
+Phrase = Annotated[Text, AfterValidator(_not_blank)]
+Phrases = Annotated[tuple[Phrase, ...], Field(min_length=1)]
 
-MOST_THINGS = 10**6
+LARGEST_NUMBER = 10**6
 """What is counted in an answer."""
 
 
@@ -40,10 +38,10 @@ class FormatCheck(Settings):
 class Counted(FormatCheck):
     """A number of things in the answer; at least one unless `at_least: 0` is given."""
 
-    exactly: Integer | None = Field(None, ge=0, le=MOST_THINGS, description="The number itself.")
-    at_least: Integer = Field(1, ge=0, le=MOST_THINGS, description="Smallest number allowed.")
+    exactly: Integer | None = Field(None, ge=0, le=LARGEST_NUMBER, description="The number itself.")
+    at_least: Integer = Field(1, ge=0, le=LARGEST_NUMBER, description="Smallest number allowed.")
     at_most: Integer | None = Field(
-        None, ge=0, le=MOST_THINGS, description="Largest number allowed."
+        None, ge=0, le=LARGEST_NUMBER, description="Largest number allowed."
     )
 
     @model_validator(mode="after")

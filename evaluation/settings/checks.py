@@ -8,14 +8,14 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field, JsonValue, field_validator
 
 from evaluation.settings.check_kinds import (
-    MOST_THINGS,
+    LARGEST_NUMBER,
     CleanCheck,
     Counted,
     FormatCheck,
     InstructionCheck,
     Kind,
-    Texts,
-    Words,
+    Phrase,
+    Phrases,
     only_json,
     usable_schema,
 )
@@ -55,7 +55,7 @@ class LineCount(Counted):
 
 class NumbersInOrder(FormatCheck):
     check: Literal["numbers_in_order"] = Field(description="a numbered list counts up by one.")
-    start: Integer = Field(1, ge=0, le=MOST_THINGS, description="Its first number.")
+    start: Integer = Field(1, ge=0, le=LARGEST_NUMBER, description="Its first number.")
 
 
 class OnlyList(FormatCheck):
@@ -65,7 +65,7 @@ class OnlyList(FormatCheck):
 
 class ItemWords(FormatCheck):
     check: Literal["item_words"] = Field(description="no list item is longer.")
-    at_most: Integer = Field(gt=0, le=MOST_THINGS, description="Words of an item at most.")
+    at_most: Integer = Field(gt=0, le=LARGEST_NUMBER, description="Words of an item at most.")
 
 
 class SortedItems(FormatCheck):
@@ -89,20 +89,20 @@ class PlainProse(FormatCheck):
 
 class StartsWith(FormatCheck):
     check: Literal["starts_with"] = Field(description="the first words.")
-    text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
+    text: Phrase = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class EndsWith(FormatCheck):
     check: Literal["ends_with"] = Field(description="the last words.")
-    text: Words = Field(description="What they are, as Markdown shows them; whole words only.")
+    text: Phrase = Field(description="What they are, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class _Terms(InstructionCheck):
     """Words or phrases, found only where neither end is in the middle of a word."""
 
-    texts: Texts = Field(description="Words or phrases; whole words only.")
+    texts: Phrases = Field(description="Words or phrases; whole words only.")
     match_case: Boolean = Field(False, description="Upper and lower case differ.")
 
 
@@ -118,7 +118,7 @@ class States(InstructionCheck):
     check: Literal["states"] = Field(
         description="one of the texts is stated and not denied; wrong ones may be mentioned to deny them."
     )
-    texts: Texts = Field(description="Words or phrases that are right; whole words only.")
+    texts: Phrases = Field(description="Words or phrases that are right; whole words only.")
     rather_than: tuple[Text, ...] = Field(
         (),
         description="Wrong ones: each is absent, denied (`not six`) or taken back (`I said six`).",
@@ -143,14 +143,14 @@ class Answers(InstructionCheck):
         description="the whole answer is one of the texts, but for case, quotes, "
         "emphasis and a full stop."
     )
-    texts: Texts = Field(description="Answers that count.")
+    texts: Phrases = Field(description="Answers that count.")
 
 
 class ListItems(InstructionCheck):
     check: Literal["list_items"] = Field(
         description="the outermost list has one item for each of the texts."
     )
-    texts: Annotated[tuple[Words | Texts, ...], Field(min_length=1)] = Field(
+    texts: Annotated[tuple[Phrase | Phrases, ...], Field(min_length=1)] = Field(
         description="Texts of the items; a list in place of a text contains alternatives."
     )
     how: Literal["contain", "start", "equal"] = Field(
