@@ -66,12 +66,8 @@ class Probe(Settings):
 
 
 def _origin(task: Any) -> str:
-    names_one = (
-        "provider" in task
-        if isinstance(task, dict)
-        else isinstance(task, ProviderTask | ProviderChoices)
-    )
-    return "[provided]" if names_one else "[own]"
+    keys = task if isinstance(task, dict) else getattr(task, "model_fields_set", ())
+    return "[provided]" if "provider" in keys else "[own]"
 
 
 AnyGenerationTask = Annotated[
