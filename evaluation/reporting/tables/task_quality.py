@@ -13,7 +13,7 @@ import numpy as np
 from evaluation import protocol
 from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
-from evaluation.bridge.statistics import ALPHA, POWER
+from evaluation.bridge.statistics import ALPHA, POWER, paired_mean
 from evaluation.errors import ResultsError
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, grouped_variance
@@ -175,9 +175,12 @@ def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric:
 
 
 def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
-    chance = getattr(item, "chance", None)
-    error = standard_error(item, metric.name)
-    return None if chance is None or not error else float((value - chance) / error)
+    units = item.credits.get(metric.name) if isinstance(item, CreditItem) else None
+    if units is None or item.chance is None:
+        return None
+    none = np.zeros_like(units.credit)
+    error = paired_mean(units.credit, none, units.clusters, units.strata).se
+    return (value - item.chance) / error if error else None
 
 
 def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
@@ -223,18 +226,24 @@ def paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
         return _blocks(mine.blocks, other.blocks, metric)
     if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
         return None
-    if metric in mine.credits and metric in other.credits:
-        return _credits(mine.credits[metric], other.credits[metric])
-    return _companions(mine.companions, other.companions, metric)
-
-
-def standard_error(item: Item, metric: str) -> float | None:
-    """Return that of the mean credit of a checkpoint's own items."""
-    units = item.credits.get(metric) if isinstance(item, CreditItem) else None
-    if units is None or len(units.ids) < 2:
+    ours: Credits | Companions | None
+    theirs: Credits | Companions | None
+    if is_credit := metric in mine.credits and metric in other.credits:
+        left, right = mine.credits[metric], other.credits[metric]
+        ours, theirs = left.without(right), right.without(left)
+    else:
+        ours, theirs = mine.companions, other.companions
+    if ours is None or theirs is None or ours.ids != theirs.ids or len(ours.ids) < 2:
         return None
-    influence = (units.credit - units.credit.mean()) / len(units.ids)
-    return math.sqrt(grouped_variance(influence, units.clusters, units.strata).value)
+    difference, n = _values(ours, metric) - _values(theirs, metric), len(ours.ids)
+    variance = grouped_variance((difference - difference.mean()) / n, ours.clusters, ours.strata)
+    return PairedItems(
+        n, variance.value * n, np.count_nonzero(difference) / n if is_credit else None
+    )
+
+
+def _values(units: Credits | Companions, metric: str) -> Floats:
+    return units.credit if isinstance(units, Credits) else units.values[metric]
 
 
 def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedItems | None:
@@ -245,26 +254,3 @@ def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedIte
         return None
     variance = serial_variance(ratio_influence(mine.nats - other.nats, weights))
     return PairedItems(len(mine.ids), variance.value * len(mine.ids))
-
-
-def _credits(mine: Credits, other: Credits) -> PairedItems | None:
-    mine, other = mine.without(other), other.without(mine)
-    if mine.ids != other.ids or len(mine.ids) < 2:
-        return None
-    difference = mine.credit - other.credit
-    known = _of_mean(difference, mine)
-    return known._replace(turning=np.count_nonzero(difference) / len(difference))
-
-
-def _companions(
-    mine: Companions | None, other: Companions | None, metric: str
-) -> PairedItems | None:
-    if mine is None or other is None or mine.ids != other.ids or len(mine.ids) < 2:
-        return None
-    return _of_mean(mine.values[metric] - other.values[metric], mine)
-
-
-def _of_mean(difference: Floats, units: Credits | Companions) -> PairedItems:
-    n = len(difference)
-    influence = (difference - difference.mean()) / n
-    return PairedItems(n, grouped_variance(influence, units.clusters, units.strata).value * n)

@@ -14,8 +14,8 @@ import numpy as np
 from evaluation.bridge.delta import OVERALL, weights_of_means
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.bridge.text_blocks import paired_ratio
-from evaluation.metrics.variance import wilson
-from evaluation.results.kinds import CreditItem, NatsItem
+from evaluation.metrics.variance import Floats, wilson
+from evaluation.results.kinds import CreditItem, NatsItem, Units
 from evaluation.results.read import Results, TierResults
 from evaluation.results.tier_files import LARGEST
 from evaluation.settings.tiers import Tier, TierName
@@ -44,26 +44,24 @@ def values_of(results: Results) -> list[Value]:
     return [value for tier in results.tiers.values() for value in tier_values(tier)]
 
 
+Row = tuple[str, str | None, str, Estimate, float | None]
+"""Item, group, metric, estimate and chance."""
+
+
 def tier_values(found: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
     if found.tier.kind == "nats":
         nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
-        return list(_nats(found, nats))
+        return [_value(found.tier, *row) for row in _nats(found, nats)]
     credits = {name: one for name, one in found.items.items() if isinstance(one, CreditItem)}
-    if found.tier.rates:
-        return list(_rates(found.tier, credits, found.overall))
-    return [*_credits(found, credits), *_companions(found, credits)]
+    rows = _rates if found.tier.rates else _credits
+    return [_value(found.tier, *row) for row in rows(found, credits)]
 
 
 def _value(
-    tier: Tier,
-    item: str,
-    group: str | None,
-    metric: str,
-    known: Estimate,
-    chance: float | None = None,
+    tier: Tier, item: str, group: str | None, metric: str, known: Estimate, chance: float | None
 ) -> Value:
-    """Return the note says why there are no bounds, and is left out where there are."""
+    """Note why there are no bounds, where there are none."""
     return Value(
         tier=tier.name,
         item=item,
@@ -78,8 +76,7 @@ def _value(
     )
 
 
-def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Value]:
-    tier = found.tier
+def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
     nats, ratios, bits = {}, {}, {}
     for name, item in items.items():
         nats[name] = _ratio(item, "tokens") or _no_items(item.values["nats_per_token"])
@@ -87,14 +84,15 @@ def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Value]:
         if stored is not None:
             ratios[name] = _ratio(item, "bytes") or _no_items(stored)
             bits[name] = replace(ratios[name], value=stored, n=nats[name].n)
-        ppl = item.values["ppl"]
-        yield from _nats_values(tier, name, item.group, nats[name], ppl, bits.get(name))
+        known = _nats_metrics(found.tier, nats[name], item.values["ppl"], bits.get(name))
+        yield from ((name, item.group, metric, one, None) for metric, one in known)
     for whole, weights in weights_of_means(items, len(items), found.file.groups):
         mean, mean_bits = _mean(nats, weights), None
         if weights.keys() <= bits.keys():
             value = _mean(bits, weights).value
             mean_bits = replace(_mean(ratios, weights), value=value, n=mean.n)
-        yield from _nats_values(tier, whole, None, mean, math.exp(mean.value), mean_bits)
+        known = _nats_metrics(found.tier, mean, math.exp(mean.value), mean_bits)
+        yield from ((whole, None, metric, one, None) for metric, one in known)
 
 
 def _mean(known: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
@@ -114,18 +112,17 @@ def _ratio(item: NatsItem, weight: Literal["tokens", "bytes"]) -> Estimate | Non
     return paired_ratio(nats, none, weights) if weights.sum() > 0 else None
 
 
-def _nats_values(
-    tier: Tier, item: str, group: str | None, nats: Estimate, ppl: float, bits: Estimate | None
-) -> Iterator[Value]:
+def _nats_metrics(
+    tier: Tier, nats: Estimate, ppl: float, bits: Estimate | None
+) -> Iterator[tuple[str, Estimate]]:
     known = {
         "ppl": replace(nats, value=ppl, low=_exp(nats.low), high=_exp(nats.high)),
         "nats_per_token": nats,
         "bits_per_byte": bits,
     }
     for metric in tier.metrics:
-        estimate = known.get(metric.name)
-        if estimate is not None:
-            yield _value(tier, item, group, metric.name, estimate)
+        if (one := known.get(metric.name)) is not None:
+            yield metric.name, one
 
 
 def _exp(value: float | None) -> float | None:
@@ -133,42 +130,55 @@ def _exp(value: float | None) -> float | None:
     return None if value is None or value > LARGEST else math.exp(value)
 
 
-def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Value]:
-    tier = found.tier
-    headlines: dict[str, dict[str, Estimate]] = {}
+def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+    """Yield the credits of all items and their means, then each secondary metric likewise."""
+    known: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
-        estimates = {
-            metric: paired_mean(one.credit, np.zeros_like(one.credit), one.clusters, one.strata)
-            for metric, one in item.credits.items()
-        } or {metric: _no_items(value) for metric, value in item.values.items()}
-        for metric, estimate in estimates.items():
-            headlines.setdefault(metric, {})[name] = estimate
-            known = _within_0_and_1(estimate)
+        own = {metric: _unpaired(one.credit, one) for metric, one in item.credits.items()}
+        own = own or {metric: _no_items(value) for metric, value in item.values.items()}
+        for metric, estimate in own.items():
+            known.setdefault(metric, {})[name] = estimate
+            shown = _within_0_and_1(estimate)
             if metric in item.bounds:  # the file's own
                 low, high = item.bounds[metric]
-                known = replace(known, low=low, high=high)
-            yield _value(tier, name, item.group, metric, known, item.chance)
-    for whole, metric, mean in _means(found, items, headlines):
-        chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
-        drawn = [weight * chance for chance, weight in chances if chance is not None]
-        chance = math.fsum(drawn) if len(drawn) == len(chances) else None
-        is_rate = tier.metric(metric).unit == "fraction"
-        known = _within_0_and_1(mean) if is_rate else mean
-        yield _value(tier, whole, None, metric, known, chance)
+                shown = replace(shown, low=low, high=high)
+            yield name, item.group, metric, shown, item.chance
+    yield from _means(found, items, known, is_credit=True)
+    for companion in found.tier.companions:
+        beside = {
+            name: _unpaired(item.companions.values[companion.name], item.companions)
+            for name, item in items.items()
+            if item.companions is not None and companion.name in item.companions.values
+        }
+        for name, estimate in beside.items():
+            yield name, items[name].group, companion.name, estimate, None
+        if beside:
+            yield from _means(found, items, {companion.name: beside}, is_credit=False)
+
+
+def _unpaired(values: Floats, units: Units) -> Estimate:
+    return paired_mean(values, np.zeros_like(values), units.clusters, units.strata)
 
 
 def _means(
     found: TierResults,
     items: Mapping[str, CreditItem],
     known: Mapping[str, Mapping[str, Estimate]],
-) -> Iterator[tuple[str, str, Estimate]]:
+    *,
+    is_credit: bool,
+) -> Iterator[Row]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
     kinds = [found.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in known.items():
         count = sum(metric in kind for kind in kinds)
         wholes = weights_of_means(estimates, count, found.file.groups) if count else ()
-        for item, weights in wholes:
-            yield item, metric, _mean(estimates, weights)
+        for whole, weights in wholes:
+            mean = _mean(estimates, weights)
+            chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
+            drawn = [weight * chance for chance, weight in chances if chance is not None]
+            chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
+            is_rate = is_credit and found.tier.metric(metric).unit == "fraction"
+            yield whole, None, metric, _within_0_and_1(mean) if is_rate else mean, chance
 
 
 def _within_0_and_1(known: Estimate) -> Estimate:
@@ -181,32 +191,15 @@ def _within_0_and_1(known: Estimate) -> Estimate:
     return replace(known, low=max(0.0, known.low), high=min(1.0, known.high))
 
 
-def _companions(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Value]:
-    """Yield what stands next to credits, of each item that has it; the mean if all do."""
-    tier = found.tier
-    for metric in tier.companions:
-        estimates: dict[str, Estimate] = {}
-        for name, item in items.items():
-            known = item.companions
-            if known is not None and metric.name in known.values:
-                one = known.values[metric.name]
-                estimates[name] = paired_mean(one, np.zeros_like(one), known.clusters, known.strata)
-                yield _value(tier, name, item.group, metric.name, estimates[name])
-        for whole, _, mean in _means(found, items, {metric.name: estimates} if estimates else {}):
-            yield _value(tier, whole, None, metric.name, mean)
-
-
-def _rates(
-    tier: Tier, items: Mapping[str, CreditItem], overall: CreditItem | None
-) -> Iterator[Value]:
+def _rates(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+    overall, headline = found.overall, found.tier.headline
     for metric, value in (overall.values if overall else {}).items():
         units = overall.credits.get(metric) if overall else None
-        known = _rate(value, len(units.ids) if units else 0)
-        yield _value(tier, OVERALL, None, metric, known)
+        yield OVERALL, None, metric, _rate(value, len(units.ids) if units else 0), None
     for name, item in items.items():
-        units = item.credits.get(tier.headline)
-        known = _rate(item.values[tier.headline], item.size or (len(units.ids) if units else 0))
-        yield _value(tier, name, item.group, tier.headline, known)
+        units = item.credits.get(headline)
+        size = item.size or (len(units.ids) if units else 0)
+        yield name, item.group, headline, _rate(item.values[headline], size), None
 
 
 def _rate(value: float, n: int) -> Estimate:
