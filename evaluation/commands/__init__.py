@@ -13,6 +13,7 @@ from evaluation.settings.candidates import Candidate
 
 if TYPE_CHECKING:
     from evaluation.results.files import FileModel
+    from evaluation.settings.plan import StagePlan
 
 Commands = argparse._SubParsersAction  # the only name argparse has for it
 
@@ -61,14 +62,31 @@ def print_json(model: "FileModel") -> None:
     print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
 
-def add_merges(which: argparse._MutuallyExclusiveGroup) -> None:
-    """Add the option of commands that take merges in place of steps."""
+def add_candidates(
+    command: argparse.ArgumentParser, *, bridge: bool, steps: str = "steps of the stage"
+) -> None:
+    """Add the options of commands that take steps, merges or the bridge of a stage."""
+    which = command.add_mutually_exclusive_group(required=True)
+    which.add_argument("--step", type=whole_number(0), nargs="+", action="extend", help=steps)
     which.add_argument("--merge", type=a_name, nargs="+", help="merges of the stage, by name")
+    if bridge:
+        which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
 
 
 def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
     """Return the steps or merges that a command was given, each once."""
     return list(dict.fromkeys(options.merge or options.step))
+
+
+def chosen_plans(
+    options: argparse.Namespace, plans: "dict[str, StagePlan]"
+) -> "dict[str, StagePlan]":
+    """Return the stage that `--stage` names, or all; raise ConfigError where there is none."""
+    from evaluation.settings.plan import named_stage
+
+    if options.stage is None:
+        return plans
+    return {options.stage: named_stage(plans, options.stage, options.config)}
 
 
 def a_name(text: str) -> str:

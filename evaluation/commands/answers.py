@@ -4,10 +4,17 @@ import argparse
 import json
 import sys
 
-from evaluation.commands import Commands, a_name, a_path, add_command, add_configured
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_command,
+    add_configured,
+    chosen_plans,
+)
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.wording import no_such
 
 
@@ -69,9 +76,7 @@ def verify_answers(options: argparse.Namespace) -> int:
 
 def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
     """Return the stage that has the task."""
-    chosen = list(plans.values())
-    if options.stage is not None:
-        chosen = [named_stage(plans, options.stage, options.config)]
+    chosen = chosen_plans(options, plans).values()
     for plan in chosen:
         if options.task in plan.suite.generation_tasks:
             return plan

@@ -117,7 +117,9 @@ def verify(options: argparse.Namespace) -> int:
     tolerance = options.tolerance
     if tolerance is None:
         tolerance = TOLERANCE if options.against else 1e-4
-    _check_verify(options)
+    for name in ("python", "ids", "limit"):
+        if options.reference and getattr(options, name) is not None:
+            raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
     checkpoint = open_checkpoint(options.checkpoint, use_mup=options.use_mup)
     if options.against:
         error = _against_nanotron(checkpoint, options)
@@ -126,13 +128,6 @@ def verify(options: argparse.Namespace) -> int:
     verdict = "within" if error <= tolerance else "more than"
     print(f"relative L2 error: {error:.3e}, {verdict} the tolerance of {tolerance:g}")
     return 0 if error <= tolerance else 1
-
-
-def _check_verify(options: argparse.Namespace) -> None:
-    """Raise ConfigError for options that would be ignored."""
-    for name in ("python", "ids", "limit"):
-        if options.reference and getattr(options, name) is not None:
-            raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
 
 
 def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:

@@ -98,17 +98,17 @@ def compare(options: argparse.Namespace) -> int:
 
     if is_run(options.ours) or is_run(options.theirs):
         return compare_runs(options)
-    given = [name for name in ("at_step", "at_tokens", "last", "by") if _given(options, name)]
+    given = [
+        name
+        for name in ("at_step", "at_tokens", "last", "by")
+        if getattr(options, name) not in (None, False)
+    ]
     if given:
         raise ConfigError(
             f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
             "read as results of two checkpoints"
         )
     return compare_checkpoints(options)
-
-
-def _given(options: argparse.Namespace, name: str) -> bool:
-    return getattr(options, name) not in (None, False)
 
 
 def compare_checkpoints(options: argparse.Namespace) -> int:

@@ -3,12 +3,12 @@
 import argparse
 from pathlib import Path
 
-from evaluation.commands import Commands, a_name, a_path, add_command, add_configured
+from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
 from evaluation.dependencies.caches import CacheStates, provided_entries
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.settings.plan import StagePlan, plan_stages
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import no_such
 
@@ -42,10 +42,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def prefill(options: argparse.Namespace) -> int:
-    plans = plan_stages(load_config(options.config))
-    chosen = list(plans.values())
-    if options.stage is not None:
-        chosen = [named_stage(plans, options.stage, options.config)]
+    chosen = [*chosen_plans(options, plan_stages(load_config(options.config))).values()]
     asked = _asked(options)
     if asked is not None:
         chosen = _with_entries(chosen, *asked)

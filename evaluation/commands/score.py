@@ -12,10 +12,10 @@ from evaluation.commands import (
     Commands,
     a_name,
     a_path,
+    add_candidates,
     add_command,
     add_configured,
     add_json,
-    add_merges,
     asked_candidates,
     print_json,
     whole_number,
@@ -39,14 +39,6 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    _add_doctor(commands)
-    _add_score(commands)
-    _add_collect(commands)
-    _add_expect(commands)
-    _add_loglikelihood(commands)
-
-
-def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands, doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )
@@ -57,42 +49,22 @@ def _add_doctor(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="as in the workflow's first rule: what stops only some jobs is a warning",
     )
 
-
-def _add_score(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(commands, score, "score checkpoints of a stage (offline)", stage=True)
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument(
-        "--step",
-        type=whole_number(0),
-        nargs="+",
-        action="extend",
-        help="steps of the stage; several share the visible GPUs",
-    )
-    add_merges(which)
-    which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
+    several = "steps of the stage; several share the visible GPUs"
+    add_candidates(command, bridge=True, steps=several)
     command.add_argument(
         "--scores-only", action="store_true", help="do not write tier files; `collect` does"
     )
 
+    what = "write a scored checkpoint's tier files from its stored scores"
+    add_candidates(add_configured(commands, collect, what, stage=True), bridge=True)
 
-def _add_collect(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = add_configured(
-        commands,
-        collect,
-        "write a scored checkpoint's tier files from its stored scores",
-        stage=True,
-    )
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
-    add_merges(which)
-    which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
-
-
-def _add_expect(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
         commands, expect, "check that a result file exists; if not, show why it could not be made"
     )
     command.add_argument("file", type=a_path)
+
+    _add_loglikelihood(commands)
 
 
 def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:

@@ -9,12 +9,12 @@ from evaluation.checkpoints.subjects import bridge_subject, candidate_subject, c
 from evaluation.commands import (
     Commands,
     a_path,
+    add_candidates,
     add_configured,
     add_json,
-    add_merges,
     asked_candidates,
+    chosen_plans,
     print_json,
-    whole_number,
 )
 from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    command = add_configured(commands, deltas, "compare steps with their bridge", stage=True)
-    which = command.add_mutually_exclusive_group(required=True)
-    which.add_argument("--step", type=whole_number(0), nargs="+", help="steps of the stage")
-    add_merges(which)
+    what = "compare steps with their bridge"
+    add_candidates(add_configured(commands, deltas, what, stage=True), bridge=False)
     add_configured(
         commands, tables, "write a stage's tables, recommendation and report", stage=True
     )
@@ -44,12 +42,6 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "compare this run with those under `runs` in the configuration",
     )
     add_configured(commands, front_page, "write the report's first page, over all stages")
-    _add_tensorboard(commands)
-    add_json(add_configured(commands, bridge_table, "show every stage's deltas and verdicts"))
-    add_json(add_configured(commands, status, "show what is done and what is missing", stage=False))
-
-
-def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands,
         tensorboard,
@@ -62,6 +54,8 @@ def _add_tensorboard(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
     )
+    add_json(add_configured(commands, bridge_table, "show every stage's deltas and verdicts"))
+    add_json(add_configured(commands, status, "show what is done and what is missing", stage=False))
 
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
@@ -184,10 +178,7 @@ def status(options: argparse.Namespace) -> int:
     from evaluation.results.command_output import Status
 
     plans = _plans(options)
-    chosen = plans
-    if options.stage is not None:
-        chosen = {options.stage: named_stage(plans, options.stage, options.config)}
-    outdated = Outdated(plans)
+    chosen, outdated = chosen_plans(options, plans), Outdated(plans)
     known = {name: candidates_so_far(plan) for name, plan in chosen.items()}
     outdated.look_at(candidate_subject(chosen[name], one) for name in chosen for one in known[name])
     found = {name: stage_status(plan, known[name], outdated) for name, plan in chosen.items()}

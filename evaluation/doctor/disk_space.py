@@ -44,15 +44,11 @@ class Need:
 
 def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
     """Return the room that the results of these checkpoints take, rather too much than too little."""
-    size = files = 0
-    each: dict[str, Need] = {}
-    for subject in subjects:
-        name = subject.plan.name
-        if name not in each:
-            each[name] = _of_one(subject.plan, caches)
-        size += each[name].bytes
-        files += each[name].files
-    return Need(size, files)
+    plans = [subject.plan for subject in subjects]
+    each = {plan.name: plan for plan in plans}
+    needs = {name: _of_one(plan, caches) for name, plan in each.items()}
+    known = [needs[plan.name] for plan in plans]
+    return Need(sum(need.bytes for need in known), sum(need.files for need in known))
 
 
 def _of_one(plan: StagePlan, caches: Caches) -> Need:

@@ -30,27 +30,17 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
         machine[0] = machine[0].as_warning()
     try:
         config = load_config(path)
+        suites, plans = _check_suites(config), plan_stages(config)
     except ConfigError as error:
-        return [_faults("configuration", f"{path} cannot be used", error), *machine]
-    try:
-        suites = _check_suites(config)
-        plans = plan_stages(config)
-    except ConfigError as error:
-        return [_faults("configuration", f"{path} cannot be used", error), *machine]
+        faults = tuple(Finding("fault", "", line) for line in str(error).splitlines())
+        return [Check("configuration", f"{path} cannot be used", faults), *machine]
     chosen = {stage: named_stage(plans, stage, path)} if stage else plans
-    summary = f"{path}: {', '.join(chosen)}"
-    findings = tuple(_uncompared(chosen.values()))
     return [
-        Check("configuration", summary, findings),
+        Check("configuration", f"{path}: {', '.join(chosen)}", tuple(_uncompared(chosen.values()))),
         suites,
         *_check_stages(chosen, plans, gate=gate),
         *machine,
     ]
-
-
-def _faults(name: str, summary: str, error: ConfigError) -> Check:
-    lines = str(error).splitlines()
-    return Check(name, summary, tuple(Finding("fault", "", line) for line in lines))
 
 
 def _check_suites(config: Config) -> Check:

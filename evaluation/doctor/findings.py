@@ -71,16 +71,14 @@ def screen(checks: Sequence[Check]) -> str:
     names = max(len(check.name) for check in checks)
     width = terminal_width(sys.stdout)
     room = None if width is None else max(width - names - 11, 20)
-    lines = [
-        f"{check.name:<{names}}  {check.state:<7}  {_cut(check.summary, room)}" for check in checks
-    ]
+    lines = []
+    for check in checks:
+        text = check.summary
+        text = text if room is None or len(text) <= room else text[: room - 1] + "…"
+        lines.append(f"{check.name:<{names}}  {check.state:<7}  {text}")
     for check in checks:
         lines += _sentences(check)
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _cut(text: str, room: int | None) -> str:
-    return text if room is None or len(text) <= room else text[: room - 1] + "…"
 
 
 def _sentences(check: Check) -> Iterator[str]:

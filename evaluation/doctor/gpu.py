@@ -62,17 +62,18 @@ def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
 def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
     """What each stage's model needs, against the GPU of this machine if there is one.
 
-    One checkpoint stands for all of a stage; those that cannot be read are told of elsewhere.
+    One checkpoint stands for all of a stage; `check_checkpoints` reports those that cannot be read.
     """
     gpu = _first_gpu()
     summaries: dict[str, None] = {}
     findings: list[Finding] = []
     for subject in _one_of_each(subjects):
         try:
-            checkpoint = open_location(subject.checkpoint, use_mup=_use_mup(subject.plan))
-            name = _dtype(subject.plan, checkpoint.dtype)
-            gpus = subject.plan.config.scoring.gpus_per_checkpoint
-            needs = footprint(checkpoint, getattr(torch, name), gpus)
+            assumed, scoring = subject.plan.stage.assume, subject.plan.config.scoring
+            use_mup = assumed.use_mup if assumed else None
+            checkpoint = open_location(subject.checkpoint, use_mup=use_mup)
+            name = checkpoint.dtype if scoring.dtype == "auto" else scoring.dtype
+            needs = footprint(checkpoint, getattr(torch, name), scoring.gpus_per_checkpoint)
         except (EvaluationError, OSError):
             continue
         whole = needs.with_pass(_longest_pass(subject.plan))
@@ -86,7 +87,7 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
 def _first_gpu() -> Gpu | None:
     try:
         gpus = visible_gpus()
-    except ScoringError:  # told by check_gpu
+    except ScoringError:  # which check_gpu reports
         return None
     return gpus[0] if gpus and gpus[0].total is not None else None
 
@@ -98,14 +99,6 @@ def _one_of_each(subjects: Iterable[Subject]) -> list[Subject]:
         if subject.plan.config.scoring.device != "cpu" and not subject.plan.stage.command:
             found.setdefault((subject.plan.name, subject.role), subject)
     return list(found.values())
-
-
-def _use_mup(plan: StagePlan) -> bool | None:
-    return plan.stage.assume.use_mup if plan.stage.assume else None
-
-
-def _dtype(plan: StagePlan, own: str) -> str:
-    return own if plan.config.scoring.dtype == "auto" else plan.config.scoring.dtype
 
 
 def _longest_pass(plan: StagePlan) -> int:

@@ -65,10 +65,6 @@ def _shown(rows: Rows) -> Rows:
     return [row for row in rows if row.primary or is_mean(row.tier, row.item)]
 
 
-def _is_tested(rows: Rows) -> bool:
-    return any(row.p is not None for row in rows)
-
-
 def _delta_table(rows: Rows) -> str:
     table = [["tier", "item", "metric", "A", "B", "A - B", "95 %", "p", "p (Holm)", "MDE", ""]]
     for row in _shown(rows):
@@ -108,7 +104,7 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
     None where nothing of a stage could be tested.
     """
     last = [list(_by_match(stage).values())[-1] for stage in runs.stages]
-    if not all(_is_tested(_shown(rows)) for rows in last):
+    if not all(any(row.p is not None for row in _shown(rows)) for rows in last):
         return None
     return any(_summary(rows)[1] for rows in last)
 

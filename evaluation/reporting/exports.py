@@ -8,8 +8,7 @@ there is a network.
 import importlib
 import shutil
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -37,9 +36,6 @@ class Point(NamedTuple):
     value: float
 
 
-Write = Callable[[Sequence[Point], Path], None]
-
-
 def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
     """Write the values of all stages that have tables into `output`; return how many there are.
 
@@ -47,13 +43,31 @@ def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensor
         EvaluationError: the tool's package is not installed, or no stage has tables yet.
         ResultsError: a stage's table is damaged.
     """
-    write = _tensorboard() if tool == "tensorboard" else _weights_and_biases(plans[0].config)
+    package = _package(tool)
     points = [point for plan in plans for point in _points(plan)]
     if not points:
         names = ", ".join(plan.name for plan in plans)
         raise EvaluationError(f"no tables of {names} yet; run `{snakemake(plans[0].name)}` first")
-    write(points, output)
+    if tool == "tensorboard":
+        _write_events(package, points, output)
+    else:
+        _write_run(package, plans[0].config, points, output)
     return len(points)
+
+
+def _package(tool: Tool) -> Any:
+    """Import the tool's package; raise EvaluationError where it is not installed."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # not ours
+            return importlib.import_module(
+                "wandb" if tool == "wandb" else "torch.utils.tensorboard"
+            )
+    except ModuleNotFoundError as error:
+        raise EvaluationError(
+            f"the export needs a package that is not installed ({error.name}); run "
+            f"`pip install {tool}`"
+        ) from None
 
 
 def _points(plan: StagePlan) -> Iterator[Point]:
@@ -64,25 +78,12 @@ def _points(plan: StagePlan) -> Iterator[Point]:
             yield Point(tag, row["step"], row["value"])
 
 
-def _tensorboard() -> Write:
-    """Raises EvaluationError where tensorboard is not installed."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # not ours
-        package = _package("torch.utils.tensorboard", "tensorboard")
-    return partial(_write_events, package.SummaryWriter)
-
-
-def _write_events(writer_of: Any, points: Sequence[Point], output: Path) -> None:
+def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
     for old in output.glob(f"events.out.tfevents.*{SUFFIX}"):
         old.unlink()
-    with writer_of(str(output), filename_suffix=SUFFIX) as writer:
+    with package.SummaryWriter(str(output), filename_suffix=SUFFIX) as writer:
         for tag, step, value in points:
             writer.add_scalar(tag, value, step)
-
-
-def _weights_and_biases(config: Config) -> Write:
-    """Raises EvaluationError where wandb is not installed."""
-    return partial(_write_run, _package("wandb", "wandb"), config)
 
 
 def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
@@ -120,13 +121,3 @@ def _shown(config: Config) -> dict[str, Any]:
         if stage["command"] is not None:
             stage["command"] = f"fingerprint {fingerprint(stage['command'])[:12]}"
     return shown
-
-
-def _package(module: str, install: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        raise EvaluationError(
-            f"the export needs a package that is not installed ({error.name}); run "
-            f"`pip install {install}`"
-        ) from None

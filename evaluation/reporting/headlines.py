@@ -78,18 +78,16 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
     return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
 
 
-def steps_in_words(candidates: Sequence[Candidate]) -> str:
+def steps_in_words(
+    candidates: Sequence[Candidate], join: Callable[[list[str]], str] = first_few
+) -> str:
     """Return the first few of many steps and merges, e.g. `step 10, 20 and merge last3`."""
-    return _by_kind(candidates, first_few)
-
-
-def in_words(candidates: Sequence[Candidate]) -> str:
-    """Return all of them in the same way."""
-    return _by_kind(candidates, ", ".join)
-
-
-def _by_kind(candidates: Sequence[Candidate], join: Callable[[list[str]], str]) -> str:
     steps = [str(one) for one in candidates if isinstance(one, int)]
     merges = [one for one in candidates if isinstance(one, str)]
     kinds = (("step", steps), ("merge", merges))
     return " and ".join(f"{kind} {join(names)}" for kind, names in kinds if names)
+
+
+def all_in_words(candidates: Sequence[Candidate]) -> str:
+    """Return all of them in the same way."""
+    return steps_in_words(candidates, ", ".join)

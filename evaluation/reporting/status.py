@@ -24,7 +24,7 @@ from evaluation.results.stage_files import (
 )
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan, absent_checkpoints
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS
 from evaluation.terminal_layout import align
 
 
@@ -40,13 +40,12 @@ def stage_status(
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
-        str(step): _subject(plan, plan.step_folder(step), plan.step_log(step), has_bridge)
+        str(step): {
+            **_subject(plan, plan.step_folder(step), plan.step_log(step), has_bridge),
+            "deleted": absent_folder(candidate_subject(plan, step).checkpoint) is not None,
+        }
         for step in steps
     }
-    for step in steps:
-        subjects[str(step)]["deleted"] = (
-            absent_folder(candidate_subject(plan, step).checkpoint) is not None
-        )
     if has_bridge:
         subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
     files, damaged = _stage_files(plan)
@@ -154,8 +153,10 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
 
 def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
     paths = {tier: folder / TIERS[tier].summary_file for tier in plan.tiers}
-    readers: dict[str, Callable[[Path], object]]
-    readers = {tier: partial(_read_tier_file, tier=tier) for tier in plan.tiers}
+    readers: dict[str, Callable[[Path], object]] = {
+        tier: partial(lambda tier, path: read_tier_file(path.parent, tier), tier)
+        for tier in plan.tiers
+    }
     if has_deltas:
         paths["deltas"], readers["deltas"] = folder / DELTAS, read_step_deltas
     files, damaged = _states(paths, readers)
@@ -175,10 +176,6 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
     }
 
 
-def _read_tier_file(path: Path, *, tier: TierName) -> object:
-    return read_tier_file(path.parent, tier)
-
-
 def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     """Return all stages in one table, then how far running jobs are, and the errors of failed ones."""
     columns = (*TIERS, "deltas")
@@ -187,7 +184,8 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     for stage, entry in found.items():
         running += [f"{stage} prefill, {name}: {how}" for name, how in entry["prefill"].items()]
         for name, subject in entry["subjects"].items():
-            label = f"{name} (deleted)" if _is_scored_and_deleted(subject) else name
+            is_deleted = subject.get("deleted") and "done" in subject["files"].values()
+            label = f"{name} (deleted)" if is_deleted else name
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
             if subject["progress"]:
                 running.append(f"{stage} {name}: {subject['progress']}")
@@ -198,20 +196,10 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     lines = [align(rows, keys=2), ""]
     for stage, entry in found.items():
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
-        lines.append(
-            f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{_so_far(entry)}"
-        )
+        verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
+        verdict += ", provisional" if verdict and entry["provisional"] else ""
+        lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
         lines += [f"  to come: {', '.join(missing)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
         lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []
     return "\n".join([*lines, *running, *errors])
-
-
-def _is_scored_and_deleted(subject: Mapping[str, Any]) -> bool:
-    return bool(subject.get("deleted")) and "done" in subject["files"].values()
-
-
-def _so_far(entry: Mapping[str, Any]) -> str:
-    if not entry["verdict"]:
-        return ""
-    return f"; {entry['verdict']}{', provisional' if entry['provisional'] else ''}"

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
-from evaluation.reporting.headlines import in_words, provisional, shown_metrics
+from evaluation.reporting.headlines import all_in_words, provisional, shown_metrics
 from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
@@ -63,7 +63,13 @@ def _steps(content: StageDeltas, name: str) -> list[str]:
     known = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
     tiers = [(tier, known.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
     tiers = [one for one in tiers if any(delta.tier == one[0].name for delta in deltas)]
-    header = ["step", *(f"{tier.name} Δ{_column(tier, shown)} [95 %]" for tier, shown in tiers)]
+    header = [
+        "step",
+        *(
+            f"{tier.name} Δ{tier.metric(shown).column.replace('_rate', '')} [95 %]"
+            for tier, shown in tiers
+        ),
+    ]
     rows = [[*header, "better / worse", "verdict"]]
     for entry in content.verdicts:
         own = [delta for delta in deltas if delta.candidate == entry.candidate]
@@ -72,10 +78,6 @@ def _steps(content: StageDeltas, name: str) -> list[str]:
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
         rows.append([str(entry.candidate), *cells, counts, entry.verdict or "no objective"])
     return [f"{name} against {deltas[0].bridge}", align(rows)]
-
-
-def _column(tier: Tier, shown: str) -> str:
-    return tier.metric(shown).column.replace("_rate", "")
 
 
 def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
@@ -104,7 +106,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     lines = [f"{advice.kind}{provisional(advice)}: {named} — {advice.why}"]
     lines += [*advice.companions, *(average.sentence for average in advice.averages)]
     if advice.beside:
-        beside = in_words([entry.candidate for entry in advice.beside])
+        beside = all_in_words([entry.candidate for entry in advice.beside])
         lines.append(f"not significantly different: {beside}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

@@ -33,15 +33,15 @@ TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
 
 def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
     """Yield all prompts of each category, as they are few; those that did not flip are `same`."""
-    mine, theirs = _ProbeAnswers(pair.ours, probes), _ProbeAnswers(pair.theirs, probes)
+    mine, theirs = _probe_answers(pair.ours, probes), _probe_answers(pair.theirs, probes)
     for name, credits, others in pair.credits():
         gain = credits.credit - others.credit
         flips = [
             Flip(
                 id=prompt,
                 turned=TURNS[int(change)],
-                shared={"text": mine.prompt(prompt), "theirs": theirs.answer(prompt)},
-                ours=mine.answer(prompt),
+                shared={"text": mine[prompt][0], "theirs": theirs[prompt][1]},
+                ours=mine[prompt][1],
             )
             for prompt, change in zip(credits.ids, gain, strict=True)
         ]
@@ -49,39 +49,33 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
         yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
-class _ProbeAnswers:
-    """Prompts and responses of one side; where its file cannot be read, the reason instead."""
-
-    def __init__(self, found: TierResults, probes: Mapping[str, Probe]) -> None:
-        file = found.file if isinstance(found.file, Tier4File) else None
-        self._probes = probes
-        self._mark = file.answer_after if file else None
-        self._entries = {prompt.id: prompt for prompt in (file.prompts if file else None) or ()}
-        self._generations: Mapping[str, Generation] = {}
-        self._reason, path = NOT_STORED, found.folder / found.tier.items_file
-        try:
-            self._generations = read_generations(path) if path.exists() else {}
-        except ResultsError as error:
-            self._reason = f"({error})"
-
-    def prompt(self, name: str) -> str:
-        generation = self._generations.get(name)
-        return cut(generation.prompt if generation else self._reason)
-
-    def answer(self, name: str) -> dict[str, Any]:
-        entry, generation = self._entries[name], self._generations.get(name)
+def _probe_answers(
+    found: TierResults, probes: Mapping[str, Probe]
+) -> dict[str, tuple[str, dict[str, Any]]]:
+    """Return each prompt and its response; where their file cannot be read, the reason instead."""
+    file, path = found.file, found.folder / found.tier.items_file
+    generations, missing = dict[str, Generation](), NOT_STORED
+    try:
+        generations = read_generations(path) if path.exists() else {}
+    except ResultsError as error:
+        missing = f"({error})"
+    answers = {}
+    for entry in (file.prompts if isinstance(file, Tier4File) else None) or ():
+        generation = generations.get(entry.id)
         passed = {check: one.passed for check, one in entry.checks.items()}
         why: list[str] = []
-        if generation and name in self._probes:
-            text = checked_part(generation.response, self._mark)
-            why = list(explanations(self._probes[name].checks, passed, text))
-        return {
-            "text": cut(generation.response if generation else self._reason),
+        if generation and entry.id in probes:
+            text = checked_part(generation.response, getattr(file, "answer_after", None))
+            why = list(explanations(probes[entry.id].checks, passed, text))
+        answer = {
+            "text": cut(generation.response if generation else missing),
             "checks": passed,
             "why": why,
             "stop": entry.stop_reason,
             "tokens": entry.response_tokens,
         }
+        answers[entry.id] = cut(generation.prompt if generation else missing), answer
+    return answers
 
 
 def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:

@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 TOKENS = 300
 """Tokens of a block that are shown, from its start."""
 
+Tokens = npt.NDArray[np.integer[Any]]
+
 
 class Decoder(Protocol):
     """A tokenizer of either library."""
@@ -39,34 +42,27 @@ class BlockTexts:
 
     def __init__(self, plan: StagePlan) -> None:
         self._plan = plan
-        self._known: dict[tuple[str, int], dict[str, Any]] = {}
+        self._slices: dict[str, Tokens | None] = {}
 
-    def read(self, name: str, checksum: Any, blocks: Sequence[int]) -> list[dict[str, Any]]:
-        """Return each block's text, or that it is no longer cached."""
-        new = [block for block in blocks if (name, block) not in self._known]
-        if new:
-            self._known |= self._decode(name, checksum, new)
-        return [self._known[name, block] for block in blocks]
+    def read(self, name: str, checksum: Any, block: int) -> dict[str, Any]:
+        """Return a block's text, or that it is no longer cached."""
+        if name not in self._slices:
+            self._slices[name] = self._tokens(name, checksum)
+        tokens, tokenizer = self._slices[name], self._tokenizer
+        if tokens is None or tokenizer is None:
+            return {"text": NOT_CACHED}
+        text = tokenizer.decode(tokens[block, :TOKENS].tolist(), skip_special_tokens=False)
+        return {"text": text, "cut": tokens.shape[1] > TOKENS}
 
-    def _decode(
-        self, name: str, checksum: Any, blocks: Sequence[int]
-    ) -> dict[tuple[str, int], dict[str, Any]]:
+    def _tokens(self, name: str, checksum: Any) -> Tokens | None:
+        """Return a slice's packed tokens, (blocks, sequence length); None if they cannot be read."""
         folder = self._plan.slice_folder(name)
         meta = scored_cache(folder, checksum)
-        tokens = None
-        if meta is not None and self._tokenizer is not None:
-            try:
-                tokens = map_blocks(folder, meta)  # (blocks, sequence length)
-            except CacheError as error:
-                log.warning("texts are not shown: %s", error)
-        if tokens is None or self._tokenizer is None:
-            return {(name, block): {"text": NOT_CACHED} for block in blocks}
-        found = {}
-        for block in blocks:
-            ids = tokens[block, :TOKENS].tolist()
-            text = self._tokenizer.decode(ids, skip_special_tokens=False)
-            found[name, block] = {"text": text, "cut": tokens.shape[1] > TOKENS}
-        return found
+        try:
+            return None if meta is None else map_blocks(folder, meta)
+        except CacheError as error:
+            log.warning("texts are not shown: %s", error)
+            return None
 
     @cached_property
     def _tokenizer(self) -> Decoder | None:
@@ -92,24 +88,16 @@ def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[
         if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
             continue
         loss, others = _nats_per_token(mine), _nats_per_token(theirs)
-        chosen = largest(others - loss, most)
-        ids = [int(mine.ids[place]) for place, _ in chosen]
-        shown: Sequence[dict[str, Any]] = [{"text": NOT_CACHED}] * len(ids)
-        if texts is not None:
-            shown = texts.read(name, item.same.get("data"), ids)
-        flips = [
-            Flip(
-                id=f"block {block}",
-                turned=turned,
-                shared={
-                    **text,
-                    "tokens": int(mine.tokens[place]),
-                    "theirs": rounded(others[place]),
-                },
-                ours=rounded(loss[place]),
+        flips = []
+        for place, turned in largest(others - loss, most):
+            block, text = int(mine.ids[place]), {"text": NOT_CACHED}
+            if texts is not None:
+                text = texts.read(name, item.same.get("data"), block)
+            about = {"tokens": int(mine.tokens[place]), "theirs": rounded(others[place])}
+            ours = rounded(loss[place])
+            flips.append(
+                Flip(id=f"block {block}", turned=turned, shared={**text, **about}, ours=ours)
             )
-            for (place, turned), block, text in zip(chosen, ids, shown, strict=True)
-        ]
         yield ItemFlips(
             shape="block",
             tier=pair.tier.name,

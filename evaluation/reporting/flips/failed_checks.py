@@ -65,14 +65,17 @@ def _ending(_: Any, text: str) -> str:
     return f"“…{line[-LONGEST:]}”" if len(line) > LONGEST else f"“{line}”"
 
 
-def _missing(check: Any, text: str) -> str:
-    lacking = [term for term in check.texts if not phrases.has_phrase(text, term, check.match_case)]
-    return f"no {_quoted(tuple(lacking))}"
-
-
-def _present(check: Any, text: str) -> str:
-    there = [term for term in check.texts if phrases.has_phrase(text, term, check.match_case)]
-    return _quoted(tuple(there)) if there else _beginning(text)
+def _terms(check: Any, text: str) -> str:
+    """Return the forbidden terms that are there, or the asked ones that are not."""
+    is_forbidden = check.check == "excludes"
+    terms = tuple(
+        term
+        for term in check.texts
+        if phrases.has_phrase(text, term, check.match_case) == is_forbidden
+    )
+    if not is_forbidden:
+        return f"no {_quoted(terms)}"
+    return _quoted(terms) if terms else _beginning(text)
 
 
 def _longest_item(_: Any, text: str) -> str:
@@ -92,9 +95,9 @@ def _json(_: Any, text: str) -> str:
 
 FOUND: Mapping[str, Callable[[Any, str], str]] = {
     "ends_with": _ending,
-    "contains": _missing,
-    "contains_any": _missing,
-    "excludes": _present,
+    "contains": _terms,
+    "contains_any": _terms,
+    "excludes": _terms,
     "item_words": _longest_item,
     "strict_json": _json,
     "json_equals": _json,

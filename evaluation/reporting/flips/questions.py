@@ -3,9 +3,8 @@
 import json
 import logging
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +23,6 @@ from evaluation.reporting.flips.items import (
     rounded,
     scored_cache,
 )
-from evaluation.results.kinds import CreditItem, Item
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -44,14 +42,8 @@ LABELS = {
 }
 
 
-@dataclass(frozen=True)
-class Index:
-    """The places of a task's questions in their file, and where their own text begins."""
-
-    path: Path
-    offsets: dict[str, int]
-    begin: int
-
+Places = tuple[dict[str, int], int]
+"""Where each question begins in its task's file, and where its own text begins in what is asked."""
 
 BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 """What a damaged file of questions raises."""
@@ -62,7 +54,7 @@ class QuestionTexts:
 
     def __init__(self, plan: StagePlan) -> None:
         self._plan = plan
-        self._indices: dict[str, Index | None] = {}
+        self._places: dict[str, Places] = {}
 
     def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Return text and candidates of each question whose cache is still there.
@@ -70,29 +62,26 @@ class QuestionTexts:
         A damaged file is logged, and its questions are absent.
         """
         folder = self._plan.task_folder(task)
+        path = folder / EXAMPLES
         try:
-            if task not in self._indices:
-                self._indices[task] = None
-                if scored_cache(folder, checksum) is not None:
-                    self._indices[task] = _index(folder / EXAMPLES)
-            index = self._indices[task]
-            return {} if index is None else _texts(index, set(ids) & set(index.offsets))
+            if task not in self._places:
+                known = scored_cache(folder, checksum) is not None
+                self._places[task] = _places(path) if known else ({}, 0)
+            offsets, begin = self._places[task]
+            found = {}
+            if chosen := set(ids) & set(offsets):
+                with open_regular(path) as file:
+                    for name in chosen:
+                        file.seek(offsets[name])
+                        found[name] = _readable(json.loads(file.readline()), begin)
+            return found
         except BROKEN as error:
-            path = folder / EXAMPLES
             log.warning("%s: damaged (%r); its texts are not shown; prefill again", path, error)
+            self._places.setdefault(task, ({}, 0))
             return {}
 
 
-def _texts(index: Index, names: set[str]) -> dict[str, dict[str, Any]]:
-    found = {}
-    with open_regular(index.path) as file:
-        for name in names:
-            file.seek(index.offsets[name])
-            found[name] = _readable(json.loads(file.readline()), index.begin)
-    return found
-
-
-def _index(path: Path) -> Index:
+def _places(path: Path) -> Places:
     offsets: dict[str, int] = {}
     at, low, high = 0, "", ""
     with open_regular(path) as file:
@@ -102,7 +91,7 @@ def _index(path: Path) -> Index:
             low, high = min(low, text) if offsets else text, max(high, text)
             offsets[row["id"]] = at
             at += len(line)
-    return Index(path, offsets, _shared_start(low, high))
+    return offsets, _shared_start(low, high)
 
 
 def _shared_start(low: str, high: str) -> int:
@@ -132,7 +121,10 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
     for name, credits, others in pair.credits():
         ours, theirs = pair.ours.items[name], pair.theirs.items[name]
         metric = getattr(ours.entry, "primary", None) or "raw"
-        sides = [_Scores(one.rows, metric) for one in (ours, theirs) if _has_rows(one)]
+        tables = [
+            getattr(one, "rows", None) for one in (ours, theirs)
+        ]  # external programs may write none
+        sides = [_Scores(rows, metric) for rows in tables if rows is not None]
         if len(sides) < 2 or not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
             continue
         gain = credits.credit - others.credit
@@ -152,11 +144,6 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
             shown=flips,
             label=LABELS[metric],
         )
-
-
-def _has_rows(item: Item) -> TypeGuard[CreditItem]:
-    """Return whether its candidates are there; an external program may write none."""
-    return isinstance(item, CreditItem) and item.rows is not None
 
 
 class _Scores:

@@ -5,7 +5,7 @@ References, models that were scored once, are levels that curves are seen agains
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from evaluation.bridge.deltas import FREE_OF_TOKENS
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.reporting.headlines import steps_in_words
-from evaluation.reporting.tables.values import Value, values_of
+from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_folder
 from evaluation.runs.find import RunCheckpoint
 from evaluation.runs.references import SharedResults, shared_results
@@ -163,13 +163,10 @@ def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple
             continue
         tokenizers.add(str(results.header.tokenizer.identity))
         for value in values_of(results):
-            points.setdefault((value.tier, value.item, value.metric), []).append(_point(one, value))
+            bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
+            point = {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
+            points.setdefault((value.tier, value.item, value.metric), []).append(point)
     return points, tokenizers
-
-
-def _point(one: RunCheckpoint, value: Value) -> dict[str, Any]:
-    bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
-    return {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
 
 
 def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
@@ -184,14 +181,19 @@ def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]
             if tokenizers <= first or TIERS[key[0]].metric(key[2]).unit in FREE_OF_TOKENS:
                 line = {"name": name, "number": number, "points": own}
                 lines.setdefault(key, []).append(line)
-    return list(_overlaid(lines))
-
-
-def _overlaid(lines: Mapping[Key, Sequence[Mapping[str, Any]]]) -> Iterator[Series]:
-    for key in sorted(lines, key=rank_of):
-        chance = lines[key][0]["points"][0]["chance"]
-        known = {"tier": key[0], "item": key[1], "metric": key[2], "chance": chance}
-        yield {**known, "points": [], "lines": lines[key], "bridge": None, "spread": None}
+    return [
+        {
+            "tier": tier,
+            "item": item,
+            "metric": metric,
+            "chance": own[0]["points"][0]["chance"],
+            "points": [],
+            "lines": own,
+            "bridge": None,
+            "spread": None,
+        }
+        for (tier, item, metric), own in sorted(lines.items(), key=lambda one: rank_of(one[0]))
+    ]
 
 
 def with_levels(

@@ -78,15 +78,16 @@ def _chains(
     for name in stages:
         before = known.get(name) if starts[name] else None
         chain = next((one for one in chains if before and one[-1] == before[0]), None)
-        if chain is not None and before is not None and before[1] >= _last(stages[before[0]]):
+        points = (
+            [point for one in stages[before[0]] for point in one["points"]]
+            if chain and before
+            else []
+        )
+        if chain and before and before[1] >= max((point["step"] for point in points), default=0):
             chain.append(name)
         else:
             chains.append([name])
     return chains
-
-
-def _last(series: Sequence[Series]) -> int:
-    return max((point["step"] for one in series for point in one["points"]), default=0)
 
 
 def _joined(

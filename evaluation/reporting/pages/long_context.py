@@ -36,15 +36,13 @@ def position_series(found: StageResults, chosen: Candidate | None) -> list[dict[
     """Return a series for each slice with at least two bins; with the bridge's line if it is compared."""
     if chosen is None or chosen not in found.candidates:
         return []
-    deltas = found.deltas[chosen].by_position if chosen in found.deltas else ()
+    deltas: dict[tuple[str, str], dict[int, PositionDelta]] = {}
+    for one in found.deltas[chosen].by_position if chosen in found.deltas else ():
+        deltas.setdefault((one.tier, one.item), {})[one.first] = one
     return [
-        _series(tier, item, [item], _lines(chosen, points, _first(deltas, tier, item)))
+        _series(tier, item, [item], _lines(chosen, points, deltas.get((tier, item), {})))
         for tier, item, points in _bins(found.candidates[chosen])
     ]
-
-
-def _first(deltas: tuple[PositionDelta, ...], tier: TierName, item: str) -> Paired:
-    return {one.first: one for one in deltas if (one.tier, one.item) == (tier, item)}
 
 
 def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:

@@ -35,12 +35,8 @@ COLUMNS = "$columns"
 """The key under which a page's data have rows as columns."""
 
 
-def _finalized(value: Any) -> Any:
-    return printable_lines(value) if type(value) is str else value
-
-
 ENVIRONMENT = jinja2.Environment(
-    finalize=_finalized,
+    finalize=lambda value: printable_lines(value) if type(value) is str else value,
     loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=jinja2.select_autoescape(("html",)),
     undefined=jinja2.StrictUndefined,

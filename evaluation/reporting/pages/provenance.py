@@ -23,7 +23,7 @@ def provenance_tables(found: StageResults) -> list[Table]:
     """Return the tables of sources, jobs and losses on the way; those with nothing in them are left out."""
     sides = _sides(found)
     tables = [
-        _notes(found),
+        Table("Comparison", ("note", "steps"), [*notes_by_steps(found.deltas)]),
         _disagreements(found),
         _items(found.plan, sides),
         _templates(sides),
@@ -39,12 +39,6 @@ def _sides(found: StageResults) -> dict[str, Results]:
 
 def _text(value: Any) -> str:
     return "–" if value is None else str(value)
-
-
-def _notes(found: StageResults) -> Table:
-    """Return what differs between steps and bridge without forbidding that they are compared."""
-    rows: list[tuple[str, ...]] = [*notes_by_steps(found.deltas)]
-    return Table("Comparison", ("note", "steps"), rows)
 
 
 def jobs_table(found: StageResults) -> Table:
@@ -100,12 +94,11 @@ def _items(plan: StagePlan, sides: Mapping[str, Results]) -> Table:
     for step, results in sides.items():
         for row in _item_rows(plan, results):
             seen.setdefault(row, []).append(step)
-    rows = [(*row, _steps(steps, len(sides))) for row, steps in seen.items()]
+    rows = [
+        (*row, "all" if len(steps) == len(sides) else ", ".join(steps))
+        for row, steps in seen.items()
+    ]
     return Table("What was scored", columns, rows)
-
-
-def _steps(steps: list[str], of: int) -> str:
-    return "all" if len(steps) == of else ", ".join(steps)
 
 
 def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
@@ -233,14 +226,6 @@ def _number(value: float | None, form: str) -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def _noise(row: QualityRow) -> str:
-    return "–" if row.noise is None else _metric(row).change(row.noise, sign="")
-
-
-def _needed(row: QualityRow) -> str:
-    return "–" if row.needed is None else f"{'▼ ' if row.too_small else ''}{row.needed:,}"
-
-
 def _metric(row: QualityRow) -> Metric:
     return TIERS[row.tier].metric(row.metric)
 
@@ -250,11 +235,13 @@ QUALITY: Mapping[str, Callable[[QualityRow], str]] = {
     "metric": lambda row: _metric(row).words,
     "above chance (z)": lambda row: _number(row.above_chance, ".1f"),
     "monotone": lambda row: _number(row.monotonicity, ".2f"),
-    "noise": _noise,
+    "noise": lambda row: "–" if row.noise is None else _metric(row).change(row.noise, sign=""),
     "signal / noise": lambda row: _number(row.signal_to_noise, ".1f"),
     "agrees with bits per byte": lambda row: _number(row.agreement, ".0%").replace("%", " %"),
     "items": lambda row: f"{row.n:,} {TIERS[row.tier].unit}",
     "to decide": lambda row: _metric(row).size(row.difference),
-    "it takes": _needed,
+    "it takes": lambda row: (
+        "–" if row.needed is None else f"{'▼ ' if row.too_small else ''}{row.needed:,}"
+    ),
 }
 QUALITY_NUMBERS = frozenset(QUALITY) - {"item", "metric", "items"}

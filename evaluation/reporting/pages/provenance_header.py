@@ -11,7 +11,7 @@ from pathlib import Path
 from evaluation.commits import code_commit, commit_of
 from evaluation.files import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.results.tier_files import Counts, TierFile
+from evaluation.results.tier_files import Counts
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.effective import origin_of
 from evaluation.settings.plan import StagePlan
@@ -60,7 +60,12 @@ def run_name(plan: StagePlan) -> str:
 
 
 def _shared(stages: Sequence[StageResults]) -> Header:
-    files = [file for stage in stages for file in _files(stage)]
+    files = [
+        tier.file
+        for stage in stages
+        for side in (*stage.candidates.values(), *([stage.bridge] if stage.bridge else []))
+        for tier in side.results.tiers.values()
+    ]
     packages = {name: versions for file in files for name, versions in file.packages.items()}
     entries = [
         ("configuration", _configuration(stages)),
@@ -75,11 +80,6 @@ def _shared(stages: Sequence[StageResults]) -> Header:
 
 def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
     return ", ".join(f"{name} {' and '.join(versions)}" for name, versions in packages.items())
-
-
-def _files(found: StageResults) -> Iterable[TierFile]:
-    sides = [*found.candidates.values(), *([found.bridge] if found.bridge else [])]
-    return (tier.file for side in sides for tier in side.results.tiers.values())
 
 
 def _distinct(values: Iterable[str | None]) -> str:

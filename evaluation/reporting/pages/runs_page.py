@@ -76,27 +76,22 @@ def runs_page(
 def _defaults(
     curves: Mapping[str, Sequence[Series]], comparisons: Sequence[RunComparison]
 ) -> dict[str, Any]:
-    """Return what the page begins with of each choice; the pair of runs is added with their deltas."""
-    own = {"stage": _stage(comparisons, list(curves)), "axis": _axis(comparisons)}
-    return {**DEFAULTS, "unit": _unit(curves), **own, "pair": "", "step": None, **DELTAS_DEFAULTS}
+    """Return what the page begins with of each choice; the pair of runs is added with their deltas.
 
-
-def _unit(curves: Mapping[str, Sequence[Series]]) -> str:
-    """Return the unit of losses at first; runs of two tokenizers share none but bits per byte."""
+    A stage that is compared comes first. Runs of two tokenizers share no unit of losses but bits per byte.
+    """
+    compared = [stage for one in comparisons for stage in one.stages]
     known = {one["metric"] for series in curves.values() for one in series}
-    return str(DEFAULTS["unit"]) if DEFAULTS["unit"] in known else PER_BYTE
-
-
-def _axis(comparisons: Sequence[RunComparison]) -> str:
-    """Return what curves are drawn over at first."""
-    by = [stage.by for one in comparisons for stage in one.stages]
-    return by[0] if by else "steps"
-
-
-def _stage(comparisons: Sequence[RunComparison], stages: Sequence[str]) -> str:
-    """Return the stage that is drawn at first: one that is compared, if any is."""
-    names = [stage.stage_a for one in comparisons for stage in one.stages]
-    return names[0] if names and names[0] in stages else next(iter(stages), "")
+    is_drawn = bool(compared) and compared[0].stage_a in curves
+    return {
+        **DEFAULTS,
+        "unit": DEFAULTS["unit"] if DEFAULTS["unit"] in known else PER_BYTE,
+        "stage": compared[0].stage_a if is_drawn else next(iter(curves), ""),
+        "axis": compared[0].by if compared else "steps",
+        "pair": "",
+        "step": None,
+        **DELTAS_DEFAULTS,
+    }
 
 
 def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:

@@ -4,7 +4,7 @@ from typing import Any
 
 from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
-from evaluation.reporting.headlines import in_words
+from evaluation.reporting.headlines import all_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
@@ -92,7 +92,7 @@ def advice(found: StageResults) -> dict[str, Any] | None:
         "kind": kind,
         "named": candidate_label(content.candidate),
         "beside": _beside(content),
-        "beside_steps": in_words([entry.candidate for entry in content.beside]),
+        "beside_steps": all_in_words([entry.candidate for entry in content.beside]),
         "others": [{**one.model_dump(), "step": one.candidate} for one in content.others],
     }
 

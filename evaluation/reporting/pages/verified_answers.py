@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from evaluation.reporting.pages.page import Table, cells_of
-from evaluation.results.answer_files import GenerationEntry, MeanRate, OtherEngine, VerifierRates
+from evaluation.results.answer_files import GenerationEntry, OtherEngine, VerifierRates
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.settings.candidates import Candidate
@@ -58,16 +58,14 @@ def _by_instruction(rates: VerifierRates) -> str:
     return "–" if share == _percent(rates.pass_rate) else share
 
 
-def _at_k(found: Mapping[str, MeanRate]) -> str:
-    return ", ".join(f"{k}: {_percent(one.value)}" for k, one in found.items()) or "–"
-
-
 RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
     "pass rate [95 %]": lambda view, _: _rate(view.pass_rate, view.low, view.high),
     "by instruction": lambda view, _: _by_instruction(view),
     "has its form": lambda view, _: _percent(view.format_rate),
     "right, not in its form": lambda view, _: _percent(view.right_but_format_rate),
-    "pass@k": lambda view, _: _at_k(view.pass_at_k),
+    "pass@k": lambda view, _: (
+        ", ".join(f"{k}: {_percent(one.value)}" for k, one in view.pass_at_k.items()) or "–"
+    ),
     "majority": lambda view, _: _percent(view.cons_at_n.value if view.cons_at_n else None),
     "unguarded": lambda view, _: str(view.unguarded or "–"),
     "forged": lambda view, _: str(view.forged or "–"),

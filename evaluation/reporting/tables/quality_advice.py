@@ -52,33 +52,25 @@ def _times(objective: ObjectiveRow, difference: float, count: int, tier: Tier) -
     where = f"the mean of {count} {_plural(tier.item, count)}" if count > 1 else "it"
     if times <= 1:
         return f"the {tier.unit} of {where} show a difference of {size} with probability {POWER:g}"
+    rounded = f"{times:.1f}" if times < 10 else f"{math.ceil(times)}"
     return (
-        f"a difference of {size} in {where} takes {_rounded(times)} times as many {tier.unit} "
+        f"a difference of {size} in {where} takes {rounded} times as many {tier.unit} "
         f"(probability {POWER:g})"
     )
 
 
 def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
     """List the smallest first, as a share of what they need."""
-    ordered = sorted(rows, key=lambda row: row.n / (row.needed or 1))
-    named = first_few([_one(row) for row in ordered], NAMED)
-    return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {named}"
-
-
-def _one(row: QualityRow) -> str:
-    needs = f"{row.item} ({row.n:,} of {row.needed:,}"
-    if row.in_split is None:
-        return f"{needs})"
-    if row.in_split <= row.n:
-        return f"{needs}, its split has no more)"
-    return f"{needs}, its split has {row.in_split:,})"
+    named = []
+    for row in sorted(rows, key=lambda row: row.n / (row.needed or 1)):
+        more = "" if row.in_split is None else f", its split has {row.in_split:,}"
+        if row.in_split is not None and row.in_split <= row.n:
+            more = ", its split has no more"
+        named.append(f"{row.item} ({row.n:,} of {row.needed:,}{more})")
+    return f". Too small alone: {len(rows)} of {of} {_plural(item, of)}: {first_few(named, NAMED)}"
 
 
 def _plural(item: str, count: int) -> str:
     if count == 1:
         return item
     return f"{item[:-1]}ies" if item.endswith("y") else f"{item}s"
-
-
-def _rounded(times: float) -> str:
-    return f"{times:.1f}" if times < 10 else f"{math.ceil(times)}"

@@ -20,11 +20,11 @@ from evaluation.escaping import csv_cell, latex
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.palette import LIGHT
-from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
 from evaluation.results.deltas_file import DeltaRow
-from evaluation.results.read import Results, read_folder
+from evaluation.results.read import read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_label, candidate_rank
 from evaluation.settings.tiers import TIERS, Metric, TierName
@@ -72,37 +72,33 @@ class Column(NamedTuple):
 
 def write_matrix(found: StageResults) -> None:
     """Write both files of a stage's score matrix: the bridge, then every step and every merge."""
-    columns = [] if found.bridge is None else [_scored_column("bridge", found.bridge, ())]
+    columns = [] if found.bridge is None else [_column("bridge", found.bridge.values, {})]
     for candidate in sorted(found.candidates, key=candidate_rank):
-        content, scored = found.deltas.get(candidate), found.candidates[candidate]
-        label = candidate_label(candidate)
-        columns.append(_scored_column(label, scored, content.deltas if content else ()))
+        content = found.deltas.get(candidate)
+        known = {key_of(row): (row.flag, row.delta) for row in (content.deltas if content else ())}
+        columns.append(
+            _column(candidate_label(candidate), found.candidates[candidate].values, known)
+        )
     write_text(found.plan.results / MATRIX, as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
-
-
-def _scored_column(label: str, scored: Scored, rows: Sequence[DeltaRow]) -> Column:
-    return _column(label, scored.values, {key_of(row): (row.flag, row.delta) for row in rows})
 
 
 def _column(
     label: str, values: Sequence[Value], known: Mapping[Key, tuple[str | None, float | None]]
 ) -> Column:
-    """Return a value for each item, each tier's means first, with flags and deltas where these are."""
+    """Return a value for each item, overall values first, then means of groups, with flags and deltas where these are."""
     shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
-    own = sorted((v for v in values if v.metric == shown[v.tier, v.item]), key=_rank)
-    cells = {key_of(v): (v.value, v.low, v.high) for v in own}
-    return Column(label, {key: Cell(*cell, *known.get(key, ())) for key, cell in cells.items()})
+    own = [v for v in values if v.metric == shown[v.tier, v.item]]
+    own.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
+    return Column(
+        label,
+        {key_of(v): Cell(v.value, v.low, v.high, *known.get(key_of(v), ())) for v in own},
+    )
 
 
 def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
     """Return the key of a value or a delta."""
     return row.tier, row.item, row.metric.removeprefix("delta_")
-
-
-def _rank(value: Value) -> tuple[bool, bool]:
-    """Order overall values before groups, and these before what they are means of."""
-    return value.item != OVERALL, not is_mean(value.tier, value.item)
 
 
 def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[str]]:
@@ -115,8 +111,11 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
     flags: dict[str, dict[Key, tuple[str | None, None]]] = {}
     notes = []
     for before, label in pairwise(sides):
+        ours, theirs = sides[label], sides[before]
+        shared = {name: tier for name, tier in ours.tiers.items() if name in theirs.tiers}
         try:
-            flags[label] = _flags(sides[label], sides[before])
+            deltas = compare(replace(ours, tiers=shared), theirs) if shared else ()
+            flags[label] = {key_of(delta): (delta.flag, None) for delta in deltas}
         except BridgeError as error:
             notes.append(f"{label} is not tested against {before}: {error}")
     columns = [
@@ -126,45 +125,37 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
 
 
 def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True) -> str:
-    """Return columns as a table in this format; text that is not whole fits the terminal."""
+    """Return columns as a table in this format; text that is not whole fits the terminal.
+
+    LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
+    """
     if form == "text":
-        return as_text(columns, is_whole=is_whole)
-    return {"csv": as_csv, "latex": as_latex}[form](columns)
+        rows = [["", "item", *(column.label for column in columns)]]
+        for key in _keys(columns):
+            rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
+        return align(rows, keys=2, is_whole=is_whole) + "\n"
+    if form == "csv":
+        return as_csv(columns)
+    return _tabular(columns, lambda column, key: _escaped(_cell(column, key)))
 
 
 def columns_as_json(
     columns: Sequence[Column], folders: Mapping[str, Path], notes: Sequence[str]
 ) -> CheckpointTable:
     """Return columns as `table --json` prints them."""
-    found = []
-    for column in columns:
-        values = tuple(
-            TableValue.model_validate(
-                {
-                    **dict(zip(("tier", "item", "metric"), key, strict=True)),
-                    **dict(zip(("value", "low", "high", "flag"), cell, strict=False)),
-                }
-            )
-            for key, cell in column.cells.items()
+    names = ("tier", "item", "metric", "value", "low", "high", "flag")
+    found = tuple(
+        TableColumn(
+            label=column.label,
+            folder=str(folders[column.label]),
+            values=tuple(
+                TableValue.model_validate(dict(zip(names, (*key, *cell), strict=False)))
+                for key, cell in column.cells.items()
+            ),
         )
-        folder = str(folders[column.label])
-        found.append(TableColumn(label=column.label, folder=folder, values=values))
-    return CheckpointTable(columns=tuple(found), notes=tuple(notes))
-
-
-def _flags(ours: Results, theirs: Results) -> dict[Key, tuple[str | None, None]]:
-    """Compare the tiers that both have."""
-    shared = {name: tier for name, tier in ours.tiers.items() if name in theirs.tiers}
-    deltas = compare(replace(ours, tiers=shared), theirs) if shared else ()
-    return {key_of(delta): (delta.flag, None) for delta in deltas}
-
-
-def as_text(columns: Sequence[Column], *, is_whole: bool) -> str:
-    """Return an aligned table, with the interval of each value."""
-    rows = [["", "item", *(column.label for column in columns)]]
-    for key in _keys(columns):
-        rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
-    return align(rows, keys=2, is_whole=is_whole) + "\n"
+        for column in columns
+    )
+    return CheckpointTable(columns=found, notes=tuple(notes))
 
 
 def as_csv(columns: Sequence[Column]) -> str:
@@ -181,11 +172,6 @@ def as_csv(columns: Sequence[Column]) -> str:
         cells = [getattr(cell, name, None) for cell in own for name in names]
         writer.writerow(map(csv_cell, [*key, *cells]))
     return out.getvalue()
-
-
-def as_latex(columns: Sequence[Column]) -> str:
-    """Return a `tabular` in the style of booktabs; the arrows need amssymb."""
-    return _tabular(columns, lambda column, key: _escaped(_cell(column, key)))
 
 
 def heat_map(columns: Sequence[Column], note: str) -> str:
@@ -208,7 +194,6 @@ def heat_map(columns: Sequence[Column], note: str) -> str:
 def _keys(columns: Sequence[Column]) -> list[Key]:
     found = dict.fromkeys(key for column in columns for key in column.cells)
     order = list(TIERS)
-
     return sorted(found, key=lambda key: (order.index(key[0]), key[2] != TIERS[key[0]].shown))
 
 

@@ -175,9 +175,9 @@ def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric:
 
 
 def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
-    units = item.credits.get(metric.name) if isinstance(item, CreditItem) else None
-    if units is None or item.chance is None:
+    if not isinstance(item, CreditItem) or item.chance is None or metric.name not in item.credits:
         return None
+    units = item.credits[metric.name]
     none = np.zeros_like(units.credit)
     error = paired_mean(units.credit, none, units.clusters, units.strata).se
     return (value - item.chance) / error if error else None

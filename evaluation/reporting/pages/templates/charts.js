@@ -1,21 +1,15 @@
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 
-function svg(parent, tag, attributes, text) {
-  const node = document.createElementNS(SVG, tag);
+function added(parent, node, attributes, text) {
   for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
   if (text !== undefined) node.textContent = text;
   parent.append(node);
   return node;
 }
 
-function html(parent, tag, attributes = {}, text) {
-  const node = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
-  if (text !== undefined) node.textContent = text;
-  parent.append(node);
-  return node;
-}
+const svg = (parent, tag, attributes, text) => added(parent, document.createElementNS(SVG, tag), attributes, text);
+const html = (parent, tag, attributes = {}, text) => added(parent, document.createElement(tag), attributes, text);
 
 function fill(select, values, chosen) {
   for (const [value, label] of values) html(select, "option", { value }, label);
