@@ -43,6 +43,7 @@ def opened(
     browser: Browser,
     file: Path,
     *,
+    at: str = "",
     width: int = WIDE,
     scheme: Any = "light",
     media: Any = "screen",
@@ -51,8 +52,8 @@ def opened(
 ) -> Iterator[Page]:
     """A page while it is looked at; afterwards, that it complained of nothing and fetched nothing.
 
-    A complaint with `known` in it, if given, is expected; so are the pages `beside` it that links
-    lead to.
+    `at` is what its address ends with. A complaint with `known` in it, if given, is expected; so are
+    the pages `beside` it that links lead to.
     """
     context = browser.new_context(
         viewport={"width": width, "height": 1000}, color_scheme=scheme, offline=True
@@ -65,7 +66,7 @@ def opened(
     page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.on("request", lambda request: fetched.append(request.url))
-    page.goto(file.as_uri())
+    page.goto(file.as_uri() + at)
     try:
         page.locator("#data:not([data-state=drawn])").wait_for(state="detached")
         yield page
@@ -75,6 +76,22 @@ def opened(
     pages = [url.split("#")[0] for url in fetched if not url.startswith(("data:", "blob:"))]
     assert pages[:1] == [file.as_uri()]
     assert set(pages[1:]) <= {page.as_uri() for page in beside}
+
+
+def both(browser: Browser, results: Path, **how: Any) -> Iterator[tuple[str, Page]]:
+    """The front page and the second stage's, with their names, each while it is looked at."""
+    for name in ("report.html", "second/report.html"):
+        with opened(browser, results / name, **how) as page:
+            yield name, page
+
+
+def saved(page: Page, button: Locator, folder: Path) -> Path:
+    """The file that a button of the page saves."""
+    with page.expect_download() as download:
+        button.click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
 
 
 def numbers(text: str) -> list[float]:

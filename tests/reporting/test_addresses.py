@@ -14,7 +14,7 @@ from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.stage_files import read_recommendation
 from tests.bridge.folders import write_side
 from tests.conftest import ROOT
-from tests.reporting.browser import numbers, opened
+from tests.reporting.browser import both, numbers, opened, saved
 from tests.reporting.pages import write_report
 from tests.reporting.written import STEPS, write_pages
 
@@ -36,6 +36,7 @@ def shown(page: Page) -> tuple[str, list[str], str, list[str]]:
 
 
 def test_metric_search_and_sort_can_be_sent(browser: Browser, stage: Page, written: Path) -> None:
+    begun = shown(stage)
     stage.locator("#metric").select_option("tier3 gold_bits_per_byte")
     stage.locator("#item-filter").fill("qu")
     stage.locator("#search").fill("quiz better")
@@ -50,13 +51,9 @@ def test_metric_search_and_sort_can_be_sent(browser: Browser, stage: Page, writt
     assert chosen(stage) == expected
     before = shown(stage)
     assert before[1:3] == (["quiz"], "delta descending")
-    address = stage.url
-    file = written / "second" / "report.html"
-    with opened(browser, file, beside=(file,)) as page:
-        assert shown(page) != before
-        page.goto("about:blank")
-        page.goto(address)
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    address = urlparse(stage.url).fragment
+    assert before != begun
+    with opened(browser, written / "second" / "report.html", at=f"#{address}") as page:
         assert shown(page) == before
         assert page.locator("#search").input_value() == "quiz better"
         assert not page.locator("#unknown").is_visible()
@@ -85,11 +82,7 @@ def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
 def test_what_the_page_does_not_have_is_said(
     browser: Browser, written: Path, asked: str, said: str
 ) -> None:
-    file = written / "second" / "report.html"
-    with opened(browser, file, beside=(file,)) as page:
-        page.goto("about:blank")
-        page.goto(f"{file.as_uri()}#{asked}")
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    with opened(browser, written / "second" / "report.html", at=f"#{asked}") as page:
         note = page.locator("#unknown")
         assert re.search(said, note.inner_text())
         assert page.locator("#step").input_value() == "200"
@@ -126,7 +119,7 @@ def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, writt
 
 def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) -> None:
     file = written / "report.html"
-    with opened(browser, file, beside=(file,)) as page:
+    with opened(browser, file) as page:
         other = page.locator("#against option").nth(1).inner_text()
         before = page.locator("#retention").inner_html()
         page.locator("#against").select_option(other)
@@ -135,40 +128,34 @@ def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) 
         page.go_back()
         assert page.locator("#against").input_value() == ""
         assert page.locator("#retention").inner_html() == before
-        page.goto("about:blank")
-        page.goto(f"{file.as_uri()}#against={other}")
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    with opened(browser, file, at=f"#against={other}") as page:
         assert page.locator("#against").input_value() == other
         assert page.locator("#retention").inner_html() == table
-        page.goto("about:blank")
-        page.goto(f"{file.as_uri()}#against=nowhere/5&item=tier3/quiz")
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    with opened(browser, file, at="#against=nowhere/5&item=tier3/quiz") as page:
         note = page.locator("#unknown").inner_text()
         assert "asks for against nowhere/5, which this page does not have" in note
         assert "asks for item tier3/quiz, which" in note
 
 
-def test_the_documented_address_opens_its_flip(browser: Browser, written: Path) -> None:
+def test_the_documented_address_opens_its_flip(
+    browser: Browser, stage: Page, written: Path
+) -> None:
     """That of docs/report.md, of a question that this page has."""
     found = re.search(r"report\.html(#step=\S+)`", (ROOT / "docs/report.md").read_text())
-    file = written / "second" / "report.html"
-    with opened(browser, file, beside=(file,)) as page:
-        flips = [box.get_attribute("data-id") or "" for box in page.locator("#flips details").all()]
-        number = next(name for name in flips if name.startswith("quiz/")).removeprefix("quiz/")
-        address = found[1].replace("1000", "200").replace("piqa/12", f"quiz/{number}")
-        page.goto("about:blank")
-        page.goto(f"{file.as_uri()}{address.replace('piqa', 'quiz')}")
+    flips = [box.get_attribute("data-id") or "" for box in stage.locator("#flips details").all()]
+    number = next(name for name in flips if name.startswith("quiz/")).removeprefix("quiz/")
+    address = found[1].replace("1000", "200").replace("piqa/12", f"quiz/{number}")
+    address = address.replace("piqa", "quiz")
+    with opened(browser, written / "second" / "report.html", at=address) as page:
         shown = page.locator("#flips details[open]")
         shown.locator("table").wait_for()
         assert shown.get_attribute("data-id") == f"quiz/{number}"
         assert not page.locator("#unknown").is_visible()
 
 
-def saved(page: Page, name: str, folder: Path) -> list[list[str]]:
-    with page.expect_download() as download:
-        page.get_by_role("button", name=name, exact=True).click()
-    path = folder / download.value.suggested_filename
-    download.value.save_as(path)
+def table(page: Page, name: str, folder: Path) -> list[list[str]]:
+    """The rows that a button saves."""
+    path = saved(page, page.get_by_role("button", name=name, exact=True), folder)
     with open(path, newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
@@ -176,7 +163,7 @@ def saved(page: Page, name: str, folder: Path) -> list[list[str]]:
 def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: Path) -> None:
     """All rows that are found, with the values of the files."""
     stage.locator("#search").fill("step 30 tier3")
-    head, *rows = saved(stage, "save deltas as CSV", tmp_path)
+    head, *rows = table(stage, "save deltas as CSV", tmp_path)
     folder = written / "second" / "by_checkpoint" / "step_30"
     known = {
         (row.item, row.metric.removeprefix("delta_")): row
@@ -189,7 +176,7 @@ def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: P
         expected = known[row["item"], row["metric"]]
         assert float(row["delta"]) == pytest.approx(expected.delta, rel=1e-6)
         assert row["flag"] == (expected.flag or "")
-    head, *rows = saved(stage, "save scores of all steps as CSV", tmp_path)
+    head, *rows = table(stage, "save scores of all steps as CSV", tmp_path)
     assert head == ["item", "bridge", "step 20", "step 30", "step 200"]
     assert len(rows[1]) == 5
     assert all(len(numbers(cell)) == 1 for cell in rows[1][1:])
@@ -204,10 +191,7 @@ def test_a_saved_figure_has_whole_names_and_its_axis(
     with opened(browser, written / "second" / "report.html", width=390) as page:
         card = page.locator("#forest section").last
         drawn = card.locator("svg text").all_text_contents()
-        with page.expect_download() as download:
-            card.get_by_role("button", name="SVG").click()
-        download.value.save_as(tmp_path / "figure.svg")
-    text = (tmp_path / "figure.svg").read_text()
+        text = saved(page, card.get_by_role("button", name="SVG"), tmp_path).read_text()
     assert any("…" in name for name in drawn)
     assert "…" not in text
     assert "instruction_match_rate</text>" in text
@@ -270,16 +254,13 @@ HIGHEST_IS = """([selectors, first]) => {
 
 
 def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> None:
-    for name, verdict in (("report.html", ".stages"), ("second/report.html", "#objective")):
-        with opened(browser, written / name) as page:
-            for media, first in (
-                ("screen", ".provenance"),
-                ("print", verdict),
-                ("screen", ".provenance"),
-            ):
-                page.emulate_media(media=media)
-                # The page moves its parts when its next frame is drawn.
-                page.wait_for_function(HIGHEST_IS, arg=[[".provenance", verdict], first])
+    for name, page in both(browser, written):
+        verdict = "#objective" if "second" in name else ".stages"
+        for media in ("screen", "print", "screen"):
+            first = verdict if media == "print" else ".provenance"
+            page.emulate_media(media=media)
+            # The page moves its parts when its next frame is drawn.
+            page.wait_for_function(HIGHEST_IS, arg=[[".provenance", verdict], first])
 
 
 def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:

@@ -30,14 +30,13 @@ def reported(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
 def test_curves_are_read_back(reported: dict[str, StagePlan], tmp_path: Path) -> None:
-    plans = reported
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     logs = tmp_path / "logs"
     logs.mkdir()
     (logs / "events.out.tfevents.1.training").write_bytes(b"")
     for _ in range(2):  # the second time replaces what the first one wrote
-        number = export_curves(list(plans.values()), logs)
+        number = export_curves(list(reported.values()), logs)
     assert len(list(logs.iterdir())) == 2
     found = EventAccumulator(str(logs), size_guidance={"scalars": 0, "tensors": 0})
     found.Reload()
@@ -45,14 +44,10 @@ def test_curves_are_read_back(reported: dict[str, StagePlan], tmp_path: Path) ->
     assert "eval/first/tier2/web/ppl" in tags
     assert "eval/second/tier3/quiz/gold_bits_per_byte" in tags
     assert sum(len(found.Scalars(tag)) for tag in tags) == number
-    events = found.Scalars("eval/second/tier3/quiz/acc")
-    rows = pq.read_table(plans["second"].results / "summary.parquet").to_pylist()
-    stored = {
-        row["step"]: row["value"]
-        for row in rows
-        if (row["role"], row["item"], row["metric"]) == ("step", "quiz", "acc")
-    }
-    assert {event.step: event.value for event in events} == pytest.approx(stored)
+    values = expected(reported)
+    for event in found.Scalars("eval/second/tier3/quiz/acc"):
+        row = values["second", event.step]
+        assert event.value == pytest.approx(row["eval/second/tier3/quiz/acc"])
 
 
 def test_what_is_lacking_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,52 +68,50 @@ def expected(plans: dict[str, StagePlan]) -> dict[tuple[str, int], dict[str, flo
         for row in pq.read_table(plan.results / "summary.parquet").to_pylist():
             if row["role"] == "step":
                 tag = f"eval/{plan.name}/{row['tier']}/{row['item']}/{row['metric']}"
-                found.setdefault((plan.name, row["step"]), {"step": row["step"]})[tag] = row[
-                    "value"
-                ]
+                own = found.setdefault((plan.name, row["step"]), {"step": row["step"]})
+                own[tag] = row["value"]
     return found
 
 
 def fake_wandb(monkeypatch: pytest.MonkeyPatch) -> tuple[list[Any], list[dict[str, Any]]]:
-    """What a stand-in for the package will be told, and the options of the runs it will begin."""
-    told: list[Any] = []
+    """What a stand-in for the package will get, and the options of the runs it will begin."""
+    logged: list[Any] = []
     begun: list[dict[str, Any]] = []
     run = SimpleNamespace(
-        define_metric=lambda name, step_metric: told.append((name, step_metric)),
-        log=told.append,
-        finish=lambda: told.append("finished"),
+        define_metric=lambda name, step_metric: logged.append((name, step_metric)),
+        log=logged.append,
+        finish=lambda: logged.append("finished"),
     )
 
     def init(**options: Any) -> SimpleNamespace:
-        folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(told)}-{options['id']}"
+        folder = Path(options["dir"]) / "wandb" / f"offline-run-{len(logged)}-{options['id']}"
         folder.mkdir(parents=True)
-        told.append(options["mode"])
+        logged.append(options["mode"])
         begun.append(options)
         return run
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=lambda **_: None))
-    return told, begun
+    return logged, begun
 
 
 def test_a_run_of_weights_and_biases_has_the_same_tags(
     reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans = reported
-    told, begun = fake_wandb(monkeypatch)
+    logged, begun = fake_wandb(monkeypatch)
     for _ in range(2):  # the second time replaces what the first one wrote
-        number = export_curves(list(plans.values()), tmp_path, "wandb")
+        number = export_curves(list(reported.values()), tmp_path, "wandb")
     assert len(list((tmp_path / "wandb").iterdir())) == 1
-    rows = list(expected(plans).values())
-    assert told == ["offline", ("eval/*", "step"), *rows, "finished"] * 2
+    rows = list(expected(reported).values())
+    assert logged == ["offline", ("eval/*", "step"), *rows, "finished"] * 2
     assert number == sum(len(row) - 1 for row in rows)
-    config = plans["first"].config
+    config = reported["first"].config
     names = {(one["project"], one["name"], one["id"]) for one in begun}
     assert len(names) == 1  # one run, that is gone on with
     assert names.pop()[:2] == ("staged-evaluation", Path(config.results).name)
     assert begun[0]["config"]["stages"].keys() == config.stages.keys()
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(EvaluationError, match="pip install wandb"):
-        export_curves(list(plans.values()), tmp_path, "wandb")
+        export_curves(list(reported.values()), tmp_path, "wandb")
 
 
 def test_the_configuration_names_the_run_and_hides_its_commands(

@@ -14,7 +14,7 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.deltas_file import DELTAS, read_step_deltas
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import SUITE, make_plans
-from tests.reporting.browser import figures, opened
+from tests.reporting.browser import figures, opened, saved
 from tests.reporting.pages import STEPS, page_data, write_report, write_results
 
 SIZES: dict[str, Any] = {"tiers": ("slices", "tasks"), "sequence_length": 2048}
@@ -50,42 +50,28 @@ def test_points_are_those_of_the_files(long: StagePlan) -> None:
             assert mine["low"] < mine["paired_low"] < mine["paired_high"] < mine["high"]
 
 
-def test_what_a_reader_sees(browser: Browser, long: StagePlan) -> None:
+def test_what_a_reader_sees(browser: Browser, long: StagePlan, tmp_path: Path) -> None:
     with opened(browser, long.results / "report.html") as page:
         cards = page.locator(CARDS)
         assert cards.locator("h4").all_inner_texts() == ["web", "code"]
-        assert page.locator("#position-legend").inner_text().split("\n") == [
-            "step 30",
-            "the bridge",
-        ]
+        legend = page.locator("#position-legend").inner_text()
+        assert legend.split("\n") == ["step 30", "the bridge"]
         card = cards.first
         assert card.locator("circle").count() == 8
-        texts = card.locator("svg text").all_text_contents()
-        assert [text for text in texts if text in ("0", "256", "512", "1024")] == [
-            "0",
-            "256",
-            "512",
-            "1024",
-        ]
+        texts, ticks = card.locator("svg text").all_text_contents(), ["0", "256", "512", "1024"]
+        assert [text for text in texts if text in ticks] == ticks
         assert "position (logarithmic)" in texts
-        at = [
-            float(x or "nan")
-            for x in (one.get_attribute("cx") for one in card.locator("circle").all()[:4])
-        ]
+        at = [float(one.get_attribute("cx") or "nan") for one in card.locator("circle").all()[:4]]
         assert at[1] - at[0] == pytest.approx(at[2] - at[1]) == pytest.approx(at[3] - at[2])
         card.locator(".hit").nth(2).hover()
         tip = page.locator("#tip").inner_text()
         assert "step 30 positions 512 to 1023:" in tip
         assert "the bridge positions 512 to 1023:" in tip
         assert all(one["broken"] == [] for one in figures(page))
+        path = saved(page, card.get_by_role("button"), tmp_path)
+        assert path.name == "second_tier2_web_nats_per_token_by-position.svg"
         page.locator("#item").select_option("tier2/code")
         assert page.locator(f"{CARDS} h4").all_inner_texts() == ["code"]
-
-
-def test_a_saved_figure_names_what_it_shows(browser: Browser, long: StagePlan) -> None:
-    with opened(browser, long.results / "report.html") as page, page.expect_download() as saved:
-        page.locator(CARDS).first.get_by_role("button").click()
-    assert saved.value.suggested_filename == "second_tier2_web_nats_per_token_by-position.svg"
 
 
 def test_without_positions_of_the_bridge_its_line_is_left_out(tmp_path: Path) -> None:
@@ -136,22 +122,14 @@ def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_pa
         ours, bridge = (line["points"] for line in series["lines"])
         assert [one["first"] for one in ours] == [4096, 8192, 16384]
         for mine, theirs in zip(ours, bridge, strict=True):
-            row = rows[
-                series["item"].replace(" (group)", "")
-                + f"__{mine['first']}"
-                + " (group)" * ("all" in series["item"])
-            ]
+            name, is_group = series["item"].removesuffix(" (group)"), "all" in series["item"]
+            row = rows[f"{name}__{mine['first']}{' (group)' if is_group else ''}"]
             assert (mine["value"], theirs["value"]) == pytest.approx((row.value, row.bridge_value))
-            paired = (mine["paired_low"], mine["paired_high"])
-            assert paired == pytest.approx(
-                (row.bridge_value + row.low, row.bridge_value + row.high)
-            )
+            paired = mine["paired_low"] - row.bridge_value, mine["paired_high"] - row.bridge_value
+            assert paired == pytest.approx((row.low, row.high), abs=1e-6)
     with opened(browser, page) as shown:
-        assert shown.locator("#lengths .card h4").all_inner_texts() == [
-            "all (group)",
-            "find",
-            "count",
-        ]
+        names = shown.locator("#lengths .card h4").all_inner_texts()
+        assert names == ["all (group)", "find", "count"]
         shown.locator("#lengths .card .hit").nth(1).hover()
         assert f"step {chosen} length 8192:" in shown.locator("#tip").inner_text()
         assert all(one["broken"] == [] for one in figures(shown))

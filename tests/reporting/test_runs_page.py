@@ -1,6 +1,7 @@
 """The page of several runs in a real browser: it draws, says what the file says, and fetches nothing."""
 
 from pathlib import Path
+from urllib.parse import urlparse
 
 import pytest
 from playwright.sync_api import Browser
@@ -17,6 +18,7 @@ from tests.reporting.browser import (
     figures,
     numbers,
     opened,
+    saved,
     states,
     violations,
 )
@@ -48,35 +50,34 @@ def test_nothing_keeps_people_from_reading_it(
     with opened(browser, folder / "comparison.html", width=width, scheme=scheme) as page:
         seen, poor = contrast(page, printed=False)
         assert page.evaluate("document.documentElement.scrollWidth") <= max(width, NARROW)
-        passed, told = violations(page)
-    assert told == []
+        passed, found = violations(page)
+    assert found == []
     assert passed > 20
     assert (seen > 100, poor) == (True, {})
 
 
 def test_what_is_chosen_of_runs_can_be_sent(browser: Browser, folder: Path) -> None:
     file = folder / "comparison.html"
-    with opened(browser, file, beside=(file,)) as page:
+    with opened(browser, file) as page:
         assert page.title() == "Runs side by side · a and b and c"
         page.locator("#metric").select_option("tier3 acc")
         page.locator("#search").fill("tier3")
         page.locator("#deltas th[data-name=delta] button").click()
         page.locator("#axis").select_option("tokens")
         page.locator("#pair").select_option(index=1)
-        address, rows = page.url, page.locator("#deltas tbody tr").all_inner_texts()
+        address, rows = (
+            urlparse(page.url).fragment,
+            page.locator("#deltas tbody tr").all_inner_texts(),
+        )
         page.go_back()
         assert page.locator("#pair").input_value() == "a against b, second"
         assert page.locator("#deltas tbody tr").all_inner_texts() != rows
-        page.goto("about:blank")
-        page.goto(address)
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    with opened(browser, file, at=f"#{address}") as page:
         assert page.locator("#metric").input_value() == "tier3 acc"
         assert "tokens seen" in page.locator("#curves section").first.inner_text()
         assert page.locator("#pair").input_value() == "a against c, second"
         assert page.locator("#deltas tbody tr").all_inner_texts() == rows
-        page.goto("about:blank")
-        page.goto(f"{file.as_uri()}#step=77&pair=none&stage=none&item=tier3/quiz")
-        page.locator("#data[data-state=drawn]").wait_for(state="attached")
+    with opened(browser, file, at="#step=77&pair=none&stage=none&item=tier3/quiz") as page:
         note = page.locator("#unknown").inner_text()
         assert "step 77, which this page does not have; step 30 is shown" in note
         assert "pair none, which this page does not have; pair a against b, second" in note
@@ -84,20 +85,18 @@ def test_what_is_chosen_of_runs_can_be_sent(browser: Browser, folder: Path) -> N
         assert "item tier3/quiz, which" in note
 
 
-def test_a_saved_figure_names_both_runs(browser: Browser, folder: Path) -> None:
+def test_a_saved_figure_names_both_runs(browser: Browser, folder: Path, tmp_path: Path) -> None:
     with opened(browser, folder / "comparison.html") as page:
         page.locator("#axis").select_option("tokens")
-        names, texts = [], []
-        for place in ("#curves", "#forest"):
-            with page.expect_download() as download:
-                page.locator(place).get_by_role("button", name="as SVG").first.click()
-            names.append(download.value.suggested_filename)
-            texts.append(download.value.path().read_text())
-    assert names[0].startswith("second_tier2_")
-    assert "across: tokens seen, up: nats per token<" in texts[0]
-    assert names[1] == "a-against-b-second_tier2_nats_per_token_forest_step-30.svg"
-    assert "a against b, second · " in texts[1]
-    assert "step 30 against B" in texts[1]
+        curve, forest = (
+            saved(page, page.locator(place).get_by_role("button", name="as SVG").first, tmp_path)
+            for place in ("#curves", "#forest")
+        )
+    assert curve.name.startswith("second_tier2_")
+    assert "across: tokens seen, up: nats per token<" in curve.read_text()
+    assert forest.name == "a-against-b-second_tier2_nats_per_token_forest_step-30.svg"
+    assert "a against b, second · " in forest.read_text()
+    assert "step 30 against B" in forest.read_text()
 
 
 def test_every_figure_draws(browser: Browser, folder: Path) -> None:
