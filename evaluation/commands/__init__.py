@@ -38,7 +38,7 @@ def add_configured(
     stage: bool | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Return a new command with `--config` and, if `stage` says whether it is needed, `--stage`."""
+    """Return a new command with `--config` and `--stage`, required or not; without it for `stage` None."""
     command = add_command(commands, run, help, **keywords)
     command.add_argument(
         "--config",

@@ -98,7 +98,7 @@ def _key(subject: Subject) -> _Key:
 
 
 def _open_all(keys: set[_Key]) -> dict[_Key, Checkpoint | str]:
-    """Return each checkpoint, or the sentence that says what is wrong with it."""
+    """Return each checkpoint, or a sentence on what is wrong with it."""
     ordered = sorted(keys, key=str)
     with (
         progress("checkpoints", len(ordered), "ckpt", delay=3.0) as bar,

@@ -79,7 +79,7 @@ def check_slurm() -> Check:
     answer = _ping()
     if "UP" in answer:
         return Check("Slurm", answer)
-    sentence = f"the controller does not answer ({answer}); wait until `scontrol ping` says UP"
+    sentence = f"the controller does not answer ({answer}); wait until `scontrol ping` shows UP"
     return Check("Slurm", "does not answer", (Finding("warning", "", sentence),))
 
 

@@ -10,7 +10,13 @@ from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
-from evaluation.reporting.pages.runs_page import matched_in_words, runs_page, stage_title
+from evaluation.reporting.pages.runs_page import (
+    Steps,
+    by_match,
+    matched_in_words,
+    runs_page,
+    stage_title,
+)
 from evaluation.results.comparison_file import (
     COMPARISON_PAGE,
     ComparisonRow,
@@ -27,9 +33,6 @@ from evaluation.settings.runs import THIS_RUN
 from evaluation.terminal_layout import align
 
 Rows = Sequence[ComparisonRow]
-
-Steps = tuple[int | None, int | None]
-"""Of two matched checkpoints."""
 
 
 def compare_folders(ours: Path, theirs: Path) -> RunComparison:
@@ -103,22 +106,14 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
 
     None where nothing of a stage could be tested.
     """
-    last = [list(_by_match(stage).values())[-1] for stage in runs.stages]
+    last = [list(by_match(stage).values())[-1] for stage in runs.stages]
     if not all(any(row.p is not None for row in _shown(rows)) for rows in last):
         return None
     return any(_summary(rows)[1] for rows in last)
 
 
-def _by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
-    """Return the deltas by the steps of the two checkpoints."""
-    found: dict[Steps, list[ComparisonRow]] = {}
-    for row in stage.deltas:
-        found.setdefault((row.step_a, row.step_b), []).append(row)
-    return found
-
-
 def _stage(stage: StageComparison) -> str:
-    matched = _by_match(stage)
+    matched = by_match(stage)
     steps = list(matched)
     overall = [lead for lead in stage.leads if lead.item == OVERALL]
     text = [f"{stage_title(stage)}: {matched_in_words(stage)}"]

@@ -66,7 +66,7 @@ def make_figures(plan: StagePlan) -> Record:
 def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
     """Compare this run with those that the configuration names.
 
-    The record says which of them could not be compared; files and pages name them too.
+    The record names which of them could not be compared; files and pages name them too.
     """
     config = next(iter(plans.values())).config
     results, key = Path(config.results), comparison_key(tables_records(plans), config.runs)

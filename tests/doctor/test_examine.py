@@ -108,7 +108,7 @@ def without_items(world: World) -> None:
 
 TRAINED = "ckpts/stage1/10/config.yaml"
 FAULTS: dict[str, tuple[Callable[[World], object], str, str]] = {
-    "a checkpoint that is gone": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints", "stage1/10: no such folder"),
+    "a checkpoint that is deleted": (lambda w: shutil.rmtree(w.folder / "ckpts/stage1/10"), "checkpoints", "stage1/10: no such folder"),
     "a checkpoint that is being copied": (halfway, "checkpoints", "an unfinished file; wait"),
     "no steps": (lambda w: shutil.rmtree(w.folder / "ckpts/stage2"), "checkpoints", "no such folder to find steps in"),
     "a cache of other settings": (
@@ -177,7 +177,7 @@ def test_results_may_not_be_written(world: World) -> None:
 
 
 class Disk:
-    """What statvfs says of a file system with this much left."""
+    """What statvfs returns of a file system with this much left."""
 
     f_frsize = 4096
     f_files = 1_000_000
@@ -204,7 +204,7 @@ def test_too_little_room(
 
 
 def test_what_is_scored_is_not_read_again(world: World) -> None:
-    """Nor missed, if its checkpoint is gone; one that is another by now is looked at."""
+    """Nor missed, if its checkpoint is deleted; one that is another by now is looked at."""
     assert world.evaluation("score", "--stage", "stage1", "--step", "10").returncode == 0
     checkpoint = world.folder / "ckpts/stage1/10"
     shutil.move(checkpoint, world.folder / "aside")
@@ -215,12 +215,6 @@ def test_what_is_scored_is_not_read_again(world: World) -> None:
     shutil.rmtree(checkpoint / "model")
     os.utime(checkpoint / "config.yaml", (0, 0))
     assert "no such folder" in only(look(world)["checkpoints"])
-
-
-def test_an_unknown_stage_and_usage(world: World) -> None:
-    done = world.evaluation("doctor", "--stage", "stage9")
-    assert (done.returncode, "no stage 'stage9'" in done.stderr) == (1, True)
-    assert world.evaluation("doctor", "--colour").returncode == 2
 
 
 TASK = {
@@ -248,47 +242,41 @@ def ask(world: World, **tasks: object) -> None:
         assert done.returncode == 0, done.stderr
 
 
-def test_what_it_will_take_is_told_before_anything_runs(world: World) -> None:
+def test_what_it_will_take_is_shown_before_anything_runs(world: World) -> None:
     assert "answers" not in look(world)
     ask(world, sums=TASK)
-    said = "3 checkpoints × 40 completions, 320 tokens at most in all of one"
-    assert look(world)["answers"].summary == f"stage2: {said}"
+    count = "3 checkpoints × 40 completions, 320 tokens at most in all of one"
+    assert look(world)["answers"].summary == f"stage2: {count}"
     folder = world.results("stage2", "by_checkpoint", "step_5")
     write_json(folder / "tier5_verified.json", {"tokens_per_second": 0.1})
-    known = f"stage2: at most 2.7 h at the last 0 tokens/s, {said}"
+    known = f"stage2: at most 2.7 h at the last 0 tokens/s, {count}"
     assert look(world)["answers"].summary == known
     dry = world.snakemake("-n", "stage2")
     assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
-
-
-def test_what_is_scored_takes_nothing(world: World) -> None:
-    ask(world, sums=TASK)
     plan = plan_stages(load_config(world.config))["stage2"]
-    folder = plan.generation_folder("sums")
-    told = estimate_answers(plan, [], lambda path: read_meta(path) if path == folder else None)
-    assert told == "stage2: nothing is to be generated"
+    metas = {path: read_meta(path) for path in [plan.generation_folder("sums")]}
+    assert estimate_answers(plan, [], metas.get) == "stage2: nothing is to be generated"
 
 
 def refuse() -> str:
     raise SandboxError("no sandbox here; ask your administrator")
 
 
-def test_programs_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_of_tasks_and_probes_need_a_sandbox(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "sandbox" not in look(world)
     ask(world, sums=PROGRAM)
     assert look(world)["sandbox"].state == "ok"
     monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
     assert "no sandbox here" in only(look(world)["sandbox"], "warning")
-
-
-def test_probes_that_run_code_need_a_sandbox(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
-    assert "sandbox" not in look(world)
-    path = world.folder / "suites" / "sft.yaml"
-    content = yaml.safe_load(path.read_text())
-    next(iter(content["probes"].values()))["checks"].append(
-        {"check": "passes_tests", "tests": "assert f() == 1"}
-    )
-    path.write_text(yaml.safe_dump(content))
+    tested = {"check": "passes_tests", "tests": "assert f() == 1"}
+    probe = {
+        "category": "code",
+        "messages": [{"role": "user", "content": "Write f."}],
+        "checks": [tested],
+    }
+    world.change_suite("sft", generation_tasks={}, probes={"f": probe})
     assert "no sandbox here" in only(look(world)["sandbox"], "warning")
 
 

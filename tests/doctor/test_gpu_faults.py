@@ -217,6 +217,10 @@ def test_another_process_takes_the_next_step(world: World, tmp_path: Path) -> No
     assert one != other
 
 
+def full(*_: Any, **__: Any) -> Any:
+    raise torch.OutOfMemoryError("CUDA out of memory")
+
+
 def test_memory_that_another_process_takes_during_the_run(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,10 +229,7 @@ def test_memory_that_another_process_takes_during_the_run(
     one = EngineBackend(Scoring(device="cpu", cpu_row_tokens=1024), None, lambda: None)  # type: ignore[arg-type]
     one.engine = Engine(tiny.model("llama"), row_tokens=1024, device="cpu")
 
-    def hidden(*_: Any, **__: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    monkeypatch.setattr(one.engine, "hidden", hidden)
+    monkeypatch.setattr(one.engine, "hidden", full)
     with pytest.raises(EvaluationError) as caught:
         one.log_likelihoods([Request((1,), (2,))], label="task")
     for word in ("not enough memory", "now 256", "process 4242 (/usr/bin/python, 60,000 MiB)"):
@@ -240,9 +241,6 @@ def test_weights_for_which_others_leave_no_memory(
     world: World, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvml([card(60010, 81920, HOLDER)])
-
-    def full(*_: Any, **__: Any) -> Any:
-        raise torch.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cpu")
     monkeypatch.setattr(backend, "load_model", full)

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,38 +12,38 @@ from evaluation.doctor.findings import Check, Finding, screen, worst
 from evaluation.doctor.machine import check_slurm, check_versions
 from tests.doctor.conftest import only
 
+PLUGIN = machine.PLUGIN
 
-def test_the_locked_versions_are_fine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('[project]\ndependencies = ["pytest>=1"]\n')
-    locked = "".join(f"{name}=={importlib.metadata.version(name)}\n" for name in machine.RUNNERS)
-    (tmp_path / "requirements.lock").write_text(locked)
+
+@pytest.fixture
+def requirements(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[[list[str], dict[str, str]], None]:
+    """Write what is required, and what is locked: the installed versions but for the given ones."""
+
+    def write(needed: list[str], other: dict[str, str]) -> None:
+        found = {name: importlib.metadata.version(name) for name in machine.RUNNERS} | other
+        (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
+        locked = "".join(f"{name}=={version}\n" for name, version in found.items())
+        (tmp_path / "requirements.lock").write_text(locked)
+
     monkeypatch.setattr(machine, "ROOT", tmp_path)
+    return write
+
+
+def test_versions(requirements: Callable[[list[str], dict[str, str]], None]) -> None:
+    requirements(["pytest>=1"], {})
     assert check_versions().state == "ok"
-
-
-def test_versions_that_do_not_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    needed = '["pytest>=1000", "no-such-package>=1", "pyyaml"]'
-    (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
-    plugin = "snakemake-executor-plugin-slurm"
-    found = {name: importlib.metadata.version(name) for name in machine.RUNNERS}
-    (tmp_path / "requirements.lock").write_text(
-        "".join(f"{name}=={'0.1' if name == plugin else found[name]}\n" for name in found)
-    )
-    monkeypatch.setattr(machine, "ROOT", tmp_path)
+    requirements(["pytest>=1000", "no-such-package>=1", "pyyaml"], {PLUGIN: "0.1"})
     findings = {finding.subject: finding for finding in check_versions().findings}
-    assert findings.keys() == {"pytest", "no-such-package", plugin}
+    assert findings.keys() == {"pytest", "no-such-package", PLUGIN}
     assert "is not >=1000" in findings["pytest"].sentence
     assert "not installed; run `pip install" in findings["no-such-package"].sentence
-    assert (findings[plugin].state, "tried with 0.1" in findings[plugin].sentence) == (
-        "warning",
-        True,
-    )
+    assert findings[PLUGIN].state == "warning"
+    assert "tried with 0.1" in findings[PLUGIN].sentence
 
 
-def install(folder: Path, *names: str, says: str = "Slurmctld(primary) at x is UP") -> None:
-    for name in names:
-        (folder / name).write_text(f"#!/bin/sh\necho '{says}'\n")
-        (folder / name).chmod(0o755)
+UP = "Slurmctld(primary) at x is UP"
 
 
 @pytest.fixture
@@ -53,23 +54,26 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_without_slurm(path: Path) -> None:
-    assert "login node" in only(check_slurm(), "warning")
+ALL = machine._COMMANDS
+DOWN = "Slurmctld(primary) at x is DOWN"
 
 
-def test_half_of_slurm(path: Path) -> None:
-    install(path, "sbatch", "squeue", "scontrol")
-    assert "not on PATH: scancel" in only(check_slurm())
-
-
-def test_all_of_slurm(path: Path) -> None:
-    install(path, *machine._COMMANDS)
-    assert check_slurm().state == "ok"
-
-
-def test_a_controller_that_is_down(path: Path) -> None:
-    install(path, *machine._COMMANDS, says="Slurmctld(primary) at x is DOWN")
-    assert "is DOWN" in only(check_slurm(), "warning")
+@pytest.mark.parametrize(
+    ("names", "answer", "state", "word"),
+    [
+        ((), UP, "warning", "login node"),
+        (("sbatch", "squeue", "scontrol"), UP, "fault", "not on PATH: scancel"),
+        (ALL, UP, "ok", None),
+        (ALL, DOWN, "warning", "is DOWN"),
+    ],
+)
+def test_slurm(path: Path, names: Sequence[str], answer: str, state: str, word: str | None) -> None:
+    for name in names:
+        (path / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
+        (path / name).chmod(0o755)
+    check = check_slurm()
+    assert check.state == state
+    assert word is None or word in only(check, state)
 
 
 def broken(number: int) -> Finding:

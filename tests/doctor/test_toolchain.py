@@ -28,10 +28,10 @@ def test_drivers(
     monkeypatch: pytest.MonkeyPatch, built: str | None, driver: str | None, words: list[str] | None
 ) -> None:
     monkeypatch.setattr(torch.version, "cuda", built)
-    said = driver_fault(driver)
-    assert (said is None) == (words is None)
+    fault = driver_fault(driver)
+    assert (fault is None) == (words is None)
     for word in words or ():
-        assert word in (said or "")
+        assert word in (fault or "")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
@@ -79,12 +79,18 @@ def another_cc(tools: Path, patch: pytest.MonkeyPatch) -> None:
     patch.setenv("CC", str(tools / "icx"))
 
 
+def without_cuda(tools: Path, patch: pytest.MonkeyPatch) -> None:
+    (tools / "gcc").unlink()
+    patch.setattr(torch.version, "cuda", None)
+
+
 Change = Callable[[Path, pytest.MonkeyPatch], object]
 COMPILERS: dict[str, tuple[Change, str | None]] = {
     "gcc": (lambda tools, patch: None, None),
     "clang alone": (lambda tools, patch: (tools / "gcc").rename(tools / "clang"), None),
     "another CC": (another_cc, None),
     "headers elsewhere": (headers_elsewhere, None),
+    "no CUDA and no gcc": (without_cuda, None),
     "no gcc": (lambda tools, patch: (tools / "gcc").unlink(), "neither gcc nor clang on PATH"),
     "a wrong CC": (lambda tools, patch: patch.setenv("CC", "/opt/gone/gcc"), "CC=/opt/gone/gcc is no program"),
     "no headers": (lambda tools, patch: (tools / "Python.h").unlink(), "Python.h is not there"),
@@ -96,17 +102,14 @@ def test_compilers(tools: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> N
     change, word = COMPILERS[name]
     change(tools, monkeypatch)
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    said = compiler_fault()
+    fault = compiler_fault()
     assert choose_device("auto") == "cuda"
-    if word is None:
-        assert said is None
-        return
-    assert said is not None
-    assert word in said
-    assert "every node with a GPU" in said
+    assert (fault is None) == (word is None)
+    for expected in (word, "every node with a GPU") if word else ():
+        assert expected in (fault or "")
 
 
-def test_doctor_tells_of_the_compiler(
+def test_doctor_reports_the_compiler(
     tools: Path, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nvml(ONE)
@@ -114,14 +117,6 @@ def test_doctor_tells_of_the_compiler(
     assert check_gpu().state == "ok"
     (tools / "gcc").unlink()
     assert "neither gcc nor clang" in only(check_gpu(), "warning")
-
-
-def test_without_cuda_no_compiler_is_asked_for(
-    tools: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tools / "gcc").unlink()
-    monkeypatch.setattr(torch.version, "cuda", None)
-    assert compiler_fault() is None
 
 
 @pytest.fixture

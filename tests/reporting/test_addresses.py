@@ -1,4 +1,4 @@
-"""What a reader has chosen can be sent, saved and found again; what is not there is said."""
+"""What a reader has chosen can be sent, saved and found again; what is not there is named."""
 
 import csv
 import re
@@ -67,7 +67,7 @@ def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "words"),
     [
         ("step=999", "asks for step 999, which this page does not have; step 200 is shown"),
         ("item=tier3/none", "asks for item tier3/none, which this page does not have"),
@@ -76,15 +76,15 @@ def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
         ("flip=tier3/quiz:none", "asks for flip tier3/quiz:none, which"),
         ("sort=colour", "asks for sort colour, .*; sort step is shown"),
         ("stop=20", "asks for stop 20, which this page does not have"),
-        ("step=999&turn=up", "asks for step 999, .* asks for turn up, which"),
+        ("step=999&change=up", "asks for step 999, .* asks for change up, which"),
     ],
 )
-def test_what_the_page_does_not_have_is_said(
-    browser: Browser, written: Path, asked: str, said: str
+def test_what_the_page_does_not_have_is_named(
+    browser: Browser, written: Path, asked: str, words: str
 ) -> None:
     with opened(browser, written / "second" / "report.html", at=f"#{asked}") as page:
         note = page.locator("#unknown")
-        assert re.search(said, note.inner_text())
+        assert re.search(words, note.inner_text())
         assert page.locator("#step").input_value() == "200"
         page.locator("#step").select_option("20")
         assert not note.is_visible()
@@ -108,9 +108,9 @@ def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, writt
         flip = page.locator("#flips details").first
         number = flip.get_attribute("data-id")
         flip.locator("summary").click()
-        page.locator("#flip-turn").select_option("same")
+        page.locator("#flip-change").select_option("same")
         page.locator("#flip-search").fill("no such words")
-        assert chosen(page)["turn"] == "same"
+        assert chosen(page)["change"] == "same"
         page.reload()
         page.locator("#data[data-state=drawn]").wait_for(state="attached")
         assert page.locator("#flips details[open]").get_attribute("data-id") == number
@@ -273,9 +273,9 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     front = second.results.parent / "report.html"
     write_front_page(plans, front)
     with opened(browser, front) as page:
-        told = page.locator(".headline[data-stage=second]").inner_text()
-        assert told.startswith("tier2 nats per token of hq: ")
-        assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(told)[1]
+        headline = page.locator(".headline[data-stage=second]").inner_text()
+        assert headline.startswith("tier2 nats per token of hq: ")
+        assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(headline)[1]
     with opened(browser, write_report(second, STEPS)) as page:
         row = page.locator("#matrix tr").filter(has_text="hq (group)")
         place = [0, *STEPS].index(advised.step or 0)
@@ -286,4 +286,4 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
         assert f"{delta:+.4f} [" in verdict
         assert "nats per token" in verdict
         reason = page.locator("#checkpoint + p").inner_text()
-        assert f"nats per token of hq {told.split()[6]} (bridge" in reason
+        assert f"nats per token of hq {headline.split()[6]} (bridge" in reason

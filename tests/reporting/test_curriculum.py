@@ -44,7 +44,7 @@ def flip(path: Path) -> None:
 DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
     "flipped": flip,
-    "gone": lambda path: path.unlink(),
+    "deleted": lambda path: path.unlink(),
     "no rows": lambda path: write_parquet(path, table()),
     "a column lacks": lambda path: write_parquet(path, table("a").drop_columns(["id"])),
     "ids as numbers": lambda path: write_parquet(path, _with("id", pa.array([[1]]))),
@@ -62,7 +62,7 @@ def _with(name: str, values: pa.Array) -> pa.Table:
 
 
 @pytest.mark.parametrize("name", DAMAGES)
-def test_a_damaged_file_is_told(name: str, tmp_path: Path) -> None:
+def test_a_damaged_file_is_named(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, table(*map(str, range(50))))
     DAMAGES[name](path)
     with pytest.raises(ResultsError, match=r"prompts\.parquet: "):

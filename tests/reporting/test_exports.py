@@ -106,7 +106,7 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
     assert number == sum(len(row) - 1 for row in rows)
     config = reported["first"].config
     names = {(one["project"], one["name"], one["id"]) for one in begun}
-    assert len(names) == 1  # one run, that is gone on with
+    assert len(names) == 1  # one run, which the second one continues
     assert names.pop()[:2] == ("staged-evaluation", Path(config.results).name)
     assert begun[0]["config"]["stages"].keys() == config.stages.keys()
     monkeypatch.setitem(sys.modules, "wandb", None)

@@ -1,4 +1,4 @@
-"""What turned against the bridge: which items, with which text, in how much room."""
+"""What flipped against the bridge: which items, with which text, in how much room."""
 
 import itertools
 import json
@@ -72,16 +72,16 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
         for folder in (plan.step_folder(20), plan.bridge_folder)
     )
     change = (ours.nats - bridge.nats) / ours.tokens
-    moved = next(m for m in page["steps"]["20"] if m["item"] == "web")
-    first = next(flip for flip in moved["shown"] if flip["turned"] == "right")
+    entry = next(m for m in page["steps"]["20"] if m["item"] == "web")
+    first = next(flip for flip in entry["shown"] if flip["change"] == "right")
     assert first["id"] == f"block {np.argmin(change)}"
-    assert (moved["of"], moved["gained"] + moved["lost"]) == (120, 120)
+    assert (entry["of"], entry["gained"] + entry["lost"]) == (120, 120)
     shared = page["items"]["tier2/web"][first["id"]]
     assert shared["text"].split() == [f"w{np.argmin(change)}"] * 300
     assert shared["cut"]
     assert first["ours"] - shared["theirs"] == pytest.approx(change.min(), abs=1e-4)
-    gone = page["items"]["tier2/code"]
-    assert {one["text"] for one in gone.values()} == {NOT_CACHED}
+    uncached = page["items"]["tier2/code"]
+    assert {one["text"] for one in uncached.values()} == {NOT_CACHED}
 
 
 def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan]) -> None:
@@ -90,11 +90,11 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
     write_task(plan, "exam", "of other data")
     page = write_report(plan, STEPS)
     flips = page_data(page)["flips"]
-    moved = next(m for m in flips["steps"]["30"] if m["item"] == "quiz")
+    entry = next(m for m in flips["steps"]["30"] if m["item"] == "quiz")
     delta = json.loads((plan.step_folder(30) / "bridge_deltas.json").read_text())
     accuracy = next(d for d in delta["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
-    assert (moved["gained"] - moved["lost"]) / moved["of"] == pytest.approx(accuracy["delta"])
-    flip = next(flip for flip in moved["shown"] if flip["turned"] == "right")
+    assert (entry["gained"] - entry["lost"]) / entry["of"] == pytest.approx(accuracy["delta"])
+    flip = next(flip for flip in entry["shown"] if flip["change"] == "right")
     shared = flips["items"]["tier3/quiz"][flip["id"]]
     number = flip["id"].removeprefix("quiz/")
     assert shared["text"].endswith(f"solved examples)\n\n</script><b>Why {number}?")
@@ -106,10 +106,10 @@ def test_questions_show_candidates_and_both_choices(plans: dict[str, StagePlan])
 
 def test_probes_stand_side_by_side(plans: dict[str, StagePlan]) -> None:
     page = stage_flips(read_stage(plans["second"], STEPS), SpaceLeft(1e6))
-    moved = [m for m in page["steps"]["30"] if m["tier"] == "tier4"]
-    assert [m["of"] for m in moved] == [24, 24]
-    flip = next(flip for flip in moved[0]["shown"] if flip["turned"] == "right")
-    shared = page["items"][f"tier4/{moved[0]['item']}"][flip["id"]]
+    entry = [m for m in page["steps"]["30"] if m["tier"] == "tier4"]
+    assert [m["of"] for m in entry] == [24, 24]
+    flip = next(flip for flip in entry[0]["shown"] if flip["change"] == "right")
+    shared = page["items"][f"tier4/{entry[0]['item']}"][flip["id"]]
     assert shared["text"] == "Say it."
     assert all(flip["ours"]["checks"].values())
     assert not all(shared["theirs"]["checks"].values())
@@ -125,16 +125,16 @@ def test_an_answer_is_whole_where_there_is_room(plans: dict[str, StagePlan]) -> 
     for row in rows:
         row["response"] = "".join(random.choice(list("abcdefgh "), 9000))
     write_jsonl(path, rows)
-    said = {row["id"]: row["response"] for row in rows}
+    stored = {row["id"]: row["response"] for row in rows}
 
     def texts(space: float) -> dict[str, str]:
         page = stage_flips(read_stage(plans["second"], [30]), SpaceLeft(space))
-        moved = [one for one in page["steps"]["30"] if one["tier"] == "tier4"]
-        return {flip["id"]: flip["ours"]["text"] for one in moved for flip in one["shown"]}
+        entry = [one for one in page["steps"]["30"] if one["tier"] == "tier4"]
+        return {flip["id"]: flip["ours"]["text"] for one in entry for flip in one["shown"]}
 
-    assert texts(5e6) == said
+    assert texts(5e6) == stored
     cut = texts(1.5e5)
-    assert cut == {name: f"{text[:1500]} … (9000 characters)" for name, text in said.items()}
+    assert cut == {name: f"{text[:1500]} … (9000 characters)" for name, text in stored.items()}
 
 
 EXPECTED = [
@@ -174,18 +174,18 @@ EXPECTED = [
 
 
 @pytest.mark.parametrize(
-    ("check", "text", "told"), EXPECTED, ids=[one[0]["check"] for one in EXPECTED]
+    ("check", "text", "shown"), EXPECTED, ids=[one[0]["check"] for one in EXPECTED]
 )
 def test_a_failed_check_says_what_it_expected_and_got(
-    check: dict[str, Any], text: str, told: str
+    check: dict[str, Any], text: str, shown: str
 ) -> None:
     """The second check of a name is called so, as in the results; those that pass say nothing."""
     known = TypeAdapter(Check).validate_python(check)
     assert verify_check(known, {}, text).credit == 0
     name = check["check"]
-    assert list(explanations([known], {name: False}, text)) == [told]
+    assert list(explanations([known], {name: False}, text)) == [shown]
     twice = list(explanations([known, known], {name: True, f"{name}-2": False}, text))
-    assert twice == [told.replace(name, f"{name}-2", 1)]
+    assert twice == [shown.replace(name, f"{name}-2", 1)]
 
 
 def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan]) -> None:
@@ -203,9 +203,9 @@ def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan
     folders = folder, plans["second"].bridge_folder
     pair = Pair(*(read_tier(one, "tier4") for one in folders))
     probes = {f"p{i}": probe for i in range(len(thought.splitlines()))}
-    moved = [flip for one in flipped_probes(pair, probes) for flip in one.shown]
-    told = {why for flip in moved for why in flip.ours["why"] if flip.id == "p0"}
-    assert "word_count-2: expected words (exactly 9); got 2" in told
+    entry = [flip for one in flipped_probes(pair, probes) for flip in one.shown]
+    shown = {why for flip in entry for why in flip.ours["why"] if flip.id == "p0"}
+    assert "word_count-2: expected words (exactly 9); got 2" in shown
 
 
 def test_no_check_fails_to_say_so() -> None:
@@ -243,4 +243,4 @@ def test_no_discordant_pair(plans: dict[str, StagePlan], tmp_path: Path) -> None
     page = stage_flips(read_stage(plan, (10,)), SpaceLeft(1e6))
     assert all(m["gained"] == m["lost"] == 0 for m in page["steps"]["10"])
     shown = [flip for m in page["steps"]["10"] for flip in m["shown"]]
-    assert {flip["turned"] for flip in shown} == {"same"}  # the probes, which are all shown
+    assert {flip["change"] for flip in shown} == {"same"}  # the probes, which are all shown

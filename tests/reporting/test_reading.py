@@ -153,14 +153,14 @@ def test_the_recommended_row_is_readable_on_a_telephone(browser: Browser, writte
 
 def test_a_table_has_one_unit(stage: Page) -> None:
     """Points for rates and the loss's unit for losses; numbers stand below one another."""
-    table = stage.get_by_role("region", name="What each slice and task can tell").locator("table")
+    table = stage.get_by_role("region", name="What each slice and task can detect").locator("table")
     heads = table.locator("th").all_inner_texts()
     rows = [row.locator("td").all_inner_texts() for row in table.locator("tbody tr").all()]
     units = {}
     for row in rows:
         cells = dict(zip(heads, row, strict=True))
-        told = [cells[name].split(" ", 1)[-1] for name in ("noise", "to decide")]
-        units[cells["metric"]] = {unit.removesuffix("s") for unit in told if unit != "–"}
+        known = [cells[name].split(" ", 1)[-1] for name in ("noise", "to decide")]
+        units[cells["metric"]] = {unit.removesuffix("s") for unit in known if unit != "–"}
     assert units["accuracy"] == {"point"}
     assert units["nats per token"] == {"nats per token"}
     for place in (heads.index("monotone"), heads.index("noise")):

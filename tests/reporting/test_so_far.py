@@ -1,4 +1,4 @@
-"""What tables and pages say of steps that are to come, and of checkpoints that are gone."""
+"""What tables and pages show of steps that are to come, and of deleted checkpoints."""
 
 import csv
 import json
@@ -21,7 +21,7 @@ AWAITED = (*STEPS, 40, 50)
 
 @pytest.fixture
 def plan(plans: dict[str, StagePlan]) -> StagePlan:
-    """Three of five steps are scored; the checkpoint of the first is gone."""
+    """Three of five steps are scored; the checkpoint of the first is deleted."""
     plan = plans["second"]
     shutil.rmtree(plan.stage.checkpoints, ignore_errors=True)
     for step in STEPS[1:]:

@@ -1,4 +1,4 @@
-"""Files and page that say how much each slice and task can tell."""
+"""Files and page that say how much each slice and task can detect."""
 
 import csv
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
     assert bits.needed < acc.needed
     assert bits.above_chance is bits.agreement is None
     nats = rows["web", "nats_per_token"]
-    assert nats.monotonicity == pytest.approx(1)  # less is better, so it is turned
+    assert nats.monotonicity == pytest.approx(1)  # less is better, so its sign is changed
     assert nats.signal > 0
     assert acc.agreement is not None
 
@@ -66,7 +66,7 @@ def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
     assert "its split has 12,000)" in line
     assert "its split has no more)" in line
     assert line in page
-    assert "<h3>What each slice and task can tell</h3>" in page
+    assert "<h3>What each slice and task can detect</h3>" in page
     with open(plan.results / "task_quality.csv", encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     assert list(table[0]) == [column.name for column in QUALITY_COLUMNS]

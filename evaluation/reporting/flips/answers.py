@@ -14,9 +14,9 @@ from evaluation.grading.probes import checked_part
 from evaluation.reporting.flips.failed_checks import explanations
 from evaluation.reporting.flips.items import (
     NOT_STORED,
+    Change,
     Flip,
     ItemFlips,
-    Turned,
     cut,
     largest,
 )
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 RESULTS = "results.jsonl"
 
-TURNS: dict[int, Turned] = {1: "right", 0: "same", -1: "wrong"}
+CHANGES: dict[int, Change] = {1: "right", 0: "same", -1: "wrong"}
 
 
 def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
@@ -39,13 +39,13 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
         flips = [
             Flip(
                 id=prompt,
-                turned=TURNS[int(change)],
+                change=CHANGES[int(gained)],
                 shared={"text": mine[prompt][0], "theirs": theirs[prompt][1]},
                 ours=mine[prompt][1],
             )
-            for prompt, change in zip(credits.ids, gain, strict=True)
+            for prompt, gained in zip(credits.ids, gain, strict=True)
         ]
-        flips.sort(key=lambda flip: flip.turned == "same")
+        flips.sort(key=lambda flip: flip.change == "same")
         yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
@@ -89,14 +89,14 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
             for side in (pair.ours, pair.theirs)
         )
         flips = []
-        for place, turned in chosen:
+        for place, change in chosen:
             id = mine.ids[place]
             prompt = samples.get(id) or others.get(id)
             text = cut(str(prompt[0]["prompt"]), from_end=True) if prompt else NOT_STORED
             answer = _completion(samples.get(id, []), float(mine.credit[place]))
             other = _completion(others.get(id, []), float(theirs.credit[place]))
             shared = {"text": text, "theirs": other}
-            flips.append(Flip(id=id, turned=turned, shared=shared, ours=answer))
+            flips.append(Flip(id=id, change=change, shared=shared, ours=answer))
         yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 

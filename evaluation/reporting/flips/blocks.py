@@ -89,14 +89,14 @@ def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[
             continue
         loss, others = _nats_per_token(mine), _nats_per_token(theirs)
         flips = []
-        for place, turned in largest(others - loss, most):
+        for place, change in largest(others - loss, most):
             block, text = int(mine.ids[place]), {"text": NOT_CACHED}
             if texts is not None:
                 text = texts.read(name, item.same.get("data"), block)
             about = {"tokens": int(mine.tokens[place]), "theirs": rounded(others[place])}
             ours = rounded(loss[place])
             flips.append(
-                Flip(id=f"block {block}", turned=turned, shared={**text, **about}, ours=ours)
+                Flip(id=f"block {block}", change=change, shared={**text, **about}, ours=ours)
             )
         yield ItemFlips(
             shape="block",

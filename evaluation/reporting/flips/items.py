@@ -16,7 +16,7 @@ from evaluation.settings.tiers import TierName
 
 log = logging.getLogger(__name__)
 
-Turned = Literal["right", "wrong", "same"]
+Change = Literal["right", "wrong", "same"]
 
 Shape = Literal["block", "choices", "answers", "credit"]
 """How a page draws a flip."""
@@ -33,7 +33,7 @@ class Flip:
     """A question, prompt or block: `shared` is the same at every step, `ours` is this step's."""
 
     id: str
-    turned: Turned
+    change: Change
     shared: dict[str, Any]
     ours: Any
 
@@ -59,22 +59,22 @@ class ItemFlips:
             "gained": int((self.gain > 0).sum()),
             "lost": int((self.gain < 0).sum()),
             "label": self.label,
-            "shown": [{"id": f.id, "turned": f.turned, "ours": f.ours} for f in self.shown],
+            "shown": [{"id": f.id, "change": f.change, "ours": f.ours} for f in self.shown],
         }
 
 
-def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Turned]]:
+def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Change]]:
     """Return the places of the `most` largest gains, then of the largest losses.
 
     They are ordered by `size`, (n,), where that is not the gain itself.
     """
     size = np.abs(gain if size is None else size)
-    directions: tuple[tuple[Turned, int], ...] = (("right", 1), ("wrong", -1))
-    chosen: list[tuple[int, Turned]] = []
-    for turned, sign in directions:
+    directions: tuple[tuple[Change, int], ...] = (("right", 1), ("wrong", -1))
+    chosen: list[tuple[int, Change]] = []
+    for change, sign in directions:
         found = np.flatnonzero(gain * sign > 0)
         order = np.argsort(-size[found], kind="stable")
-        chosen += [(int(place), turned) for place in found[order][:most]]
+        chosen += [(int(place), change) for place in found[order][:most]]
     return chosen
 
 
@@ -85,11 +85,11 @@ def flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
         flips = [
             Flip(
                 id=mine.ids[place],
-                turned=turned,
+                change=change,
                 shared={"theirs": rounded(theirs.credit[place])},
                 ours=rounded(mine.credit[place]),
             )
-            for place, turned in largest(gain, most)
+            for place, change in largest(gain, most)
         ]
         yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 

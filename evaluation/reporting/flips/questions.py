@@ -131,11 +131,11 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
         chosen = largest(gain, most, sides[0].margins - sides[1].margins)
         known = texts.read(name, ours.same.get("data"), [credits.ids[place] for place, _ in chosen])
         flips = []
-        for place, turned in chosen:
+        for place, change in chosen:
             id, (own, other) = credits.ids[place], [side.of(place) for side in sides]
             text = known.get(id, {"text": NOT_CACHED, "answers": []})
             shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
-            flips.append(Flip(id=id, turned=turned, shared=shared, ours=own))
+            flips.append(Flip(id=id, change=change, shared=shared, ours=own))
         yield ItemFlips(
             shape="choices",
             tier=pair.tier.name,

@@ -1,10 +1,10 @@
 """Items that flipped against the bridge, for every step, within what a page can carry.
 
     items   {tier/item: {id: what the steps share: a text, the bridge's side}}, once each
-    steps   {step: [{tier, item, of, gained, lost, shown: [{id, turned, ours}]}]}
+    steps   {step: [{tier, item, of, gained, lost, shown: [{id, change, ours}]}]}
     left    steps that found no space on the page
 
-`gained` and `lost` count all items that turned; `shown` has those that moved most, up to a limit
+`gained` and `lost` count all items that flipped; `shown` has those that changed most, up to a limit
 that depends on how many steps there are.
 """
 

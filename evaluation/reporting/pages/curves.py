@@ -22,7 +22,7 @@ from evaluation.settings.config import Config
 from evaluation.settings.tiers import TIERS, TierName
 
 LAST_STEPS = 5
-"""Checkpoints at the end of a curve whose scatter about a line tells how noisy it is."""
+"""Checkpoints at the end of a curve whose scatter about a line shows how noisy it is."""
 
 WIDE = 8
 """A perplexity whose largest value is so many times its smallest has a logarithmic axis."""
@@ -80,7 +80,7 @@ def is_logarithmic(series: Series) -> bool:
 
 
 def with_scales(series: Iterable[Series]) -> list[Series]:
-    """Return the series as pages draw them, which says whether their axes are logarithmic."""
+    """Return the series as pages draw them, with whether their axes are logarithmic."""
     return [{**one, "log": is_logarithmic(one)} for one in series]
 
 

@@ -130,9 +130,9 @@ def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, An
     """Return each stage in a few lines of reStructuredText, for where the report opens."""
     lines = [line for card in cards for line in (*_in_words(card), "")]
     for run in runs:
-        said = [f"not compared: {run['error']}"] if run["error"] else run["leads"]
+        lead = [f"not compared: {run['error']}"] if run["error"] else run["leads"]
         names = f"**A is this run, B is {_plain(run['name'])}**"
-        lines += [f"| {names}", *(f"| {_plain(text)}" for text in said), ""]
+        lines += [f"| {names}", *(f"| {_plain(text)}" for text in lead), ""]
     return "\n".join(lines)
 
 

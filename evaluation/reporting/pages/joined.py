@@ -2,7 +2,7 @@
 
 A stage begins where its bridge lies: there the checkpoint was that it was trained from. So two stages
 with one bridge, as ablations are, begin at the same place, each with a line of its own, and a stage
-that says nothing of where it comes from begins at zero.
+without a bridge begins at zero.
 """
 
 from collections.abc import Mapping, Sequence

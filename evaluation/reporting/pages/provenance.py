@@ -65,7 +65,7 @@ def _count(items: Any) -> str:
 
 
 def _device(file: TierFile) -> str:
-    """Name the GPU, and say where layers ran without being compiled, which explains the speed."""
+    """Name the GPU, and mark where layers ran without being compiled, which explains the speed."""
     plain = " (layers not compiled)" if "plain" in (file.layers or ()) else ""
     return f"{_text(file.gpu or file.device)}{plain}"
 
@@ -127,7 +127,7 @@ def _rates_row(found: TierResults) -> tuple[str, ...]:
 
 
 def _source(item: Any, folder: Path | None, checksum: Any) -> str:
-    """Return the data set, split and revision: the one that was fetched, if the cache still tells."""
+    """Return the data set, split and revision: the one that was fetched, if the cache still has it."""
     if item is None:
         return "no longer in the suites"
     if isinstance(item, ProviderTask | ProviderChoices):
@@ -170,33 +170,30 @@ def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
 
 
 def _disagreements(found: StageResults) -> Table:
-    """Return the items whose metrics move in opposite directions, by each one's 95 % interval."""
+    """Return the items whose metrics change in opposite directions, by each one's 95 % interval."""
     columns = ("step", "task", "better by", "worse by")
     rows: list[tuple[str, ...]] = []
     for step, content in found.deltas.items():
-        moved: dict[str, tuple[list[str], list[str]]] = {}
+        changed: dict[str, tuple[list[str], list[str]]] = {}
         for delta in content.deltas:
             tier = TIERS[delta.tier]
             if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
-            better, worse = moved.setdefault(delta.item, ([], []))
-            name = f"{delta.definition.words} {delta.definition.change(delta.delta)}"
-            is_up, is_down = delta.low > 0, delta.high < 0
-            if delta.want == "<= 0":
-                is_up, is_down = is_down, is_up
-            better += [name] if is_up else []
-            worse += [name] if is_down else []
+            if delta.low > 0 or delta.high < 0:
+                is_worse = (delta.low > 0) == (delta.want == "<= 0")
+                name = f"{delta.definition.words} {delta.definition.change(delta.delta)}"
+                changed.setdefault(delta.item, ([], []))[is_worse].append(name)
         rows += [
             (str(step), item, ", ".join(better), ", ".join(worse))
-            for item, (better, worse) in moved.items()
+            for item, (better, worse) in changed.items()
             if better and worse
         ]
-    note = "" if rows or not found.deltas else "No task's metrics move in opposite directions."
+    note = "" if rows or not found.deltas else "No task's metrics change in opposite directions."
     return Table("Metrics that disagree about the direction", columns, rows, note)
 
 
 def quality_tables(quality: TaskQuality) -> list[Table]:
-    """Return the table of how much each slice and task can tell; none where nothing is scored."""
+    """Return the table of how much each slice and task can detect; none where nothing is scored."""
     if not quality.rows:
         return []
     sides = {row.compared_with for row in quality.rows if row.compared_with is not None}
@@ -213,7 +210,7 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
         )
     return [
         Table(
-            "What each slice and task can tell",
+            "What each slice and task can detect",
             tuple(QUALITY),
             [cells_of(QUALITY, row) for row in quality.rows],
             note,

@@ -1,6 +1,6 @@
-"""The header of a page that says where its numbers come from, in a line or two.
+"""The header of a page, which shows where its numbers come from, in a line or two.
 
-All of it is read from what the page is made of, so that a page made again says the same. When it was
+All of it is read from what the page is made of, so that a page made again shows the same. When it was
 written a browser knows from the file.
 """
 

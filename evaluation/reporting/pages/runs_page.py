@@ -3,7 +3,7 @@
 The first run is A of every comparison. What finds no room is named; all of it is in the table beside.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from evaluation.reporting.pages.page import (
     page_link,
     render,
 )
-from evaluation.results.comparison_file import RunComparison, StageComparison
+from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
 from evaluation.results.stage_files import PAGE
 from evaluation.runs.find import Run
 from evaluation.runs.matching import paired_stages
@@ -117,7 +117,7 @@ def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:
 
 
 def _words(one: RunComparison) -> dict[str, Any]:
-    """Return a comparison as the page says it."""
+    """Return the words of a comparison."""
     return {
         **one.model_dump(exclude={"stages"}),
         "stages": [
@@ -134,14 +134,25 @@ def _words(one: RunComparison) -> dict[str, Any]:
     }
 
 
+Steps = tuple[int | None, int | None]
+"""Of two matched checkpoints."""
+
+
+def by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
+    """Return the deltas by the steps of the two checkpoints."""
+    found: dict[Steps, list[ComparisonRow]] = {}
+    for row in stage.deltas:
+        found.setdefault((row.step_a, row.step_b), []).append(row)
+    return found
+
+
 def stage_title(stage: StageComparison) -> str:
     return " against ".join(dict.fromkeys((stage.stage_a, stage.stage_b)))
 
 
 def matched_in_words(stage: StageComparison) -> str:
     """Return how many checkpoints of a stage are compared, and at which steps."""
-    steps = dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas)
-    words = [str(a) if a == b else f"{a} (B's {b})" for a, b in steps]
+    words = [str(a) if a == b else f"{a} (B's {b})" for a, b in by_match(stage)]
     shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
     many = "s" if len(words) > 1 else ""
     return f"{len(words)} matched checkpoint{many} by {stage.by}: A's step {', '.join(shown)}"
@@ -155,23 +166,21 @@ def _deltas(
     for one in comparisons:
         for stage in one.stages:
             label = f"{one.run_a} against {one.run_b}, {stage_title(stage)}"
+            matched = by_match(stage)
+            leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
             kept: list[dict[str, Any]] = []
-            steps = dict.fromkeys(row.step_a for row in stage.deltas)
-            for step in reversed(list(steps)):
-                rows = list(_rows(stage, step))
+            for step, other in reversed(matched):
+                rows = [_row(row, leads) for row in matched[step, other]]
                 if space.take(rows):
                     kept = [*rows, *kept]
                 else:
                     left_out.append(f"{label}, step {step}")
-            others = {row.step_a: row.step_b for row in stage.deltas if row.step_a != row.step_b}
+            others = {step: other for step, other in matched if step != other}
             found.append({"label": label, "others": others, "deltas": kept})
     return found, left_out
 
 
-def _rows(stage: StageComparison, step: int | None) -> Iterator[dict[str, Any]]:
-    """Yield the rows of one match; what a lead is about is in a forest plot."""
-    leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
-    for row in stage.deltas:
-        if row.step_a == step:
-            values = {"step": row.step_a, "value": row.value_a, "bridge": row.value_b}
-            yield delta_row(row, **values, headline=(row.tier, row.item, row.metric) in leads)
+def _row(row: ComparisonRow, leads: Collection[tuple[str, str, str]]) -> dict[str, Any]:
+    """Return a delta as pages draw it; what a lead is about is in a forest plot."""
+    is_led = (row.tier, row.item, row.metric) in leads
+    return delta_row(row, step=row.step_a, value=row.value_a, bridge=row.value_b, headline=is_led)

@@ -55,7 +55,7 @@ DELTAS_SHARE = 0.75
 
 
 def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
-    """Return the page of whatever results there are, which says what is missing.
+    """Return the page of whatever results there are, which names what is missing.
 
     `quality` is computed if it is not given.
     """
@@ -90,12 +90,12 @@ def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
     """Return what the page begins with of each choice; those about the bridge only if there is one."""
     if plan.stage.bridge is None:
         return {"step": chosen, "item": "", **DEFAULTS}
-    about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "said": "", "turn": ""}
+    about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "words": "", "change": ""}
     return {"step": chosen, "item": "", "flip": "", **DEFAULTS, **about_bridge}
 
 
 def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
-    """Return what the page says in words and tables."""
+    """Return the words and tables of the page."""
     plan = found.plan
     bridges = (row.bridge for content in found.deltas.values() for row in content.deltas)
     advised = found.recommendation

@@ -52,7 +52,7 @@ SETTINGS: Any = {
 
 
 def write_figures(plan: StagePlan) -> list[Path]:
-    """Write a stage's figures; what there is nothing to draw of is an empty one that says so.
+    """Write a stage's figures; what there is nothing to draw of is an empty one with a sentence.
 
     Those of a bridge or a tier that the stage has no more are removed.
 

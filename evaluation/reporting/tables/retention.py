@@ -1,7 +1,7 @@
 """What each later checkpoint kept of each earlier one: `retention.csv`, `retention.tex`.
 
 The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
-earlier than another if this was trained from it, as the bridges say: two ablations of one stage, or
+earlier than another if this was trained from it, by the bridges: two ablations of one stage, or
 stages without bridges, are not.
 
 Two are compared over all items that both were scored on, in one family of tests. The items may be of

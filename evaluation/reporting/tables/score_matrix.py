@@ -177,7 +177,7 @@ def as_csv(columns: Sequence[Column]) -> str:
 def heat_map(columns: Sequence[Column], note: str) -> str:
     """Return a `tabular` whose cells are coloured by their deltas, without intervals.
 
-    The darkest cell of a part is the one that changed most. `note` says what is compared with what.
+    The darkest cell of a part is the one that changed most. `note` names what is compared with what.
     """
     most: dict[tuple[TierName, str], float] = {}
     for column in columns:

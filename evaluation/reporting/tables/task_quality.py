@@ -1,4 +1,4 @@
-"""How much each slice and task of a stage can tell, and what would decide what is undecided.
+"""How much each slice and task of a stage can detect, and what would decide what is undecided.
 
 The formulas are in `bridge.signal_noise` and `bridge.power`. Series are those of the stage's checkpoints; questions are
 counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
@@ -101,7 +101,7 @@ def _sides(found: StageResults, tier: Tier) -> Sides | None:
 def _read(scored: Scored, tier: Tier) -> TierResults | None:
     try:
         return scored.tier(tier.name)
-    except ResultsError:  # damaged since it was read, which the next run tells
+    except ResultsError:  # damaged since it was read, which the next run reports
         return None
 
 

@@ -1,7 +1,7 @@
 """Scores of one checkpoint in long form, each with its own 95 % interval over items.
 
-These intervals are wide, as they hold how much items differ among themselves; what tells two
-checkpoints apart is the paired delta.
+These intervals are wide, as they hold how much items differ among themselves; the test of two
+checkpoints is the paired delta.
 """
 
 import math

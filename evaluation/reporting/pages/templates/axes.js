@@ -36,7 +36,7 @@ function placesOf(points, borders, [left, right]) {
   };
 }
 
-/* Steps under the axis (or what `axis` of the series says): round ones, but where one line goes through
+/* Steps under the axis (or the `axis` of the series): round ones, but where one line goes through
    several stages, where each ends, and where the series has `ticks` of its own, these */
 function drawSteps(root, series, x, [bottom, right]) {
   const points = series.points, places = points.map((p) => p.x), isJoined = Boolean(points[0].stage) && !series.lines;

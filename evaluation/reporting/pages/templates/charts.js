@@ -112,7 +112,7 @@ function logTicks(low, high) {
   return found;
 }
 
-/* A figure's card, with its name and a button that saves it; `about` tells what is drawn */
+/* A figure's card, with its name and a button that saves it; `about` describes it */
 function figure(parent, title, about) {
   const card = html(parent, "section", { class: "card" });
   const head = html(card, "div", { class: "head" });
@@ -128,7 +128,7 @@ const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity",
 
 const withUnit = ({ words, unit }) => (!unit || words === unit ? words : `${words}, ${unit}`);
 
-/* What a saved figure says of itself, and what its file is called: stage, item, metric, step, axes */
+/* The description in a saved figure, and the name of its file: stage, item, metric, step, axes */
 function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) {
   const known = DATA.tiers[tier].metrics[metric] || { words: metric };
   const stage = DATA.stage || chosen(step ? "pair" : "stage") || "all stages";

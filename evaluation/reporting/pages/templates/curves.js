@@ -112,7 +112,7 @@ function drawBand(root, points, x, y) {
   if (points.length === 1) svg(root, "line", { x1: x(points[0].x), x2: x(points[0].x), y1: y(points[0].low), y2: y(points[0].high), class: "whisker" });
 }
 
-/* Every place on the axis has the column of the plot that is nearest to it, and tells all points there */
+/* Every place on the axis has the column of the plot that is nearest to it, and shows all points there */
 function drawHits(root, series, x, area) {
   const places = [...new Set(series.points.map((p) => p.x))];
   places.forEach((value, i) => {
@@ -165,7 +165,7 @@ const kindOf = (series) => {
 };
 const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
-/* What a metric counts in and which way is better, as the table of tiers says */
+/* What a metric counts in and which way is better, by the table of tiers */
 function measureText(series) {
   const { words, lower } = metricOf(series);
   if (isRate(series) || !words) return "";

@@ -1,4 +1,4 @@
-/* Curves over steps, or over tokens seen where checkpoints say how many */
+/* Curves over steps, or over tokens seen where checkpoints have their number */
 const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map(drawable)]));
 
 function overTokens(series) {

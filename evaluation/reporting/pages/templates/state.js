@@ -1,5 +1,5 @@
 /* What a reader has chosen stands in the address (#step=30&item=tier3/quiz), so that it can be sent
-   and gone back from. Inside Snakemake's report a page has no address: there it is kept while it is open. */
+   and undone. Inside Snakemake's report a page has no address: there it is kept while it is open. */
 const KEYS = Object.keys(DATA.defaults);
 const STATE = {}, VIEWS = [];
 
@@ -20,7 +20,7 @@ function readAddress() {
     if (given.has(key)) STATE[key] = given.get(key);
     else delete STATE[key];
   }
-  for (const [key, value] of given) if (value && !KEYS.includes(key)) tellUnknown(key, value);
+  for (const [key, value] of given) if (value && !KEYS.includes(key)) showUnknown(key, value);
   return changed;
 }
 
@@ -73,14 +73,14 @@ function menu(id, key, values, changes = {}) {
   });
 }
 
-/* The address asks for what this page does not have: the page says so, and shows what it begins with */
+/* The address asks for what this page does not have: the page names it, and shows what it begins with */
 function unknown(key) {
   const asked = STATE[key];
   delete STATE[key];
-  if (asked !== undefined) tellUnknown(key, asked, chosen(key) ? `; ${key} ${chosen(key)} is shown` : "");
+  if (asked !== undefined) showUnknown(key, asked, chosen(key) ? `; ${key} ${chosen(key)} is shown` : "");
 }
 
-function tellUnknown(key, asked, instead = "") {
+function showUnknown(key, asked, instead = "") {
   const place = byId("unknown"), before = place.hidden ? "" : `${place.textContent} `;
   place.textContent = `${before}The address asks for ${key} ${asked}, which this page does not have${instead}.`;
   place.hidden = false;
