@@ -85,12 +85,6 @@ def test_the_header_says_where_numbers_come_from(browser: Browser, written: Path
         assert header.bounding_box()["y"] < 200
 
 
-def test_details_come_before_the_flips(stage: Page) -> None:
-    parts = (".provenance", "details.about", "#trust", "#changed-items")
-    places = [stage.locator(part).first.bounding_box()["y"] for part in parts]
-    assert places == sorted(places)
-
-
 def test_a_saved_figure_draws_by_itself_and_says_what_it_is(stage: Page, tmp_path: Path) -> None:
     names = {}
     for place, words in (("#curves", "web"), ("#forest", "tier3: Δ accuracy")):

@@ -1,4 +1,4 @@
-"""Pages of results that are few, many, broken or strangely named: they build and say what is missing."""
+"""Pages of results that are few, many, broken or strangely named: they build and name what is missing."""
 
 import json
 import re
@@ -38,11 +38,19 @@ def score(plan: StagePlan, step: int | None, **options: Any) -> None:
         write_deltas(plan, step)
 
 
-def test_one_step(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path, steps=(10,))["second"]
-    score(plan, None)
-    score(plan, 10, skill=1.0, seed=1)
+def one_step(
+    root: Path, *, bridge: dict[str, Any] | None = None, objective: Any = None, **step: Any
+) -> StagePlan:
+    """A stage whose only step is scored and compared."""
+    plan = make_plans(root, steps=(10,), objective=objective)["second"]
+    score(plan, None, **(bridge or {}))
+    score(plan, 10, **step)
     write_stage(plan, (10,))
+    return plan
+
+
+def test_one_step(tmp_path: Path) -> None:
+    plan = one_step(tmp_path, skill=1.0, seed=1)
     assert "Recommended: step 10" in build(plan, (10,))
     series = page_data(plan.results / "report.html")["series"]
     assert all([point["step"] for point in one["points"]] == [10] for one in series)
@@ -51,10 +59,7 @@ def test_one_step(tmp_path: Path) -> None:
 
 def test_no_item_differs_and_every_item_is_right(tmp_path: Path) -> None:
     """Both sides alike; all questions of every task right on both, so that there is one class."""
-    plan = make_plans(tmp_path, steps=(10,))["second"]
-    score(plan, None, skill=50.0)
-    score(plan, 10, skill=50.0)
-    write_stage(plan, (10,))
+    plan = one_step(tmp_path, bridge={"skill": 50.0}, skill=50.0)
     text = build(plan, (10,))
     assert "undecided" in text
     data = page_data(plan.results / "report.html")
@@ -74,15 +79,11 @@ def test_a_tier_that_is_missing_everywhere(tmp_path: Path) -> None:
     assert {s["tier"] for s in page_data(plan.results / "report.html")["series"]} == {"tier2"}
 
 
-def test_an_interval_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_an_interval_that_is_not_there_is_explained(tmp_path: Path) -> None:
     """Of values without per-item scores, in the table, on the stage's page and on its card."""
-    plans = make_plans(tmp_path, steps=(10,), objective=[])
-    plan = plans["second"]
+    external: dict[str, Any] = {"per_item": False, "protocol": "external: a command"}
+    plan = one_step(tmp_path, bridge=external, objective=[], seed=1, **external)
     plan.checkpoint(10).mkdir(parents=True)
-    external = {"per_item": False, "protocol": "external: a command"}
-    score(plan, None, **external)
-    score(plan, 10, seed=1, **external)
-    write_stage(plan, (10,))
     build(plan, (10,))
     series = page_data(plan.results / "report.html")["series"]
     own = {(one["tier"], one["item"], one["metric"]): one["note"] for one in series}
@@ -203,7 +204,7 @@ def test_what_finds_no_room_on_a_page_is_named(
     assert (plan.results / "report.html").stat().st_size < limit
 
 
-def test_a_page_too_large_for_snakemakes_report_is_told(
+def test_a_page_too_large_for_snakemakes_report_is_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write_page(tmp_path / "small.html", "x")

@@ -108,12 +108,6 @@ def test_what_verify_says(command: Command, checkpoint: Path, tmp_path: Path) ->
     assert "within the tolerance of 100" in ended.out
 
 
-def test_a_tp_that_does_not_divide(command: Command, world: World, tmp_path: Path) -> None:
-    target = tmp_path / "target"
-    command("import-hf", world.folder / "hf/1-10", target, "--tp", "3").check(1, "tp can be 1, 2")
-    assert not target.exists()
-
-
 def test_targets_that_are_taken(command: Command, world: World, tmp_path: Path) -> None:
     source = world.folder / "hf/1-10"
     before = sorted(path.name for path in source.iterdir())
