@@ -12,8 +12,7 @@ from evaluation.__main__ import main
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.browser import launched, missing, opened
-from tests.reporting.pages import write_results
-from tests.reporting.written import write_pages
+from tests.reporting.pages import write_pages, write_results
 from tests.workflow.world import World, build_world
 
 

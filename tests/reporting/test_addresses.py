@@ -15,8 +15,7 @@ from evaluation.results.stage_files import read_recommendation
 from tests.bridge.folders import write_side
 from tests.conftest import ROOT
 from tests.reporting.browser import both, numbers, opened, saved
-from tests.reporting.pages import write_report
-from tests.reporting.written import STEPS, write_pages
+from tests.reporting.pages import LATER_STEPS, write_pages, write_report
 
 
 def chosen(page: Page) -> dict[str, str]:
@@ -218,8 +217,8 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
     second = plans["second"]
     write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
     write_deltas(second, 200)
-    write_stage(second, STEPS)
-    with opened(browser, write_report(second, STEPS), width=390) as page:
+    write_stage(second, LATER_STEPS)
+    with opened(browser, write_report(second, LATER_STEPS), width=390) as page:
         rows = page.locator("table.verdicts").first.locator("tbody tr")
         steps = [row.locator("td").first.inner_text() for row in rows.all()]
         assert steps == ["30", "20", "200"]
@@ -276,9 +275,9 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
         headline = page.locator(".headline[data-stage=second]").inner_text()
         assert headline.startswith("tier2 nats per token of hq: ")
         assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(headline)[1]
-    with opened(browser, write_report(second, STEPS)) as page:
+    with opened(browser, write_report(second, LATER_STEPS)) as page:
         row = page.locator("#matrix tr").filter(has_text="hq (group)")
-        place = [0, *STEPS].index(advised.step or 0)
+        place = [0, *LATER_STEPS].index(advised.step or 0)
         assert row.locator("td").nth(place).inner_text().strip() == value
         assert "hq (group)" in page.locator("#curves h4").all_inner_texts()
         verdict = page.locator("table.verdicts .chosen").inner_text()

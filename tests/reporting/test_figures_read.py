@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from tests.reporting.browser import both, opened, saved
-from tests.reporting.written import write_pages
+from tests.reporting.pages import write_pages
 
 UNITS = {"nats_per_token": "nats per token", "bits_per_byte": "bits per byte", "ppl": "perplexity"}
 

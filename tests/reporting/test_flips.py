@@ -26,23 +26,7 @@ from evaluation.settings.suites import Probe, load_suite
 from evaluation.verification.checks.registry import verify_check
 from tests.conftest import ROOT
 from tests.prefill.plans import sign_meta
-from tests.reporting.pages import STEPS, page_data, write_report
-
-SHOTS = "".join(f"Question: is {i} odd?\nAnswer: perhaps, who knows it\n\n" for i in range(8))
-
-
-def write_task(plan: StagePlan, name: str, checksum: str) -> None:
-    """Questions with the same solved examples before each, and texts that a page must not run."""
-    rows = [
-        {
-            "id": f"{name}/{i}",
-            "contexts": [{"text": f"{SHOTS}</script><b>Why {i}?"}],
-            "candidates": [{"context": 0, "text": f" answer {n}"} for n in range(4)],
-        }
-        for i in range(400)
-    ]
-    write_jsonl(plan.task_folder(name) / "examples.jsonl", rows)
-    sign_meta(plan.task_folder(name), checksum={"examples.jsonl": checksum})
+from tests.reporting.pages import STEPS, page_data, write_report, write_task
 
 
 def write_slice(plan: StagePlan, name: str, length: int) -> None:

@@ -7,12 +7,13 @@
 <results>/figures/<tier>_moves.svg    prompts by their pass rate at the bridge and at that step
 """
 
-import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from evaluation.files import atomic_path
 from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest, shown_metrics
@@ -31,9 +32,9 @@ from evaluation.results.stage_files import (
     read_recommendation,
     read_summary,
 )
-from evaluation.settings.candidates import Candidate, candidate_label, steps_among
+from evaluation.settings.candidates import candidate_label, steps_among
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -59,28 +60,45 @@ def write_figures(plan: StagePlan) -> list[Path]:
     Raises:
         ResultsError: the stage has no tables yet, or damaged ones.
     """
-    series = stage_series(read_summary(plan.results / SUMMARY))
+    series, (rows, moves) = stage_series(read_summary(plan.results / SUMMARY)), _deltas(plan)
     for (kind, tier), path in plan.figures.items():
-        title = f"{plan.name}: {TIERS[tier].title}, {kind}"
-        _save(_drawn(plan, kind, tier, series), path, title)
-    _remove_others(plan)
-    return list(plan.figures.values())
-
-
-def _remove_others(plan: StagePlan) -> None:
+        deltas = [row for row in rows if row.tier == tier]
+        if kind == "forest":
+            drawn = _forest(deltas)
+        elif kind == "moves":
+            drawn = _moves(deltas, [one for one in moves if one.tier == tier])
+        else:
+            drawn = _curves(kind, [one for one in series if one["tier"] == tier])
+        if drawn is None:
+            drawn = _empty(
+                f"no results of {tier} yet"
+                if kind in ("curves", "measures")
+                else f"{tier}: no step has been compared with the bridge yet"
+            )
+        _save(drawn, path, f"{plan.name}: {TIERS[tier].title}, {kind}")
     known = (plan.figures_folder / f"{t.name}_{k}.svg" for t in TIERS.values() for k in t.figures)
     for path in set(known) - set(plan.figures.values()):
         path.unlink(missing_ok=True)
+    return list(plan.figures.values())
 
 
-def _drawn(plan: StagePlan, kind: str, tier: TierName, series: Sequence[Series]) -> "Figure":
-    if kind == "curves":
-        known = shown_metrics((one["tier"], one["item"], one["metric"]) for one in series)
-        own = [one for one in series if one["metric"] == known[one["tier"], one["item"]]]
-        return _curves(tier, own, list(dict.fromkeys(one["metric"] for one in own)))
-    if kind == "measures":
-        return _curves(tier, series, [metric.name for metric in TIERS[tier].companions])
-    return _forest(plan, tier) if kind == "forest" else _moves(plan, tier)
+def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]:
+    """Return the deltas of the recommended or else the last step, best first, and its flips."""
+    path = plan.results / DELTAS
+    rows = read_stage_deltas(path).deltas if path.exists() else ()
+    known = {row.candidate for row in rows if row.candidate is not None}
+    if not known:
+        return [], ()
+    step = read_recommendation(plan.results / RECOMMENDATION).candidate
+    if step not in known:
+        step = max(steps_among(known), default=None)
+    if step is None:
+        return [], ()
+    own = [row for row in rows if row.candidate == step]
+    own.sort(key=lambda row: row.delta if row.want == "<= 0" else -row.delta)
+    path = plan.step_folder(step) / DELTAS
+    is_drawn = path.exists() and any(kind == "moves" for kind, _ in plan.figures)
+    return own, read_step_deltas(path).moves if is_drawn else ()
 
 
 def _new(width: float, height: float) -> "Figure":
@@ -105,12 +123,18 @@ def _empty(text: str) -> "Figure":
     return drawn
 
 
-def _curves(tier: TierName, series: Sequence[Series], metrics: Sequence[str]) -> "Figure":
+def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
     """Draw a panel for each item, those of each metric in rows that begin with its name."""
-    of = [[one for one in series if (one["tier"], one["metric"]) == (tier, m)] for m in metrics]
-    groups = [own for own in of if own]
+    shown = shown_metrics((one["tier"], one["item"], one["metric"]) for one in series)
+    metrics: dict[str, list[Series]] = {}
+    for one in series:
+        is_shown = one["metric"] == shown[one["tier"], one["item"]]
+        is_beside = TIERS[one["tier"]].metric(one["metric"]).companion
+        if is_shown if kind == "curves" else is_beside:
+            metrics.setdefault(one["metric"], []).append(one)
+    groups = list(metrics.values())
     if not groups:
-        return _empty(f"no results of {tier} yet")
+        return None
     across = min(max(map(len, groups)), ACROSS)
     down = [-(-len(own) // across) for own in groups]
     drawn = _new(across * 2.1, sum(down) * 1.6 + 0.3)
@@ -180,93 +204,63 @@ def _mark(axis: "Axes", steps: Sequence[int], number: int, merge: Mapping[str, A
     )
 
 
-def _forest(plan: StagePlan, tier: TierName) -> "Figure":
-    rows, _ = _deltas(plan, tier)
-    beside, step = _deltas(plan, tier, has_own_forest)
-    sides = [own for own in (rows, beside) if own]
-    if not sides or step is None:
-        return _empty(f"{tier}: no step has been compared with the bridge yet")
+def _forest(rows: Sequence[DeltaRow]) -> "Figure | None":
+    sides = [[row for row in rows if is_shown(row)] for is_shown in (in_forest, has_own_forest)]
+    sides = [own for own in sides if own]
+    if not sides:
+        return None
     drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)
     for axis, own in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
-        _forest_axis(axis, tier, own, step)
+        _forest_axis(axis, own)
     return drawn
 
 
-def _forest_axis(axis: "Axes", tier: TierName, rows: Sequence[DeltaRow], step: Candidate) -> None:
+def _forest_axis(axis: "Axes", rows: Sequence[DeltaRow]) -> None:
     for height, row in enumerate(reversed(rows)):
         _delta(axis, height, row)
     reach = max(abs(x or 0.0) for row in rows for x in (row.delta, row.low, row.high)) or 1.0
     axis.set_xlim(-1.05 * reach, 1.05 * reach)
     axis.axvline(0, color=LIGHT["unclear"], lw=0.8, zorder=0)
     axis.set_yticks(range(len(rows)), [_plain(name_in_forest(row), 36) for row in reversed(rows)])
-    metric = rows[0].definition
-    lower = "" if metric.higher_is_better or TIERS[tier].rates else " (lower is better)"
-    what = "rate" if TIERS[tier].rates else metric.name
-    axis.set_xlabel(
-        f"Δ {what}{lower}, 95 % interval\nof {candidate_label(step)} against {rows[0].bridge}"
-    )
+    first, is_rate = rows[0], TIERS[rows[0].tier].rates
+    lower = "" if first.definition.higher_is_better or is_rate else " (lower is better)"
+    what = "rate" if is_rate else first.definition.name
+    sides = f"of {candidate_label(first.candidate or 0)} against {first.bridge}"
+    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\n{sides}")
 
 
-def _deltas(
-    plan: StagePlan, tier: TierName, is_wanted: Callable[[DeltaRow], bool] = in_forest
-) -> tuple[list[DeltaRow], Candidate | None]:
-    """Return the headline deltas of the recommended or else the last step, best first."""
-    if not (plan.results / DELTAS).exists():
-        return [], None
-    rows = read_stage_deltas(plan.results / DELTAS).deltas
-    known = {row.candidate for row in rows if row.candidate is not None}
-    if not known:
-        return [], None
-    advised = read_recommendation(plan.results / RECOMMENDATION).candidate
-    last = max(steps_among(known), default=None)
-    step = advised if advised in known or last is None else last
-    own = [row for row in rows if (row.candidate, row.tier) == (step, tier) and is_wanted(row)]
-    return sorted(own, key=_loss), step
-
-
-def _moves(plan: StagePlan, tier: TierName) -> "Figure":
-    rows, step = _deltas(plan, tier)
-    path = plan.step_folder(step) / DELTAS if step is not None else None
-    found = read_step_deltas(path).moves if path is not None and path.exists() else ()
-    own = [one for one in found if one.tier == tier]
-    if not own or step is None:
-        return _empty(f"{tier}: no step has been compared with the bridge yet")
-    down = -(-len(own) // ACROSS)
-    drawn = _new(min(len(own), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
-    axes = drawn.subplots(down, min(len(own), ACROSS), squeeze=False).ravel()
-    for axis, one in zip(axes, own, strict=False):
+def _moves(rows: Sequence[DeltaRow], moves: Sequence[PassRateChanges]) -> "Figure | None":
+    """Draw the pass rates of each task's prompts at the bridge and at the step."""
+    if not moves:
+        return None
+    down = -(-len(moves) // ACROSS)
+    drawn = _new(min(len(moves), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
+    axes = drawn.subplots(down, min(len(moves), ACROSS), squeeze=False).ravel()
+    for axis, one in zip(axes, moves, strict=False):
         _grid(axis, one)
-    for axis in axes[len(own) :]:
+    for axis in axes[len(moves) :]:
         axis.set_visible(False)
-    drawn.supxlabel(f"pass rate at {candidate_label(step)}")
+    drawn.supxlabel(f"pass rate at {candidate_label(rows[0].candidate or 0)}")
     drawn.supylabel(f"pass rate at {rows[0].bridge}")
     return drawn
 
 
 def _grid(axis: "Axes", moves: PassRateChanges) -> None:
     """Draw a cell for each pair of bands, the darker the more prompts; gains, losses, and no change."""
-    most = max(max(row) for row in moves.counts) or 1
-    for before, row in enumerate(moves.counts):
-        for after, count in enumerate(row):
-            what = "unclear" if after == before else "better" if after > before else "worse"
-            shade = 0.75 * math.sqrt(count / most)
-            axis.fill_between(
-                [after - 0.5, after + 0.5],
-                before - 0.5,
-                before + 0.5,
-                color=LIGHT[what],
-                alpha=shade,
-                linewidth=0,
-            )
-            if count:
-                axis.text(after, before, str(count), ha="center", va="center", fontsize=7)
+    from matplotlib.colors import to_rgba_array
+
+    counts = np.array(moves.counts)  # (before, after)
+    places = np.arange(len(counts))
+    gains = np.sign(places - places[:, None])
+    shades = to_rgba_array([LIGHT[what] for what in ("worse", "unclear", "better")])[gains + 1]
+    shades[..., 3] = 0.75 * np.sqrt(counts / (counts.max() or 1))
+    axis.pcolormesh(places, places, shades, linewidth=0)
+    for before, after in zip(*np.nonzero(counts), strict=True):
+        text = str(counts[before, after])
+        axis.text(after, before, text, ha="center", va="center", fontsize=7)
     axis.set_xticks(range(len(moves.bands)), moves.bands, rotation=60, fontsize=6)
     axis.set_yticks(range(len(moves.bands)), moves.bands, fontsize=6)
     axis.set_title(_plain(moves.item, 30), fontsize=8)
-
-
-def _loss(row: DeltaRow) -> float:
-    return row.delta if row.want == "<= 0" else -row.delta
 
 
 def _delta(axis: "Axes", height: int, row: DeltaRow) -> None:

@@ -1,25 +1,22 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   merges: [{name, value, low, high}], spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}, lines where there are several */
-const drawable = (series) => (series.lines ? withLines(series, series.lines) : series);
-
-/* All points of several lines in one row, each with the name of its line */
-function withLines(series, lines) {
+   merges: [{name, value, low, high}], spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines`
+   where there are several, whose points are then all in one row, each with the name of its line */
+function drawable(series, lines = series.lines) {
+  const known = { borders: [], merges: [], levels: [], ...series };
+  if (!lines) return known;
   const points = lines.flatMap((line) => line.points.map((p) => ({ ...p, line: line.name })));
-  return { ...series, lines, points: points.sort((p, q) => p.x - q.x) };
+  return { ...known, lines, points: points.sort((p, q) => p.x - q.x) };
 }
 
 /* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
-
-const levelsOf = (series) => series.levels || [];
-const mergesOf = (series) => series.merges || [];
 
 /* How values become heights: linear, or logarithmic where they span much */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
     ...series.points.flatMap((p) => [p.value, ...(bare ? [] : boundsOf(p) || [])]),
-    ...(bare ? [] : levelsOf(series).map((level) => level.value)), ...mergesOf(series).map((m) => m.value), series.bridge && series.bridge.value, bare ? null : series.chance,
+    ...(bare ? [] : series.levels.map((level) => level.value)), ...series.merges.map((m) => m.value), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
   [low, high] = spanning(low, high, smallestSpan(series, high));
@@ -41,26 +38,23 @@ const COLOURS = 6;
 function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   const width = roomIn(parent), left = 52, right = 8, top = bare ? 8 : 28, bottom = bare ? 8 : 34;
   const points = series.points, scale = scaleOf(series, bare);
-  const aside = mergesOf(series).length * MARK;
-  const x = placesOf(points, series.borders || [], [left, width - right - aside]);
+  const aside = series.merges.length * MARK;
+  const x = placesOf(points, series.borders, [left, width - right - aside]);
   const y = (value) => top + scale.height(value) * (height - top - bottom);
   const root = svg(parent, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${series.tier} ${series.metric} ${series.item}` });
   const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
+  for (const tick of bare ? new Set([scale.marks[0], scale.marks.at(-1)]) : scale.marks) {
+    if (!bare) across(tick, "axis");
+    svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
+  }
   if (!bare) {
-    for (const tick of scale.marks) {
-      across(tick, "axis");
-      svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
-    }
     drawSteps(root, series, x, [height - bottom, width - right]);
     svg(root, "text", { x: 2, y: 11 }, axisName(series));
-  } else {
-    const ends = scale.marks.filter((tick, i, all) => i === 0 || i === all.length - 1);
-    for (const tick of ends) svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
   }
   drawBorders(root, series, x, [top, height - bottom]);
   if (series.bridge) across(series.bridge.value, "reference");
   if (!bare && series.chance !== null && series.chance !== undefined) across(series.chance, "chance");
-  for (const level of bare ? [] : levelsOf(series)) {
+  for (const level of bare ? [] : series.levels) {
     const group = svg(root, "g", { class: `line-${level.number % COLOURS}` });
     group.append(across(level.value, "level"));
   }
@@ -68,7 +62,7 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
     drawLine(series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root, line.points, { x, y, bare });
   }
   drawHits(root, series, x, { left, right: width - right - aside, top, height: height - top - bottom });
-  mergesOf(series).forEach((merge, i) => drawMerge(root, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
+  series.merges.forEach((merge, i) => drawMerge(root, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
 }
 
 /* Room for a merge, which is at no step: a mark with its name, right of the last one */
@@ -88,7 +82,7 @@ function drawLine(group, points, { x, y, bare }) {
 
 /* Where one stage ends and the next begins, and their names where these fit */
 function drawBorders(root, series, x, [top, bottom]) {
-  const borders = series.borders || [];
+  const { borders } = series;
   for (const border of borders) svg(root, "line", { x1: x(border), x2: x(border), y1: top, y2: bottom, class: "border" });
   if (!borders.length) return;
   const last = series.points[series.points.length - 1].x;
@@ -121,7 +115,7 @@ function drawHits(root, series, x, area) {
     const points = series.points.filter((p) => p.x === value), [first] = points;
     const lines = points.flatMap(pointText);
     if (series.bridge) lines.push(`bridge ${exact(series.bridge.value)}`);
-    lines.push(...levelsOf(series).map((level) => `${level.name} ${exact(level.value)}`));
+    lines.push(...series.levels.map((level) => `${level.name} ${exact(level.value)}`));
     if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
     hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step ?? "" }), lines.join("\n"));
@@ -139,7 +133,7 @@ function pointText(p) {
 /* Which colour is whose, where there are several lines */
 function drawLegend(all, place = byId("legend")) {
   const lines = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
-  const levels = new Map(all.flatMap(levelsOf).map((level) => [level.name, level.number]));
+  const levels = new Map(all.flatMap((series) => series.levels).map((level) => [level.name, level.number]));
   place.replaceChildren();
   for (const [kind, names] of [["curve", lines], ["level", levels]]) {
     for (const [name, number] of names) {

@@ -1,11 +1,11 @@
-const FRONT_SERIES = DATA.series.map(drawable);
+const FRONT_SERIES = DATA.series.map((one) => drawable(one));
 unitMenu(new Set(DATA.series.map((one) => one.metric)));
 
 /* Each card has its headline's curve in the unit of the page, and its value at the recommended step */
 function drawSparks() {
   for (const spark of document.querySelectorAll(".spark")) {
     spark.replaceChildren();
-    const known = DATA.sparks[spark.dataset.stage] || [];
+    const known = (DATA.sparks[spark.dataset.stage] || []).map((one) => drawable(one));
     const series = known.find((one) => isShownUnit(one.tier, one.metric)) || known[0];
     const headline = document.querySelector(`.headline[data-stage="${CSS.escape(spark.dataset.stage)}"]`);
     if (!series) continue;

@@ -9,7 +9,7 @@ function ofLengths(series, axis) {
   const place = (p) => ({ ...p, x: binPlace(p.first), label: binLabel(p) });
   const lines = series.lines.map((line) => ({ ...line, points: line.points.map(place) }));
   const ticks = lines[0].points.map((p) => [p.x, p.first]);
-  return withLines({ ...series, ticks, axis: `${axis} (logarithmic)` }, lines);
+  return drawable({ ...series, ticks, axis: `${axis} (logarithmic)` }, lines);
 }
 
 for (const [name, axis] of [["positions", "position"], ["lengths", "length"]]) {

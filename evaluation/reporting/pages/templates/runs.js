@@ -1,12 +1,12 @@
 /* Curves over steps, or over tokens seen where checkpoints have their number */
-const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map(drawable)]));
+const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map((series) => drawable(series))]));
 
 function overTokens(series) {
   const lines = series.lines.map((line) => ({
     ...line,
     points: line.points.filter((p) => p.tokens !== null).map((p) => ({ ...p, x: p.tokens, label: `${shortNumber(p.tokens)} tokens` })),
   }));
-  return { ...withLines(series, lines.filter((line) => line.points.length)), axis: "tokens seen" };
+  return { ...drawable(series, lines.filter((line) => line.points.length)), axis: "tokens seen" };
 }
 
 function drawnCurves() {

@@ -1,6 +1,6 @@
 const DELTAS = DATA.deltas;
-const SERIES = DATA.series.map(drawable);
-const MERGES = [...new Set([...SERIES.flatMap((one) => mergesOf(one).map((m) => m.name)), ...DELTAS.map((d) => d.step).filter((step) => typeof step === "string")])];
+const SERIES = DATA.series.map((one) => drawable(one));
+const MERGES = [...new Set([...SERIES.flatMap((one) => one.merges.map((m) => m.name)), ...DELTAS.map((d) => d.step).filter((step) => typeof step === "string")])];
 const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].filter((step) => typeof step === "number").sort((a, b) => a - b);
 const STEPS = [...NUMBERS, ...MERGES];
 const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
@@ -39,7 +39,7 @@ function drawMatrix() {
   const steps = someSteps(), deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
   const isRow = (s) => isRate(s) || isShown(s, SERIES);
   const rows = SERIES.filter(isRow).map((series) => {
-    const values = new Map([...series.points.map((p) => [p.step, p.value]), ...mergesOf(series).map((m) => [m.name, m.value])]);
+    const values = new Map([...series.points.map((p) => [p.step, p.value]), ...series.merges.map((m) => [m.name, m.value])]);
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
     if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value)}` } : null);
     const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
