@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.commands.parser import build_parser
+from evaluation.commands.parser import build_parser, parsers_of
 from evaluation.exit_codes import exit_code, machine_fault
 from tests.histories.warm import run_python, run_shell
 from tests.tables import cases
@@ -21,9 +21,7 @@ from tests.workflow.paper import ROOT, Paper
 PYTHON = sys.executable
 
 
-COMMANDS: dict[str, argparse.ArgumentParser] = next(
-    action.choices for action in build_parser()._actions if isinstance(action.choices, dict)
-)
+COMMANDS = parsers_of(build_parser())
 
 
 @pytest.fixture

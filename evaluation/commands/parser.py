@@ -95,14 +95,19 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
     return parser
 
 
+def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of each command, by its name."""
+    found = (action.choices for action in parser._actions if isinstance(action.choices, dict))
+    return next(found, {})
+
+
 def completion(options: argparse.Namespace) -> int:
     import shtab
 
     parser = build_parser(INSTALLED)
-    (commands,) = (one.choices for one in parser._actions if isinstance(one.choices, dict))
-    for command in commands.values():
+    for command in parsers_of(parser).values():
         for action in command._actions:
             if action.type is a_path:
-                action.complete = shtab.FILE
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
     print(shtab.complete(parser, shell=options.shell))
     return 0

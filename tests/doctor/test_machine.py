@@ -54,7 +54,7 @@ def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-ALL = machine._COMMANDS
+ALL = ("sbatch", "squeue", "scontrol", "scancel")
 DOWN = "Slurmctld(primary) at x is DOWN"
 
 

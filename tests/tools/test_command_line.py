@@ -1,6 +1,5 @@
 """The command line as it is typed: completion in three shells, misspelt names, 80 columns."""
 
-import argparse
 import os
 import pty
 import select
@@ -13,15 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.commands.parser import INSTALLED, build_parser
+from evaluation.commands.parser import INSTALLED, build_parser, parsers_of
 from tests.bridge.folders import make_plans, write_side
 from tests.conftest import ROOT
 from tests.tools.conftest import Command
 from tests.workflow.world import World
 
-PARSERS: dict[str, argparse.ArgumentParser] = next(
-    one.choices for one in build_parser()._actions if isinstance(one.choices, dict)
-)
+PARSERS = parsers_of(build_parser())
 
 
 @pytest.fixture(params=["bash", "zsh", "fish"])
