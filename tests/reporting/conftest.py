@@ -9,10 +9,12 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evaluation.__main__ import main
+from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.tables.figures import write_figures
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.browser import launched, missing, opened
-from tests.reporting.pages import write_pages, write_results
+from tests.reporting.pages import STEPS, write_pages, write_report, write_results
 from tests.workflow.world import World, build_world
 
 
@@ -29,6 +31,19 @@ def plans(scored: Path, tmp_path: Path) -> dict[str, StagePlan]:
     """The stages of a copy, to change."""
     shutil.copytree(scored, tmp_path, dirs_exist_ok=True)
     return make_plans(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def reported(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, StagePlan]:
+    """The stages of a copy with tables, figures and all pages; to be read, not changed."""
+    root = tmp_path_factory.mktemp("reported")
+    shutil.copytree(scored, root, dirs_exist_ok=True)
+    plans = make_plans(root)
+    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
+        write_report(plan, steps)
+        write_figures(plan)
+    write_front_page(plans, root / "results" / "report.html")
+    return plans
 
 
 @pytest.fixture(scope="module")

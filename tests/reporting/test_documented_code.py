@@ -1,7 +1,10 @@
 """The code in docs/results_in_pandas.md, run on results."""
 
+import contextlib
 import json
 import re
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,31 +16,26 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
-from tests.reporting.pages import STEPS, write_report
+from tests.reporting.pages import STEPS
 from tests.reporting.test_figures import texts
 
 PAGE = ROOT / "docs" / "results_in_pandas.md"
 
 
-@pytest.fixture
-def names(plans: dict[str, StagePlan], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+@pytest.fixture(scope="module")
+def names(reported: dict[str, StagePlan]) -> Iterator[dict[str, Any]]:
     """What the page's code leaves, run from the folder of results."""
-    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_report(plan, steps)
-    results = plans["first"].results.parent
-    write_front_page(plans, results / "report.html")
-    monkeypatch.chdir(results)
     blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     found: dict[str, Any] = {}
-    exec("\n".join(blocks), found)
-    return found
+    with contextlib.chdir(reported["first"].results.parent):
+        exec("\n".join(blocks), found)
+        yield found
 
 
-def test_it_gives_what_it_says(names: dict[str, Any], plans: dict[str, StagePlan]) -> None:
+def test_it_gives_what_it_says(names: dict[str, Any]) -> None:
     table, steps = names["table"], names["steps"]
     assert names["stage"].name == "second"
     assert list(table.columns) == list(STEPS)
@@ -52,9 +50,9 @@ def test_it_gives_what_it_says(names: dict[str, Any], plans: dict[str, StagePlan
 
 @pytest.mark.parametrize("primary", ["raw", "per_char", "per_byte", "per_token", "pmi"])
 def test_questions_are_ranked_as_their_task_ranks_them(
-    names: dict[str, Any], plans: dict[str, StagePlan], primary: str
+    names: dict[str, Any], reported: dict[str, StagePlan], tmp_path: Path, primary: str
 ) -> None:
-    folder = plans["second"].step_folder(30)
+    folder = shutil.copytree(reported["second"].step_folder(30), tmp_path / "step")
     table = with_ties_apart(pq.read_table(folder / "tier3_cf_candidates.parquet"))
     pq.write_table(table, folder / "tier3_cf_candidates.parquet")
     content = json.loads((folder / "tier3_cf.json").read_text())

@@ -17,15 +17,6 @@ from evaluation.reporting.exports import export_curves
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import WeightsAndBiases
 from tests.bridge.folders import make_plans
-from tests.reporting.pages import STEPS, write_report
-
-
-@pytest.fixture
-def reported(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
-    """Both stages with their tables."""
-    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_report(plan, steps)
-    return plans
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
@@ -115,15 +106,14 @@ def test_a_run_of_weights_and_biases_has_the_same_tags(
 
 
 def test_the_configuration_names_the_run_and_hides_its_commands(
-    plans: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    reported: dict[str, StagePlan], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_report(plans["first"], (100,))
     _, begun = fake_wandb(monkeypatch)
     named = WeightsAndBiases(project="ladder", run="hot")
-    config = plans["first"].config
+    config = reported["first"].config
     stages = {n: s.model_copy(update={"command": "k=SECRET x"}) for n, s in config.stages.items()}
     given = config.model_copy(update={"weights_and_biases": named, "stages": stages})
-    plan = replace(plans["first"], config=given)
+    plan = replace(reported["first"], config=given)
     for folder in ("here", "there"):
         export_curves([plan], tmp_path / folder, "wandb")
     assert [(one["project"], one["name"]) for one in begun] == [("ladder", "hot")] * 2

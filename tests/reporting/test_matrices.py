@@ -20,7 +20,7 @@ from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan, plan_stages
 from tests.bridge.folders import edited, make_plans, write_side
-from tests.reporting.pages import STEPS, page_data, write_report
+from tests.reporting.pages import STEPS, page_data
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
@@ -28,9 +28,8 @@ def rows_of(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_score_matrix_holds_values_and_deltas(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    write_report(plan, STEPS)
+def test_the_score_matrix_holds_values_and_deltas(reported: dict[str, StagePlan]) -> None:
+    plan = reported["second"]
     rows = {(row["tier"], row["item"]): row for row in rows_of(plan.results / "score_matrix.csv")}
     for step in STEPS:
         folder = plan.step_folder(step)
@@ -46,10 +45,8 @@ def test_the_score_matrix_holds_values_and_deltas(plans: dict[str, StagePlan]) -
     assert "step 30 delta" in rows["tier3", "quiz"]
 
 
-def test_the_heat_map_is_blue_where_it_is_better(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    write_report(plan, STEPS)
-    lines = (plan.results / "score_matrix.tex").read_text().splitlines()
+def test_the_heat_map_is_blue_where_it_is_better(reported: dict[str, StagePlan]) -> None:
+    lines = (reported["second"].results / "score_matrix.tex").read_text().splitlines()
     assert lines[0].startswith("% \\usepackage{booktabs")
     assert lines[2] == r"\begin{tabular}{lrrrr}"
     quiz = next(line for line in lines if line.startswith("quiz"))
@@ -190,10 +187,9 @@ def test_the_front_page_writes_what_was_kept(three: dict[str, StagePlan]) -> Non
     assert r"\cellcolor" in text
 
 
-def test_every_output_is_declared(plans: dict[str, StagePlan]) -> None:
+def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:
     """What `tables` writes is what Snakemake and status ask for; no stage may be called like one."""
-    plan = plans["second"]
-    write_report(plan, STEPS)
+    plan = reported["second"]
     written = {path.name for path in plan.results.iterdir() if path.is_file()}
     assert written == set(stage_outputs(plan))
     assert set(FRONT_FILES) <= set(SHARED_FILES)

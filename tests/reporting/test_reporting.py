@@ -14,7 +14,6 @@ import pytest
 
 from evaluation.errors import ResultsError
 from evaluation.reporting.comparison import compare_folders, folders_as_text, is_worse_at_last
-from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.status import stage_status, status_table
@@ -29,9 +28,8 @@ from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
 
 
-def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    write_report(plan, STEPS)
+def test_summary_holds_what_the_tiers_hold(reported: dict[str, StagePlan]) -> None:
+    plan = reported["second"]
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     found = {(r["role"], r["step"], r["item"], r["metric"]): r for r in rows}
     tier2 = json.loads((plan.step_folder(20) / "tier2_ppl.json").read_text())
@@ -64,9 +62,8 @@ def test_summary_holds_what_the_tiers_hold(plans: dict[str, StagePlan]) -> None:
     assert "## tier3: margin" in text
 
 
-def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
-    plan = plans["first"]
-    write_report(plan, (100,))
+def test_a_stage_without_a_bridge(reported: dict[str, StagePlan]) -> None:
+    plan = reported["first"]
     rows = pq.read_table(plan.results / "summary.parquet").to_pylist()
     assert rows
     assert all(row["delta"] is None for row in rows)
@@ -75,10 +72,9 @@ def test_a_stage_without_a_bridge(plans: dict[str, StagePlan]) -> None:
     assert len(page_data(plan.results / "report.html")["series"][0]["points"]) == 1
 
 
-def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    page = write_report(plan, STEPS)
-    data = page_data(page)
+def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
+    plan = reported["second"]
+    data = page_data(plan.results / "report.html")
     curve = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
     assert [point["step"] for point in curve["points"]] == [10, 20, 30]
     assert curve["bridge"]["value"] < curve["points"][-1]["value"]
@@ -95,10 +91,8 @@ def test_page_carries_series_and_deltas(plans: dict[str, StagePlan]) -> None:
     assert shown == pytest.approx([delta[key] for key in keys])
 
 
-def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    page = write_report(plan, STEPS)
-    text = page.read_text()
+def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePlan]) -> None:
+    text = (reported["second"].results / "report.html").read_text()
     questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
     assert questions == [
         "Did this stage achieve its objective?",
@@ -114,15 +108,15 @@ def test_page_answers_in_the_order_of_the_questions(plans: dict[str, StagePlan])
     assert "https://" not in text
 
 
-def test_front_page_joins_the_stages(plans: dict[str, StagePlan], tmp_path: Path) -> None:
-    write_front_page(plans, tmp_path / "index.html")
-    data = page_data(tmp_path / "index.html")
+def test_front_page_joins_the_stages(reported: dict[str, StagePlan]) -> None:
+    page = reported["first"].results.parent / "report.html"
+    data = page_data(page)
     line = next(s for s in data["series"] if (s["item"], s["metric"]) == ("web", "ppl"))
     assert [point["x"] for point in line["points"]] == [100, 110, 120, 130]
     assert [point["step"] for point in line["points"]] == [100, 10, 20, 30]
     assert line["borders"] == [100]
     assert any(s["item"] == "overall" for s in data["series"])
-    assert "Recommended: step 30" in (tmp_path / "index.html").read_text()
+    assert "Recommended: step 30" in page.read_text()
 
 
 def test_a_mean_of_other_items_is_not_joined() -> None:
@@ -166,12 +160,12 @@ def test_ablations_are_no_consecutive_stages(
     assert found == lines
 
 
-def test_where_a_stage_comes_from(plans: dict[str, StagePlan]) -> None:
-    first, second = plans["first"], plans["second"]
-    assert follows(plans) == {"first": None, "second": ("first", 100)}
+def test_where_a_stage_comes_from(reported: dict[str, StagePlan]) -> None:
+    first, second = reported["first"], reported["second"]
+    assert follows(reported) == {"first": None, "second": ("first", 100)}
     for path, expected in ((first.checkpoint(100), ("first", 100)), (Path("/other/100"), None)):
         stage = second.stage.model_copy(update={"bridge": Bridge(path=str(path))})
-        assert follows({**plans, "second": replace(second, stage=stage)})["second"] == expected
+        assert follows({**reported, "second": replace(second, stage=stage)})["second"] == expected
 
 
 def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
@@ -190,8 +184,8 @@ def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
         assert named in text
 
 
-def test_bridge_table(plans: dict[str, StagePlan]) -> None:
-    text = bridge_table(plans)
+def test_bridge_table(reported: dict[str, StagePlan]) -> None:
+    text = bridge_table(reported)
     assert "first: no bridge" in text
     assert "second against second/100" in text
     assert re.search(r"^30 .* met$", text, re.MULTILINE)
@@ -241,8 +235,8 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
     assert stage_status(plan, STEPS)["subjects"]["20"]["files"]["tier2"] == "missing"
 
 
-def test_compare_two_folders(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
+def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
+    plan = reported["second"]
     better, worse = plan.step_folder(30), plan.step_folder(10)
     compared = compare_folders(better, worse)
     assert is_worse_at_last(compared) is False
