@@ -18,11 +18,9 @@ from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
 from evaluation.reporting.pages.verdicts import (
     advice,
-    chosen_step,
     group_series,
     headline_item,
     objective_title,
-    stage_verdict,
 )
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
@@ -87,7 +85,7 @@ def _joined(
     found: Mapping[str, StageResults], series: Mapping[str, Sequence[Series]]
 ) -> list[Series]:
     plans = {name: stage.plan for name, stage in found.items()}
-    last = [one.results.folder for stage in found.values() for one in [*stage.steps.values()][-1:]]
+    last = [stage.last.results.folder for stage in found.values() if stage.last is not None]
     config = next(iter(plans.values())).config
     return with_levels(joined_series(series, follows(plans)), config, last, len(plans))[0]
 
@@ -182,7 +180,7 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
     why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
     return {
         "name": found.plan.name,
-        "verdict": stage_verdict(found) or ("undecided" if objectives else "no objective"),
+        "verdict": found.verdict or ("undecided" if objectives else "no objective"),
         "provisional": provisional(found.recommendation),
         "objective": objectives,
         "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
@@ -200,7 +198,7 @@ def _headline(found: StageResults, spark: Series) -> str:
     """Return the value at the recommended (or else the last) step, with its interval if it has one."""
     points = {mark["name"]: {"paired_low": None, **mark} for mark in spark["merges"]}
     points |= {point["step"]: point for point in spark["points"]}
-    chosen = chosen_step(found)
+    chosen = found.chosen
     if chosen is None or chosen not in points:
         chosen = spark["points"][-1]["step"]
     point = points[chosen]
@@ -221,9 +219,8 @@ def _headline(found: StageResults, spark: Series) -> str:
 
 def _counts(found: StageResults) -> str | None:
     """Return how many items are significantly better and worse at the chosen step."""
-    chosen = chosen_step(found)
-    if chosen is None or chosen not in found.deltas:
+    if found.chosen is None or found.chosen not in found.deltas:
         return None
-    flags = [row.flag for row in found.deltas[chosen].deltas if row.primary]
+    flags = [row.flag for row in found.deltas[found.chosen].deltas if row.primary]
     better, worse = flags.count("better"), flags.count("worse")
     return f"{better} better, {worse} worse, {len(flags) - better - worse} unclear"

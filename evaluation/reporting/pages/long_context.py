@@ -32,9 +32,10 @@ class Point(NamedTuple):
     high: float | None
 
 
-def position_series(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+def position_series(found: StageResults) -> list[dict[str, Any]]:
     """Return a series for each slice with at least two bins; with the bridge's line if it is compared."""
-    if chosen is None or chosen not in found.candidates:
+    chosen = found.chosen
+    if chosen is None:
         return []
     deltas: dict[tuple[str, str], dict[int, PositionDelta]] = {}
     for one in found.deltas[chosen].by_position if chosen in found.deltas else ():
@@ -58,9 +59,10 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
                 yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in known]
 
 
-def length_series(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+def length_series(found: StageResults) -> list[dict[str, Any]]:
     """Return a series for each name that is there at several lengths, groups first."""
-    if chosen is None or chosen not in found.candidates:
+    chosen = found.chosen
+    if chosen is None:
         return []
     names: dict[tuple[TierName, str], dict[int, str]] = {}
     points: dict[tuple[TierName, str], Point] = {}

@@ -12,7 +12,7 @@ from evaluation.commits import code_commit, commit_of
 from evaluation.files import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts
-from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.effective import origin_of
 from evaluation.settings.plan import StagePlan
 
@@ -22,10 +22,10 @@ Header = list[tuple[str, str]]
 code_of_now = cache(code_commit)
 
 
-def stage_header(found: StageResults, chosen: Candidate | None) -> Header:
+def stage_header(found: StageResults) -> Header:
     """Return that of a stage's page; checkpoint and items are those of the step that it is about."""
-    scored = found.candidates.get(chosen) if chosen is not None else None
-    named = candidate_label(chosen) if chosen is not None else ""
+    scored = found.candidates.get(found.chosen) if found.chosen is not None else None
+    named = candidate_label(found.chosen) if found.chosen is not None else ""
     return [
         ("run", run_name(found.plan)),
         ("stage", found.plan.name),
@@ -39,7 +39,7 @@ def stage_header(found: StageResults, chosen: Candidate | None) -> Header:
 def front_header(stages: Mapping[str, StageResults]) -> Header:
     """Return that of the page of all stages; items are those of each stage's last step."""
     found = list(stages.values())
-    last = [stage.steps[max(stage.steps)] for stage in found if stage.steps]
+    last = [stage.last for stage in found if stage.last is not None]
     return [
         ("run", run_name(found[0].plan)),
         ("stages", ", ".join(f"{name} ({_steps(one)})" for name, one in stages.items())),

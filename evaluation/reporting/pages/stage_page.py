@@ -33,11 +33,9 @@ from evaluation.reporting.pages.provenance import jobs_table, provenance_tables,
 from evaluation.reporting.pages.provenance_header import run_name, stage_header
 from evaluation.reporting.pages.verdicts import (
     advice,
-    chosen_step,
     group_series,
     headline_item,
     objective_title,
-    stage_verdict,
     verdict_rows,
 )
 from evaluation.reporting.status import failures
@@ -59,7 +57,7 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
 
     `quality` is computed if it is not given.
     """
-    chosen, last = chosen_step(found), [one.results.folder for one in found.steps.values()][-1:]
+    chosen, last = found.chosen, [found.last.results.folder] if found.last is not None else []
     curves = [*stage_series(summary_rows(found)), *group_series(found)]
     series, level_notes = with_levels(curves, found.plan.config, last, 1)
     data: dict[str, Any] = {
@@ -70,8 +68,8 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "defaults": _defaults(found.plan, chosen),
         "series": with_scales(series),
         "power": _power(found.plan),
-        "positions": position_series(found, chosen),
-        "lengths": length_series(found, chosen),
+        "positions": position_series(found),
+        "lengths": length_series(found),
     }
     words = _words(found, series, quality or stage_quality(found)) | {"levels": level_notes}
     for part in ("positions", "lengths"):
@@ -102,10 +100,10 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
     return {
         "title": plan.name,
         "run": run_name(plan),
-        "chosen": chosen_step(found),
-        "header": stage_header(found, chosen_step(found)),
+        "chosen": found.chosen,
+        "header": stage_header(found),
         "jobs": jobs_table(found),
-        "verdict": stage_verdict(found),
+        "verdict": found.verdict,
         "provisional": provisional(advised),
         "deleted": steps_in_words(found.deleted) if found.deleted else None,
         "advice": advice(found),
@@ -116,7 +114,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],
-        "verdicts": verdict_rows(found, chosen_step(found)),
+        "verdicts": verdict_rows(found),
         "noise": _noise(found, series),
         "to_do": quality.advice,
         "trust": [*quality_tables(quality), *provenance_tables(found)],

@@ -9,19 +9,14 @@ from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import (
-    Candidate,
-    candidate_columns,
-    candidate_label,
-    candidate_rank,
-)
+from evaluation.settings.candidates import candidate_columns, candidate_label, candidate_rank
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, TierName
 
 
-def verdict_rows(found: StageResults, chosen: Candidate | None) -> list[dict[str, Any]]:
+def verdict_rows(found: StageResults) -> list[dict[str, Any]]:
     """Return the verdict on each objective of each step and merge, the chosen one first."""
-    order = sorted(found.deltas, key=lambda one: (one != chosen, candidate_rank(one)))
+    order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
     return [
         {"step": one, "verdict": content.verdict, "aims": list(map(_objective, content.aims))}
         for one, content in ((one, found.deltas[one]) for one in order)
@@ -66,19 +61,6 @@ def group_series(found: StageResults) -> list[Series]:
                 note = f"Mean of {', '.join(objective.items)}."
                 known[objective.tier, item] = {"group": objective.group, "note": note}
     return [{**one, **known[one["tier"], one["item"]]} for one in stage_series(rows)]
-
-
-def chosen_step(found: StageResults) -> Candidate | None:
-    """Return the recommended step or merge, or the last step."""
-    recommended = found.recommendation.candidate if found.recommendation else None
-    if recommended in found.candidates:
-        return recommended
-    return max(found.steps, default=None)
-
-
-def stage_verdict(found: StageResults) -> str | None:
-    """Return the verdict on the recommended step."""
-    return found.recommendation.verdict if found.recommendation else None
 
 
 def advice(found: StageResults) -> dict[str, Any] | None:

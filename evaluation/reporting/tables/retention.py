@@ -77,7 +77,7 @@ def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
         scored = []
         if stage.bridge is not None:
             scored.append((stage.bridge.results.label, stage.bridge))
-        if (last := _last(stage)) is not None:
+        if (last := stage.last) is not None:
             scored.append((f"{stage.plan.name}/{max(stage.steps)}", last))
         for label, one in scored:
             identity = _identity(one)
@@ -86,10 +86,6 @@ def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
             known = found.get(identity, Anchor(label, identity, ()))
             found[identity] = replace(known, sides=(*known.sides, one.results))
     return list(found.values())
-
-
-def _last(stage: StageResults) -> Scored | None:
-    return stage.steps[max(stage.steps)] if stage.steps else None
 
 
 def _identity(scored: Scored) -> str:
@@ -101,7 +97,7 @@ def _deltas_of(
 ) -> Sequence[DeltaRow]:
     """Return what a stage has of these two, if they are its bridge and its last step."""
     for stage in stages:
-        last = _last(stage)
+        last = stage.last
         if stage.bridge is None or last is None or max(stage.steps) not in stage.deltas:
             continue
         if (_identity(stage.bridge), _identity(last)) == (earlier.identity, later.identity):
@@ -118,7 +114,7 @@ def _begun_from(stages: Sequence[StageResults]) -> dict[str, set[str]]:
         own, bridge = bridges[name], stage.plan.stage.bridge
         if own is None:
             continue
-        if (last := _last(stage)) is not None:
+        if (last := stage.last) is not None:
             begun.setdefault(_identity(last), set()).add(own)
         before = None if bridge is None or bridge.stage is None else bridges.get(bridge.stage)
         if before is not None:

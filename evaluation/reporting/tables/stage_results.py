@@ -57,6 +57,22 @@ class StageResults:
         found.update(self.merges)
         return found
 
+    @property
+    def chosen(self) -> Candidate | None:
+        """The recommended step or merge, or the last step."""
+        recommended = self.recommendation.candidate if self.recommendation else None
+        return recommended if recommended in self.candidates else max(self.steps, default=None)
+
+    @property
+    def verdict(self) -> str | None:
+        """The verdict on the recommended step."""
+        return self.recommendation.verdict if self.recommendation else None
+
+    @property
+    def last(self) -> Scored | None:
+        """Results of the last step."""
+        return self.steps[max(self.steps)] if self.steps else None
+
 
 class _Reader:
     """Reads files one by one, and keeps what is missing or damaged."""
