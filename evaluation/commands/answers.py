@@ -4,14 +4,7 @@ import argparse
 import json
 import sys
 
-from evaluation.commands import (
-    Commands,
-    a_name,
-    a_path,
-    add_command,
-    add_configured,
-    chosen_plans,
-)
+from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan, plan_stages

@@ -14,13 +14,7 @@ from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.engine import compile_cache
 from evaluation.scoring.engine.device import amd_fault, compiler_fault, why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
-from evaluation.scoring.engine.gpus import (
-    HELD,
-    Gpu,
-    memory_in_use,
-    remark_on,
-    visible_gpus,
-)
+from evaluation.scoring.engine.gpus import HELD, Gpu, memory_in_use, remark_on, visible_gpus
 from evaluation.settings.plan import StagePlan
 
 

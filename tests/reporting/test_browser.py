@@ -13,15 +13,7 @@ import yaml
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.conftest import ROOT
-from tests.reporting.browser import (
-    WIDE,
-    contrast,
-    figures,
-    numbers,
-    opened,
-    states,
-    touch,
-)
+from tests.reporting.browser import WIDE, contrast, figures, numbers, opened, states, touch
 from tests.reporting.conftest import write_up
 
 DEMO = ROOT / ".demo" / "results"

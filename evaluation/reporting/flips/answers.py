@@ -12,14 +12,7 @@ from evaluation.files import open_regular
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.probes import checked_part
 from evaluation.reporting.flips.failed_checks import explanations
-from evaluation.reporting.flips.items import (
-    NOT_STORED,
-    Change,
-    Flip,
-    ItemFlips,
-    cut,
-    largest,
-)
+from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.answer_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
 from evaluation.settings.suites import Probe

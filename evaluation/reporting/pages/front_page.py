@@ -16,22 +16,12 @@ from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
-from evaluation.reporting.pages.verdicts import (
-    advice,
-    group_series,
-    headline_item,
-    objective_title,
-)
+from evaluation.reporting.pages.verdicts import advice, group_series, headline_item, objective_title
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
-from evaluation.results.comparison_file import (
-    COMPARISON,
-    COMPARISON_PAGE,
-    LeadRow,
-    read_comparison,
-)
+from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, LeadRow, read_comparison
 from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.config import Config
