@@ -5,7 +5,6 @@ It computes in bfloat16, so that its logits differ from exact ones by rounding, 
 checkpoint that is misread is off by 16 % or more.
 """
 
-import logging
 import tempfile
 import time
 from pathlib import Path
@@ -20,8 +19,6 @@ from evaluation.checkpoints.verify import read_ids, relative_errors
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, Program, is_python, refusal
-
-log = logging.getLogger(__name__)
 
 TOLERANCE = 0.05
 """Relative L2 error: above bfloat16's rounding, below any misreading."""
@@ -133,7 +130,7 @@ def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[s
             theirs = file.get_tensor("input_ids")
         if not torch.equal(theirs, ids.long()):
             raise CheckpointError(f"{written}: logits of other ids than those requested")
-        return _errors(checkpoint, written)
+        return relative_errors(checkpoint, written)
     except NonFiniteError as error:
         raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None
     except (CheckpointError, OSError, SafetensorError) as error:
@@ -144,14 +141,3 @@ def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[s
             f"--against nanotron: what Nanotron's code gave cannot be compared ({what}); its version "
             "does not fit this checkpoint"
         ) from None
-
-
-def _errors(checkpoint: Checkpoint, written: Path) -> dict[str, float]:
-    """Return the errors of our logits in float32, on the GPU where they fit."""
-    if torch.cuda.is_available():
-        try:
-            return relative_errors(checkpoint, written, device="cuda")
-        except torch.OutOfMemoryError:
-            log.warning("%s does not fit the GPU in float32; it runs on the CPU", checkpoint.path)
-        torch.cuda.empty_cache()
-    return relative_errors(checkpoint, written)

@@ -16,19 +16,17 @@ INTEGERS = ("I64", "I32", "I16", "I8", "U8")
 FLOATS = ("F64", "F32", "BF16", "F16")
 
 
-def relative_errors(
-    checkpoint: Checkpoint, reference: Path, *, device: str = "cpu"
-) -> dict[str, float]:
+def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
     """Return ||ours - theirs|| / ||theirs|| in fp64 for each kind of logits that the reference holds.
 
     The reference is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), given
     `position_ids` (B, T) in which every 0 begins a document where the model heeds documents, and
-    maybe `logits_causal`, of the same ids as one document a row. The model runs in float32. Where
+    maybe `logits_causal`, of the same ids as one document a row. The model runs in float32, on the CPU. Where
     the reference lacks the rows that pad the vocabulary, so do we.
     Raises CheckpointError for a reference that does not fit, NonFiniteError for NaN.
     """
     tensors = _read_reference(checkpoint, reference)
-    model = load_model(checkpoint, dtype=torch.float32, device=device)
+    model = load_model(checkpoint, dtype=torch.float32)
     heeds_documents = checkpoint.model_config.get("is_llama_config") is not True
     found = {}
     for key in (PACKED, CAUSAL):
@@ -116,13 +114,12 @@ def _error(
     theirs: torch.Tensor,
     reference: Path,
 ) -> float:
-    device = next(model.parameters()).device
     difference = norm = 0.0
     for row in range(len(ids)):
-        place = {} if positions is None else _documents(positions[row].to(device))
-        output = model(ids[row : row + 1].long().to(device), use_cache=False, **place)
+        place = {} if positions is None else _documents(positions[row])
+        output = model(ids[row : row + 1].long(), use_cache=False, **place)
         expected = theirs[row].double()  # (T, V)
-        ours = output.logits[0, :, : expected.shape[-1]].double().cpu()
+        ours = output.logits[0, :, : expected.shape[-1]].double()
         if not (ours.isfinite().all() and expected.isfinite().all()):
             raise NonFiniteError(
                 f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint that gives finite ones"
@@ -139,6 +136,6 @@ def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
 
     Nothing where a row is one document, which any model takes.
     """
-    index = torch.arange(len(positions), device=positions.device)
+    index = torch.arange(len(positions))
     starts = torch.where(positions == 0, index, 0).cummax(0).values
     return {"position_ids": (index - starts)[None]} if starts.any() else {}

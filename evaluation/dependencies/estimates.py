@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,35 +15,25 @@ MetaOf = Callable[[Path], Mapping[str, Any] | None]
 """What is known of a cache entry in a folder; None where it is not made."""
 
 
-@dataclass(frozen=True)
-class Work:
-    """Completions of one checkpoint, and the tokens that they have at most."""
-
-    completions: int
-    tokens: int
-
-
 def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: MetaOf) -> str:
     """Return, in a line, checkpoints, completions, tokens, and hours where a speed was measured before."""
-    work = _work(plan, meta_of)
+    work = _most_work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)
     if work is None:
         return f"{plan.name}: not prefilled"
     if not count:
         return f"{plan.name}: nothing is to be generated"
-    text = (
-        f"{count} checkpoints × {work.completions:,} completions, {work.tokens:,} tokens at most in "
-        "all of one"
-    )
+    completions, tokens = work
+    text = f"{count} checkpoints × {completions:,} completions, {tokens:,} tokens at most in all of one"
     speed = _last_speed(plan)
     if speed is None:
         return f"{plan.name}: {text}"
-    hours = count * work.tokens / speed / 3600
+    hours = count * tokens / speed / 3600
     return f"{plan.name}: at most {hours:,.1f} h at the last {speed:,.0f} tokens/s, {text}"
 
 
-def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
-    """Count a checkpoint's work; None where a task is not prefilled."""
+def _most_work(plan: StagePlan, meta_of: MetaOf) -> tuple[int, int] | None:
+    """Return a checkpoint's completions and their most tokens; None where a task is not prefilled."""
     completions = tokens = 0
     for name, task in plan.suite.generation_tasks.items():
         meta = meta_of(plan.generation_folder(name))
@@ -54,7 +43,7 @@ def _work(plan: StagePlan, meta_of: MetaOf) -> Work | None:
         count = int(meta["items"]["used"]) * settled.sampling.n
         completions += count
         tokens += count * settled.max_new_tokens
-    return Work(completions, tokens)
+    return completions, tokens
 
 
 def _last_speed(plan: StagePlan) -> float | None:

@@ -22,7 +22,6 @@ executor.check_active_jobs, report_job_…    while the controller is away all q
                                         waits for ever. Here they stay on its list
 plugin.query_job_status                 shows which jobs are stuck (slurm.py), so that the queue is
                                         asked once a round
-plugin.get_min_job_age                  asked for in every round, though it does not change
 """
 
 import sys
@@ -159,10 +158,3 @@ def look_at_states(executor: Any, look: Callable[[Mapping[str, str]], None]) -> 
         return answer
 
     plugin.query_job_status = query_job_status
-
-
-def ask_setting_once(plugin: Any) -> None:
-    """Keep how long the controller remembers ended jobs, if it reports that now."""
-    age = plugin.get_min_job_age()
-    if age is not None:
-        plugin.get_min_job_age = lambda: age

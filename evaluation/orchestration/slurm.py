@@ -24,7 +24,6 @@ from typing import Any
 from evaluation.errors import EvaluationError
 from evaluation.files import read_text, write_json
 from evaluation.orchestration.internals import (
-    ask_setting_once,
     keep_unanswered,
     look_at_states,
     slurm_executor,
@@ -71,7 +70,6 @@ def guard_run(workflow: Any) -> None:
     if executor is None:
         return
     keep_unanswered(executor)
-    ask_setting_once(sys.modules[type(executor).__module__])
     # Without `requeue` the executor itself submits anew what a lost node had.
     requeue = workflow.executor_settings.requeue
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)

@@ -5,7 +5,7 @@ from typing import ParamSpec, TypeVar
 
 from snakemake.exceptions import WorkflowError
 
-from evaluation.checkpoints.locations import Merge, absent_folder
+from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
@@ -31,23 +31,11 @@ def or_stop(
 
 def require_checkpoint(subject: Subject) -> None:
     """Stop before anything runs if a checkpoint that is to be scored is not there."""
-    absent = absent_folder(subject.checkpoint)
-    if absent is None:
-        return
-    plan = subject.plan
-    if isinstance(subject.checkpoint, Merge):
+    if absent := absent_folder(subject.checkpoint):
+        places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
+        place = places[subject.role]
         raise WorkflowError(
-            f"stages.{plan.name}.merges.{subject.merge}: {absent}: no checkpoint there (no "
-            "model_config.json or config.yaml); wait until it is saved, restore it, or take it out of "
-            "`merges`"
+            f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
+            "config.yaml or config.json); correct its path, wait until it is saved, or take "
+            f"it out of `{place.partition('.')[0]}`"
         )
-    key = f"stages.{plan.name}.{'bridge' if subject.role == 'bridge' else 'steps'}"
-    what = (
-        "correct it, or wait until training has saved it"
-        if subject.role == "bridge"
-        else f"correct `checkpoints`, take {subject.step} out of `steps`, or wait until it is saved"
-    )
-    raise WorkflowError(
-        f"{key}: {subject.checkpoint}: no checkpoint there (no model_config.json, config.yaml or "
-        f"config.json); {what}"
-    )

@@ -187,21 +187,3 @@ def test_a_hugging_face_folder_is_none_of_nanotrons(trial: Trial) -> None:
 def test_options_that_would_be_ignored(trial: Trial, option: str) -> None:
     assert main(["verify", str(trial.checkpoint()), "--reference", "r", option]) == 1
     assert "goes with --against nanotron" in trial.capsys.readouterr().err
-
-
-def test_a_gpu_that_is_too_small_leaves_it_to_the_cpu(
-    trial: Trial, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = []
-    real = nanotron_reference.relative_errors
-
-    def errors(one: Any, written: Path, *, device: str = "cpu") -> dict[str, float]:
-        asked.append(device)
-        if device == "cuda":
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        return real(one, written)
-
-    monkeypatch.setattr(nanotron_reference, "relative_errors", errors)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    trial.verify("right").check(0)
-    assert asked == ["cuda", "cpu"]

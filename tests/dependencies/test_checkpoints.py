@@ -66,23 +66,17 @@ LOST = ("one shard is deleted", "all weights are deleted", "it is deleted")
 
 @pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
 def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
-    """On both sides of a bridge, which is the same checkpoint."""
+    """On both sides of a bridge, which is the same checkpoint; kept if nothing could score it again."""
     subjects = step_subject(plans["stage1"], 20), bridge_subject(plans["stage2"], plans)
     for subject in subjects:
         leave_records(subject)
     assert not any(map(Outdated(plans).score, subjects))
+    assert not is_retained(subjects[0], Outdated(plans))
     {**ANOTHER, **THE_SAME}[change](subjects[0].checkpoint)
     outdated = Outdated(plans)
     outdated.look_at(subjects)
     assert [outdated.score(subject) for subject in subjects] == [change in ANOTHER] * 2
-
-
-@pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
-def test_kept_if_nothing_could_make_its_scores_again(plans: Plans, change: str) -> None:
-    leave_records(subject := step_subject(plans["stage1"], 20))
-    assert not is_retained(subject, Outdated(plans))
-    {**ANOTHER, **THE_SAME}[change](subject.checkpoint)
-    assert is_retained(subject, Outdated(plans)) == (change in LOST)
+    assert is_retained(subjects[0], outdated) == (change in LOST)
 
 
 def test_scored_by_a_command(plans: Plans) -> None:

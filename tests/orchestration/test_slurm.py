@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.internals import ask_setting_once, keep_unanswered, look_at_states
+from evaluation.orchestration.internals import keep_unanswered, look_at_states
 from evaluation.orchestration.processes import Process, process
 from evaluation.orchestration.slurm import end_orphans, requeue_stuck, requeuing
 
@@ -186,20 +186,3 @@ def test_a_silent_controller_does_not_end_the_round(queue: Path, told: dict[str,
     look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
     told["7"] = "PREEMPTED"
     assert query() == told
-
-
-class Plugin:
-    def __init__(self, *answers: int | None) -> None:
-        self.answers = list(answers)
-
-    def get_min_job_age(self) -> int | None:
-        return self.answers.pop(0)
-
-
-def test_the_controllers_setting_is_asked_for_once() -> None:
-    plugin = Plugin(300)
-    ask_setting_once(plugin)
-    assert [plugin.get_min_job_age() for _ in range(2)] == [300, 300]
-    silent = Plugin(None, 300)
-    ask_setting_once(silent)
-    assert silent.get_min_job_age() == 300
