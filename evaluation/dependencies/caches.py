@@ -5,10 +5,11 @@ its checksum, where the file system shows another size or time than when it was 
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, cast
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
@@ -24,6 +25,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
 State = Literal["current", "missing", "stale"]
+Answer = TypeVar("Answer")
 
 _BATCH = 32
 """A provider's tasks in a job."""
@@ -96,31 +98,30 @@ def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, li
             yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
 
-@dataclass
-class CacheStates:
-    """What is known of caches, each looked at once."""
+class Answers:
+    """Answers of one look at the disk: each question is asked once."""
 
-    _states: dict[Path, State] = field(default_factory=dict)
-    _wanted: dict[Path, str | None] = field(default_factory=dict)
-    _records: dict[Path, Record | None] = field(default_factory=dict)
-    _checksums: dict[Path, Checksums] = field(default_factory=dict)
-    _moved: dict[tuple[Path, str], bool] = field(default_factory=dict)
+    def __init__(self) -> None:
+        self._known: dict[tuple[object, ...], Any] = {}
+
+    def once(self, ask: Callable[[], Answer], *question: object) -> Answer:
+        if question not in self._known:
+            self._known[question] = ask()
+        return cast("Answer", self._known[question])
+
+
+class CacheStates(Answers):
+    """What is known of caches."""
 
     def record(self, entry: CacheEntry) -> Record | None:
-        if entry.folder not in self._records:
-            self._records[entry.folder] = read_record(entry.folder, STEP)
-        return self._records[entry.folder]
+        return self.once(lambda: read_record(entry.folder, STEP), "record", entry.folder)
 
     def state(self, entry: CacheEntry) -> State:
-        if entry.folder not in self._states:
-            self._states[entry.folder] = self._look(entry)
-        return self._states[entry.folder]
+        return self.once(lambda: self._look(entry), "state", entry.folder)
 
     def wanted(self, entry: CacheEntry) -> str | None:
         """Return the definition that the configuration gives; None as long as there is no tokenizer."""
-        if entry.folder not in self._wanted:
-            self._wanted[entry.folder] = self._define(entry)
-        return self._wanted[entry.folder]
+        return self.once(lambda: self._define(entry), "wanted", entry.folder)
 
     def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
         """Return whether what was made from an entry is what the configuration asks for now.
@@ -159,17 +160,13 @@ class CacheStates:
         Not where they cannot be looked at, as on a node without the mirrors. `known` is what is kept of
         them, alike for all that was made of the same entry.
         """
-        question = entry.folder, repr(known)
-        if question not in self._moved:
-            self._moved[question] = self._hold_something_else(entry, known)
-        return self._moved[question]
+        look = partial(self._hold_something_else, entry, known)
+        return self.once(look, "moved", entry.folder, repr(known))
 
     def _hold_something_else(self, entry: CacheEntry, known: Any) -> bool:
         plan = entry.plan
         results = Path(plan.config.results)
-        if results not in self._checksums:
-            self._checksums[results] = Checksums(results)
-        checksums = self._checksums[results]
+        checksums = self.once(lambda: Checksums(results), "checksums", results)
         try:
             if entry.tier is None:
                 now = [tokenizer_files(Path(plan.tokenizer.name))]

@@ -5,8 +5,7 @@ tables, figures and pages show the results that there are, be they all or not: a
 which a job failed, and a command by hand make pages of what there is.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evaluation.checkpoints.locations import Location
@@ -24,7 +23,7 @@ from evaluation.checkpoints.subjects import (
     stage_candidates,
 )
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
+from evaluation.dependencies.caches import Answers, CacheEntry, CacheStates, tokenizer_entry
 from evaluation.dependencies.inputs import are_results_of, are_scores_of
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.candidates import Candidate
@@ -32,19 +31,19 @@ from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
 
-@dataclass
-class Outdated:
+class Outdated(Answers):
     """Answers of a run, which asks each record once; a step is outdated, too, if one is that it reads.
 
     A run tries again what has failed, and makes what is missing. With `as_made` neither scores,
     results nor deltas are outdated for that, but only if made from something else than there is now.
     """
 
-    plans: Mapping[str, StagePlan]
-    as_made: bool = False
-    caches: CacheStates = field(default_factory=CacheStates)
-    _known: dict[tuple[object, ...], bool] = field(default_factory=dict)
-    _states: dict[Location, State] = field(default_factory=dict)
+    def __init__(self, plans: Mapping[str, StagePlan], *, as_made: bool = False) -> None:
+        super().__init__()
+        self.plans = plans
+        self.as_made = as_made
+        self.caches = CacheStates()
+        self._states: dict[Location, State] = {}
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
         """Look at many checkpoints at once, for the questions about each that follow."""
@@ -58,7 +57,7 @@ class Outdated:
         return entry.tier is not None and self.caches.state(tokenizer) == "stale"
 
     def score(self, subject: Subject) -> bool:
-        return self._once(("score", subject.folder), lambda: not self._is_scored(subject))
+        return self.once(lambda: not self._is_scored(subject), "score", subject.folder)
 
     def has_lost_files(self, subject: Subject) -> bool:
         """Return whether files of the checkpoint were deleted since it was scored, all or some."""
@@ -67,13 +66,13 @@ class Outdated:
         return has_lost_files(self._state(subject.checkpoint), recorded)
 
     def collect(self, subject: Subject) -> bool:
-        return self._once(("collect", subject.folder), lambda: not self._is_collected(subject))
+        return self.once(lambda: not self._is_collected(subject), "collect", subject.folder)
 
     def deltas(self, plan: StagePlan, step: Candidate) -> bool:
-        return self._once(("deltas", plan.name, step), lambda: not self._has_deltas(plan, step))
+        return self.once(lambda: not self._has_deltas(plan, step), "deltas", plan.name, step)
 
     def tables(self, plan: StagePlan) -> bool:
-        return self._once(("tables", plan.name), lambda: not self._has_tables(plan))
+        return self.once(lambda: not self._has_tables(plan), "tables", plan.name)
 
     def figures(self, plan: StagePlan) -> bool:
         return self.tables(plan) or are_figures_late(plan)
@@ -97,11 +96,6 @@ class Outdated:
 
     def bridge(self, plan: StagePlan) -> Subject:
         return bridge_subject(plan, self.plans)
-
-    def _once(self, name: tuple[object, ...], ask: Callable[[], bool]) -> bool:
-        if name not in self._known:
-            self._known[name] = ask()
-        return self._known[name]
 
     def _is_late(self, record: Record) -> bool:
         return record.error is not None and not self.as_made

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from evaluation.checkpoints.headers import Header
-from evaluation.checkpoints.mapping import Source, Target, half_split_row
+from evaluation.checkpoints.mapping import Source, Target
 from evaluation.checkpoints.shards import read_parameters
 from evaluation.checkpoints.slices import (
     Slices,
@@ -131,10 +131,6 @@ def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
             [(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result}
         )
         assert torch.equal(result, whole.transpose(1, 2))
-
-
-def test_half_split_rows_of_a_head_of_six() -> None:
-    assert [half_split_row(row, 6) for row in range(12)] == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
 
 
 @pytest.mark.parametrize(

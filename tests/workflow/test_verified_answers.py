@@ -250,9 +250,6 @@ def test_prompts_without_room_are_left_out_and_named(world: World, change: Chang
         ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
         ({"sampling": {"n": 4}}, ConfigError, r"at temperature 0 all completions"),
         ({"system": "Be brief."}, ConfigError, r"`system` is a turn of a chat"),
-        ({"verifiers": {"x": {"kind": "guess"}}}, ConfigError, r"guess"),
-        ({"max_new_tokens": 0}, ConfigError, r"max_new_tokens"),
-        ({"split": "train"}, SourceError, r"train"),
         ({"document": {"gold": "'5'"}}, SourceError, r"lenient.*sums/0"),
     ],
 )
