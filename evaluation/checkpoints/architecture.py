@@ -64,16 +64,16 @@ class Architecture:
     kv_heads: int
     activation: str
     norm_eps: float
-    tied: bool
+    tied_embeddings: bool
     positions: int
     rope_theta: float
     rope_interleaved: bool
     rope_factor: float | None
     """Positions are divided by it."""
     qkv_bias: bool
-    window: int | None
+    sliding_window: int | None
     """Tokens that a token of a roped layer sees, itself included."""
-    nope_every: int | None
+    no_rope_layer: int | None
     """Layers n, 2n, … (counted from 1) have no RoPE."""
     mup: bool
     """Attention is scaled by 1/head_dim in place of 1/sqrt(head_dim)."""
@@ -87,7 +87,7 @@ class Architecture:
     def roped(self) -> tuple[bool, ...]:
         """For each layer, whether it has RoPE."""
         return tuple(
-            self.nope_every is None or (layer + 1) % self.nope_every != 0
+            self.no_rope_layer is None or (layer + 1) % self.no_rope_layer != 0
             for layer in range(self.layers)
         )
 
@@ -115,15 +115,15 @@ def parse_architecture(
         kv_heads=keys.count("num_key_value_heads", heads),
         activation=str(keys.config.get("hidden_act", "silu")),
         norm_eps=keys.number("rms_norm_eps", 1e-6),
-        tied=keys.flag("tie_word_embeddings", False),
+        tied_embeddings=keys.flag("tie_word_embeddings", False),
         positions=max(keys.count("max_position_embeddings", 1), sequence_length or 1),
         # Both keys are younger than the format; before them, this is what was computed.
         rope_theta=keys.number("rope_theta", 10_000.0),
         rope_interleaved=keys.flag("rope_interleaved", True),
         rope_factor=None if llama else keys.optional_number("rope_seq_len_interpolation_factor"),
         qkv_bias=not llama and keys.flag("attention_bias", False),
-        window=None if llama else keys.optional_count("sliding_window_size"),
-        nope_every=None if llama else keys.optional_count("no_rope_layer"),
+        sliding_window=None if llama else keys.optional_count("sliding_window_size"),
+        no_rope_layer=None if llama else keys.optional_count("no_rope_layer"),
         mup=llama and _uses_mup(use_mup, where),
         experts=None if llama else _read_experts(keys),
     )
@@ -181,8 +181,8 @@ def _read_experts(keys: Keys) -> Experts | None:
 
 def _check_possible(found: Architecture, where: str) -> None:
     for is_set, feature in (
-        (found.nope_every, "layers without RoPE (`no_rope_layer`)"),
-        (found.window, "a sliding window (`sliding_window_size`)"),
+        (found.no_rope_layer, "layers without RoPE (`no_rope_layer`)"),
+        (found.sliding_window, "a sliding window (`sliding_window_size`)"),
     ):
         if found.experts is not None and is_set is not None:
             raise UnsupportedCheckpoint(

@@ -94,7 +94,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
 
 def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
     path = parameter.shards[0].path
-    if arch.tied and parameter.name == "model.lm_head.pp_block.weight":
+    if arch.tied_embeddings and parameter.name == "model.lm_head.pp_block.weight":
         return CheckpointError(
             f"{path}: an output head, though the configuration ties it to the embedding; "
             "correct `tie_word_embeddings` or remove the file"

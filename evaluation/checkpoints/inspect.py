@@ -14,6 +14,12 @@ from evaluation.checkpoints.shards import Parameter
 TRAINED = ("trained_sequence_length", "rotary_embedding")
 """Keys of a score's record and of tier files."""
 
+_SIZES_AND_FEATURES = (
+    *("layers", "hidden_size", "intermediate_size", "heads", "kv_heads", "head_dim"),
+    *("tied_embeddings", "rope_theta", "rope_interleaved", "rope_factor", "qkv_bias"),
+    *("sliding_window", "no_rope_layer", "mup"),
+)
+
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return facts about a complete checkpoint, ready for JSON; raise CheckpointError if it is not."""
@@ -66,22 +72,9 @@ def _model(arch: Architecture) -> dict[str, Any]:
     experts = arch.experts
     return {
         "model_class": model_class(arch),
-        "layers": arch.layers,
-        "hidden_size": arch.hidden_size,
-        "intermediate_size": arch.intermediate_size,
-        "heads": arch.heads,
-        "kv_heads": arch.kv_heads,
-        "head_dim": arch.head_dim,
-        "tied_embeddings": arch.tied,
-        "rope_theta": arch.rope_theta,
-        "rope_interleaved": arch.rope_interleaved,
-        "rope_factor": arch.rope_factor,
-        "qkv_bias": arch.qkv_bias,
-        "sliding_window": arch.window,
-        "no_rope_layer": arch.nope_every,
-        "mup": arch.mup,
-        "experts": None if experts is None else experts.number,
-        "experts_per_token": None if experts is None else experts.per_token,
+        **{name: getattr(arch, name) for name in _SIZES_AND_FEATURES},
+        "experts": experts and experts.number,
+        "experts_per_token": experts and experts.per_token,
     }
 
 

@@ -52,9 +52,9 @@ def model_class(arch: Architecture) -> str:
     """Return the name of the class in transformers that computes the same."""
     if arch.experts is not None:
         return "Qwen2MoeForCausalLM"
-    if arch.nope_every is not None:
+    if arch.no_rope_layer is not None:
         return "SmolLM3ForCausalLM"
-    if arch.window is not None or arch.qkv_bias:
+    if arch.sliding_window is not None or arch.qkv_bias:
         return "Qwen2ForCausalLM"
     return "LlamaForCausalLM"
 
@@ -77,7 +77,7 @@ def transformers_config(arch: Architecture) -> dict[str, Any]:
         "num_key_value_heads": arch.kv_heads,
         "hidden_act": arch.activation,
         "rms_norm_eps": arch.norm_eps,
-        "tie_word_embeddings": arch.tied,
+        "tie_word_embeddings": arch.tied_embeddings,
         "max_position_embeddings": arch.positions,
         "rope_parameters": rope,
         "bos_token_id": None,
@@ -101,14 +101,14 @@ def _specific(arch: Architecture) -> dict[str, Any]:
             "use_sliding_window": False,
         }
     windows = {
-        "use_sliding_window": arch.window is not None,
-        "sliding_window": arch.window,
+        "use_sliding_window": arch.sliding_window is not None,
+        "sliding_window": arch.sliding_window,
         "layer_types": [
-            "sliding_attention" if arch.window and roped else "full_attention"
+            "sliding_attention" if arch.sliding_window and roped else "full_attention"
             for roped in arch.roped
         ],
     }
-    if arch.nope_every is not None:
+    if arch.no_rope_layer is not None:
         # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
         no_rope = [int(roped) for roped in arch.roped]
         return {"no_rope_layers": no_rope, "attention_bias": arch.qkv_bias, **windows}
@@ -126,7 +126,7 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
         ),
         "model.final_layer_norm.pp_block.weight": _one("model.norm.weight", (arch.hidden_size,)),
     }
-    if not arch.tied:
+    if not arch.tied_embeddings:
         found["model.lm_head.pp_block.weight"] = _one("lm_head.weight", vocabulary)
     for layer in range(arch.layers):
         ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
