@@ -47,7 +47,7 @@ def note_command(config: Path) -> None:
 
 
 def configured(config: Path) -> list[str]:
-    """Return Return Snakemake's option for a configuration, which that in its usual place does not need."""
+    """Return Snakemake's option for a configuration, which that in its usual place does not need."""
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
