@@ -21,8 +21,8 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 
     The reference is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), given
     `position_ids` (B, T) in which every 0 begins a document where the model heeds documents, and
-    maybe `logits_causal`, of the same ids as one document a row. The model runs in float32, on the CPU. Where
-    the reference lacks the rows that pad the vocabulary, so do we.
+    maybe `logits_causal`, of the same ids as one document a row. The model runs in float32, on the
+    CPU. Where the reference lacks the rows that pad the vocabulary, so do we.
     Raises CheckpointError for a reference that does not fit, NonFiniteError for NaN.
     """
     tensors = _read_reference(checkpoint, reference)
