@@ -10,7 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import torch
 import yaml
+from transformers import AutoModelForCausalLM
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.grading.by_hand import verify_by_hand
@@ -18,9 +20,13 @@ from evaluation.grading.choices import SCHEMA
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.prefill.tiers import PREFILLS
+from evaluation.prefill.tokenizers import encode_pairs, load_tokenizer
 from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.providers.program import Provider
 from evaluation.providers.render import render, render_choices
+from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.loglikelihood import score_requests
+from evaluation.scoring.engine.window import Request
 from evaluation.settings.config import load_config
 from evaluation.settings.olmo_suites import is_suite, suite_parts
 from evaluation.settings.plan import StagePlan, plan_stages
@@ -240,6 +246,34 @@ def test_values_are_those_of_olmo_evals_own_metrics(
                 assert ours[0] == pytest.approx(value, rel=1e-12), (task, number)
                 counts[key] += 1
     assert counts == {"accuracy": 102, "bits_per_byte": 92, "greedy_accuracy": 6}
+
+
+def test_log_probabilities_are_those_of_the_reference(
+    shared: Path, reference: dict[str, list[Line]], smollm2: Path
+) -> None:
+    """Tokens of all, log-probabilities of every 12th instance; all of them with EVAL_ALL_REFERENCES."""
+    tokenizer = load_tokenizer(smollm2, use_fast=True)
+    numbers: dict[str, int] = {}
+    asked: list[tuple[Request, float, bool]] = []
+    lines = read(shared / "reference/olmobase/scores.jsonl")
+    lines = [line for line in lines if "values" in line]
+    for place, line in enumerate(lines):
+        number = numbers[line["task"]] = numbers.get(line["task"], -1) + 1
+        question = reference[line["task"]][number]
+        texts = question["continuations"]
+        contexts = question["continuation_prompts"] or [question["prompt"]] * len(texts)
+        encoded = encode_pairs(tokenizer, list(zip(contexts, texts, strict=True)))
+        assert [list(ids) for _, ids in encoded] == line["ids"], (line["task"], number)
+        assert [len(before) for before, _ in encoded] == line["context_ids"]
+        if place % (1 if os.environ.get("EVAL_ALL_REFERENCES") else 12) == 0:
+            requests = [Request(tuple(a), tuple(b), line["task"]) for a, b in encoded]
+            asked += zip(requests, line["logprobs"], line["greedy"], strict=True)
+    model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
+    requests = [request for request, _, _ in asked]
+    scores = score_requests(Engine(model, row_tokens=1024, device="cpu"), requests)
+    for score, (request, logprob, is_greedy) in zip(scores, asked, strict=True):
+        assert score.logprob == pytest.approx(logprob, abs=2e-3), request.name
+        assert score.is_greedy == is_greedy, request.name
 
 
 def scored(question: Line, line: Line, metric: str, *, alone: bool = False) -> pa.Table:
