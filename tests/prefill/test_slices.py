@@ -1,7 +1,6 @@
 """Tier2 slices from local data: what is written, when it is written again, and what is refused."""
 
 import hashlib
-import json
 import multiprocessing
 from pathlib import Path
 
@@ -118,19 +117,6 @@ def test_too_little_text_is_refused(data: Path, fast_folder: Path) -> None:
         prefill_slice(plan_for(data, fast_folder, skip_documents=12), "s")
     with pytest.raises(ConfigError, match=r"slices\.s\.tokens: 15 is less than one block of 16"):
         prefill_slice(plan_for(data, fast_folder, tokens=15), "s")
-
-
-def test_what_changed_is_made_again(data: Path, fast_folder: Path) -> None:
-    plan = plan_for(data, fast_folder)
-    prefill_slice(plan, "s")
-    first = read_slice(plan.slice_folder("s")).meta
-    data.write_text(json.dumps({"text": "Other text. " * 100}) + "\n")
-    prefill_slice(plan, "s")
-    second = read_slice(plan.slice_folder("s")).meta
-    assert first["definition"] == second["definition"]
-    assert first["checksum"] != second["checksum"]
-    prefill_slice(plan_for(data, fast_folder, tokens=32), "s")
-    assert read_slice(plan.slice_folder("s")).meta["blocks"] == 2
 
 
 def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path) -> None:
