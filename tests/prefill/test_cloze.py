@@ -15,6 +15,7 @@ from evaluation.prefill.caches import Item, TaskCache, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import even_quotas
 from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
@@ -85,42 +86,38 @@ def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["piqa", "winogrande", "commonsense_qa", "qasc", "copa"])
 def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> None:
-    plan = make_plan(
-        tmp_path,
-        shared / "reference/tokenizer",
-        tasks={name: task_fields(name, split="test")},
-        mirrors={"*": str(shared / "data")},
-    )
+    plan = shipped(tmp_path, shared, **{name: task_fields(name, split="test")})
     with pytest.raises(SourceError, match=rf"split test: {name}/0: no usable label .*hidden"):
         prefill_task(plan, name)
     assert not plan.task_folder(name).exists()
 
 
-@pytest.mark.parametrize("name", ["hellaswag", "arc_easy", "openbookqa", "social_i_qa", "mmlu"])
-def test_examples_are_the_same_for_every_item(name: str, shared: Path, tmp_path: Path) -> None:
-    changes: dict[str, Any] = {"limit": 6, "num_fewshot": 2}
-    if name == "mmlu":
-        changes["configs"] = ("astronomy", "anatomy")
-    plan = make_plan(
-        tmp_path,
-        shared / "reference/tokenizer",
-        tasks={name: task_fields(name, **changes), "zero": task_fields(name, limit=6)}
-        if name != "mmlu"
-        else {name: task_fields(name, **changes)},
-        mirrors={"*": str(shared / "data")},
-        sequence_length=1024,
-    )
+def solved_before(plan: StagePlan, name: str) -> tuple[set[str], list[str]]:
+    """The texts before the questions of a task, and the contexts of its items."""
     prefill_task(plan, name)
-    items = read_task(plan.task_folder(name)).items
-    shots = {item.contexts[0].text.rsplit("\n\n", 1)[0] for item in items}
-    assert len(shots) == (2 if name == "mmlu" else 1)
-    for text in shots:
-        assert text.count("\n\n") == (2 if name == "mmlu" else 1)
-    if name != "mmlu":
-        prefill_task(plan, "zero")
-        bare = read_task(plan.task_folder("zero")).items
-        prefix = shots.pop() + "\n\n"
-        assert [i.contexts[0].text for i in items] == [prefix + i.contexts[0].text for i in bare]
+    contexts = [item.contexts[0].text for item in read_task(plan.task_folder(name)).items]
+    return {context.rsplit("\n\n", 1)[0] for context in contexts}, contexts
+
+
+def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
+    folder, mirrors = shared / "reference/tokenizer", {"*": str(shared / "data")}
+    return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=1024)
+
+
+@pytest.mark.parametrize("name", ["hellaswag", "arc_easy", "openbookqa", "social_i_qa"])
+def test_examples_are_the_same_for_every_item(name: str, shared: Path, tmp_path: Path) -> None:
+    fields = task_fields(name, limit=6)
+    plan = shipped(tmp_path, shared, few=fields | {"num_fewshot": 2}, zero=fields)
+    (examples,), contexts = solved_before(plan, "few")
+    assert examples.count("\n\n") == 1
+    assert contexts == [f"{examples}\n\n{bare}" for bare in solved_before(plan, "zero")[1]]
+
+
+def test_each_configuration_has_its_own_examples(shared: Path, tmp_path: Path) -> None:
+    configs = ("astronomy", "anatomy")
+    fields = task_fields("mmlu", limit=6, num_fewshot=2, configs=configs)
+    examples, _ = solved_before(shipped(tmp_path, shared, mmlu=fields), "mmlu")
+    assert [text.count("\n\n") for text in examples] == [2, 2]  # the description has one
 
 
 ROWS = [
