@@ -185,6 +185,8 @@ def worse_in_words(want: str, regressions: Sequence[str]) -> str:
 
 def detectable_in_words(metric: Metric, mde: float) -> str:
     """Return what an undecided objective could have shown."""
+    if metric.unit == "fraction" and mde >= 1:
+        return "could not detect any change"
     return f"could only detect changes of {metric.change(mde, sign='')} or more"
 
 

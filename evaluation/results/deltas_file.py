@@ -30,7 +30,13 @@ BridgeValue = Annotated[float, Field(description="The bridge's value.")]
 Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
 High = Annotated[float | None, Field(description="Upper end of it.")]
 P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
-Mde = Annotated[float | None, Field(description="Minimum detectable effect (MDE) of the test.")]
+Mde = Annotated[
+    float | None,
+    Field(
+        description="Minimum detectable effect (MDE) of the test; no change of a fraction is "
+        "detectable if it is 1 or more."
+    ),
+]
 Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
 Note = Annotated[str | None, Field(description="Why something is not known.")]
 """Columns that rows of several files share."""

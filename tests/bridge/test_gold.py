@@ -43,6 +43,7 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
         mean = np.mean([rows[name, metric]["delta"] for name in names])
         assert rows["overall", metric]["delta"] == pytest.approx(mean)
     assert rows["overall", BITS]["flag"] is None  # next to accuracy
+    assert rows["overall", GREEDY]["flag"] is None  # next to bits per byte
     decided = [
         (objective["metric"], objective["items"], objective["verdict"])
         for objective in content["aims"]
@@ -60,6 +61,7 @@ def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Pat
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
     assert {metric for _, metric in rows} == {BITS, GREEDY}
     assert rows["overall", BITS]["flag"] == "better"
+    assert rows["overall", GREEDY]["flag"] is None
     assert (content["aims"][0]["metric"], content["verdict"]) == (BITS, "met")
     advice = read(plan.results / "recommendation.json")
     assert advice["headline"]["metric"] == "gold_bits_per_byte"
