@@ -4,6 +4,7 @@ Gzip is recognized by its first bytes, as a pipe has no suffix. Nothing that is 
 for or read for ever: a pipe that nobody writes to, a device, a file that unpacks to far more.
 """
 
+import codecs
 import contextlib
 import errno
 import gzip
@@ -63,7 +64,7 @@ def read_lines(
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
     """Return the value of a line; `place` names file and line."""
     try:
-        return load_json(line)
+        return load_json(line.removeprefix(codecs.BOM_UTF8))  # as Windows begins a file
     except UnicodeDecodeError as error:
         raise kind(f"{place}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
     except ValueError as error:

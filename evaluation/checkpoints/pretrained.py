@@ -47,7 +47,7 @@ def load_config(checkpoint: Checkpoint) -> Any:
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
     """Return the folder's model on the CPU; raise CheckpointError unless weights and class match."""
-    with _errors_as_sentences(checkpoint):
+    with _errors_as_sentences(checkpoint), _without_its_report():
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint.path,
             dtype=dtype,
@@ -63,6 +63,21 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
     _check_tied(checkpoint, model)
     _drop_unknown_keys(checkpoint, model)
     return model
+
+
+@contextlib.contextmanager
+def _without_its_report() -> Iterator[None]:
+    """Silence the table and the bar that transformers prints; `_check_report` names what is wrong."""
+    logs = transformers.utils.logging
+    verbosity, has_bar = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(verbosity)
+        if has_bar:
+            logs.enable_progress_bar()
 
 
 @contextlib.contextmanager

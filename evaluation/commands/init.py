@@ -28,7 +28,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
         commands, init, "write a folder to start from: configuration, Snakefile, Slurm profile"
     )
-    command.add_argument("folder", type=a_path, help="new folder; its name is that of the stage")
+    command.add_argument(
+        "folder",
+        type=a_path,
+        help="folder to write them into, new or not; its name is that of the stage",
+    )
     command.add_argument(
         "--checkpoints", type=a_name, required=True, help="folder that holds one folder per step"
     )
@@ -46,7 +50,7 @@ def init(options: argparse.Namespace) -> int:
         if os.path.lexists(folder / name):
             raise ConfigError(f"{folder / name}: is there already; choose another folder")
     text = _configuration(Path(os.path.abspath(folder)).name, options.checkpoints)
-    validate_config(parse_yaml(text), CONFIG)
+    validate_config(parse_yaml(text), f"{CONFIG}, as init would write it for {folder}")
     (folder / CONFIG).parent.mkdir(parents=True, exist_ok=True)
     for source in copied:
         temporary = temporary_path(folder / source.name)

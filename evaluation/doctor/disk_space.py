@@ -111,7 +111,7 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
-        Finding("fault", "", f"{problem}; correct its permissions, or set another `results`")
+        Finding("fault", "", f"{problem}; {_remedy(folder)}, or set another `results`")
         for folder in results
         if (problem := write_problem(folder))
     ]
@@ -119,6 +119,10 @@ def check_folders(plans: Mapping[str, StagePlan]) -> Check:
         sentence = f"{problem}; prefill needs that, scoring does not"
         findings.append(Finding("warning", "", sentence))
     return Check("folders", f"{config.results}, {config.cache}", tuple(dict.fromkeys(findings)))
+
+
+def _remedy(folder: Path) -> str:
+    return "correct its permissions" if nearest(folder).is_dir() else "move it away"
 
 
 def write_problem(path: Path) -> str | None:

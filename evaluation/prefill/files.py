@@ -219,7 +219,7 @@ def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
 
 def _decode_json(path: Path, content: bytes, where: str) -> Any:
     try:
-        return load_json(content)
+        return load_json(content.removeprefix(codecs.BOM_UTF8))  # as Windows begins a file
     except UnicodeDecodeError as error:
         raise _not_utf8(path, where, error.start) from None
     except ValueError as error:

@@ -25,6 +25,8 @@ def curriculum(
         ResultsError: no such results, or no prompt in the band.
     """
     low, high = band
+    if low > high:
+        raise ResultsError(f"--band {low:g} {high:g}: write the lower rate first: {high:g} {low:g}")
     rates = list(_rates(results, task, verifier))
     chosen = [(id, rate) for id, rate in rates if low <= rate <= high]
     if not chosen:

@@ -79,7 +79,9 @@ def _read_steps(value: Any) -> Any:
     every = int(written[1]) if written else value.get("every") if isinstance(value, dict) else None
     if every is None or (isinstance(value, dict) and len(value) > 1):
         listed = f"[{value}]" if _is_step(value) else "[1000, 2000]"
-        raise ValueError(f"{value!r} is no list of steps; write `{listed}`, `all` or `every: 500`")
+        raise ValueError(
+            f"{value!r} is no list of steps; write `{listed}`, `all` or `{{every: 500}}`"
+        )
     if not _is_step(every) or every == 0:
         raise ValueError(f"every: {every!r} is no whole number from 1 on")
     return StepInterval(every=every)
@@ -93,7 +95,7 @@ def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
     if twice is not None:
         raise ValueError(f"{twice} stands there twice; steps must be distinct")
     if not steps:
-        raise ValueError("no steps; list at least one, or write `all` or `every: 500`")
+        raise ValueError("no steps; list at least one, or write `all` or `{every: 500}`")
     return tuple(steps)
 
 

@@ -35,7 +35,6 @@ _WRITTEN_WRONG = {
     "float_type": "is not a number",
     "tuple_type": "is no list; write it as `[a, b]`",
     "dict_type": "has no keys; write `name: value` lines below it",
-    "model_type": "has no keys; write `name: value` lines below it",
     "bool_parsing": "is neither true nor false",
     "bool_type": "is neither true nor false",
 }
@@ -199,6 +198,17 @@ def _what(mistake: Any, root: type[BaseModel]) -> str:
         return unknown_key(str(mistake["loc"][-1]), _keys_at(root, mistake["loc"][:-1]))
     if kind.startswith("union_tag"):
         return _wrong_kind(mistake)
+    if kind == "model_type":
+        keys = _keys_at(root, mistake["loc"])
+        return f"{_shortened(value)} stands where keys belong; there are {', '.join(keys)}"
+    if kind == "literal_error":
+        known = re.findall("'([^']+)'", mistake["ctx"]["expected"])
+        return f"{_shortened(value)} is unknown; {_hint(str(value), known)}"
+    if kind == "too_short":
+        lengths = mistake["ctx"]
+        return (
+            f"has {lengths['actual_length']} of the {lengths['min_length']} entries that it needs"
+        )
     if kind in _WRITTEN_WRONG:
         return f"{_shortened(value)} {_WRITTEN_WRONG[kind]}"
     return str(mistake["msg"]).removeprefix("Value error, ")

@@ -62,6 +62,13 @@ class Objective(Settings):
                 f"margin: {self.margin:g} is less than any results could show; write 0, or "
                 f"{SMALLEST_MARGIN:g} or more"
             )
+        metric = self.decided_on
+        if metric.unit == "fraction" and self.margin >= 1:
+            fraction = self.margin / 100
+            raise ValueError(
+                f"margin: {self.margin:g} is {metric.size(self.margin)}, more than a fraction can "
+                f"change; write {fraction:g} for {metric.size(fraction)}"
+            )
         return self
 
     @property
