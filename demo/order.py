@@ -59,7 +59,7 @@ def disagreements(plan: StagePlan) -> list[str]:
     best = min(noise, key=lambda candidate: noise[candidate])
     advice = read_recommendation(plan.results / RECOMMENDATION)
     advised = advice.candidate
-    is_close = advice.merge is not None and best in (one.candidate for one in advice.beside)
+    is_close = advice.merge is not None and best in (one.candidate for one in advice.similar)
     if advised != best and not is_close:
         named = "nothing" if advised is None else candidate_label(advised)
         found.append(

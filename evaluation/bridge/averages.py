@@ -147,8 +147,8 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
         for name in first.credits
         if all(name in one.credits for one in items)
     }
-    companions = _mean_units(sides, [one.companions for one in items], "values")
-    return replace(first, values=values, credits=credits, companions=companions)
+    secondary = _mean_units(sides, [one.secondary for one in items], "values")
+    return replace(first, values=values, credits=credits, secondary=secondary)
 
 
 def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:

@@ -19,11 +19,11 @@ from evaluation.bridge.simultaneous_intervals import (
 )
 from evaluation.bridge.statistics import ALPHA
 from evaluation.bridge.verdicts import (
-    companion_delta,
     conjunction,
     decisive_deltas,
     judge_step,
     needed_gain,
+    secondary_delta,
 )
 from evaluation.results.deltas_file import Answer, ObjectiveRow
 from evaluation.settings.candidates import Candidate
@@ -40,15 +40,15 @@ class JudgedStep:
 
     step: Candidate
     verdict: Answer
-    aims: Sequence[ObjectiveRow]
+    objectives: Sequence[ObjectiveRow]
     own_verdict: Answer | None = None
 
     def breaks_a_keep(self) -> bool:
-        return any(row.want == "keep" and row.verdict == "not met" for row in self.aims)
+        return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
     def excess_loss(self) -> float:
         """Return the largest loss beyond its margin among the objectives to keep."""
-        keeps = [row for row in self.aims if row.want == "keep"]
+        keeps = [row for row in self.objectives if row.want == "keep"]
         return max((-row.gain - row.margin for row in keeps), default=0.0)
 
 
@@ -99,15 +99,15 @@ def decide(
         for i, one in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
-    companion_alphas = [_companion_alpha(one, list(deltas.values()), awaited) for one in objectives]
+    secondary_alphas = [_secondary_alpha(one, list(deltas.values()), awaited) for one in objectives]
     judged = []
     for step, own in deltas.items():
         alone = [row.verdict for row in judge_step(objectives, own, stage)]
-        rows = judge_step(objectives, own, stage, alphas, companion_alphas)
+        rows = judge_step(objectives, own, stage, alphas, secondary_alphas)
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
-            JudgedStep(step=step, verdict=verdict, aims=rows, own_verdict=conjunction(alone))
+            JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
     headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
     return Decision(
@@ -140,11 +140,11 @@ def _alphas(
     return [min(alpha, mixed) for alpha in own]
 
 
-def _companion_alpha(
+def _secondary_alpha(
     objective: Objective, deltas: Sequence[Sequence[Delta]], awaited: int
 ) -> float:
     """Return the alpha at which the secondary metric's intervals of all steps hold together."""
-    found = [companion_delta(objective, own) for own in deltas]
+    found = [secondary_delta(objective, own) for own in deltas]
     return _alpha([delta for delta in found if delta is not None], awaited)
 
 
@@ -165,7 +165,7 @@ def _ranking(objective: Objective, deltas: Sequence[Delta]) -> Ranking | None:
     if any(column.keys() != columns[0].keys() for column in columns):
         return None
     gains, estimates = [delta.gain for delta in deltas], [delta.estimate for delta in deltas]
-    counts_items = TIERS[objective.tier].kind == "credit" and not objective.decided_on.companion
+    counts_items = TIERS[objective.tier].kind == "credit" and not objective.decided_on.is_secondary
     return rank(gains, estimates, columns, counts_items=counts_items)
 
 

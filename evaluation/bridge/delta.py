@@ -81,7 +81,7 @@ def headline_delta(tier: TierName) -> str:
 
 def leading_deltas(tier: TierName) -> tuple[str, ...]:
     """Return the names of the headline's deltas and those of the first secondary metric."""
-    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].companions[:1]))
+    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].secondary[:1]))
 
 
 def delta_of(
@@ -107,7 +107,7 @@ def delta_of(
         bridge_value=values[1],
         estimate=estimate,
         primary=is_overall if tier.rates else metric == headline and not is_overall,
-        is_secondary=tier.metric(metric).companion and metric != headline,
+        is_secondary=tier.metric(metric).is_secondary and metric != headline,
     )
 
 

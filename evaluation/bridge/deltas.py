@@ -2,7 +2,7 @@
 
     nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       want <= 0
     credit   the headline for each item, by the suite's primary metric, and by others want >= 0
-             secondary metrics for each item (`companions`); of items of which only the right answer is
+             secondary metrics for each item; of items of which only the right answer is
              scored, its bits per byte are the headline                            want <= 0
     rates    every rate over all units, the headline for each category                want >= 0
              (but for rates of which less is better)
@@ -171,7 +171,7 @@ def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
 def _credits(pair: Pair) -> list[Delta]:
     """Return headlines, then secondary metrics, each with the means over the items that can have it."""
     rows = [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
-    more = [delta for one in pair.both(CreditItem) for delta in _companion_item(pair, *one)]
+    more = [delta for one in pair.both(CreditItem) for delta in _secondary_deltas(pair, *one)]
     return [*rows, *_means(pair, rows), *more, *_means(pair, more)]
 
 
@@ -183,8 +183,10 @@ def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
         yield from means(own, sum(metric in one for one in metrics), pair.groups)
 
 
-def _companion_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
-    left, right = mine.companions, other.companions
+def _secondary_deltas(
+    pair: Pair, name: str, mine: CreditItem, other: CreditItem
+) -> Iterator[Delta]:
+    left, right = mine.secondary, other.secondary
     if left is None or right is None:
         return
     pair.check_ids(name, left.ids, right.ids)
@@ -237,7 +239,7 @@ def _credit_estimate(
 
 def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
     """Return whether credits are equal because every measure of every question, or the checkpoint, is."""
-    ours, theirs = mine.companions, other.companions
+    ours, theirs = mine.secondary, other.secondary
     if ours is not None and theirs is not None:
         return ours.ids == theirs.ids and all(
             np.array_equal(values, theirs.values[metric]) for metric, values in ours.values.items()

@@ -34,7 +34,7 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
         if pool:
-            return max(pool, key=lambda step: (step.aims[headline].gain, _late(step))), pool
+            return max(pool, key=lambda step: (step.objectives[headline].gain, _late(step))), pool
     least = min(step.excess_loss() for step in steps)
     return max((s for s in steps if s.excess_loss() == least), key=_late), list(steps)
 
@@ -78,10 +78,12 @@ def recommend(
         "own_verdict": best.own_verdict,
         "why": _why(best, decision.steps, headline),
         "corrected_for": corrected_for(decision, is_open=is_open),
-        "companions": [one.companion.sentence for one in best.aims if one.companion is not None],
+        "secondary": [
+            one.secondary.sentence for one in best.objectives if one.secondary is not None
+        ],
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
-        "headline": _headline_values(best.aims[headline]),
-        "beside": similar,
+        "headline": _headline_values(best.objectives[headline]),
+        "similar": similar,
         "others": [
             {
                 **candidate_columns(step.step),
@@ -96,7 +98,7 @@ def recommend(
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
     """Return what `recommendation.json` holds where no step is recommended."""
-    return {"stage": stage, "step": None, "meets": None, "why": why, "beside": [], "others": []}
+    return {"stage": stage, "step": None, "meets": None, "why": why, "similar": [], "others": []}
 
 
 def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
@@ -118,7 +120,7 @@ def _not_behind(
         i = place[step.step]
         if i == chosen or (ranking is not None and ranking.behind[i, chosen]):
             continue
-        delta = step.aims[headline].value - best.aims[headline].value
+        delta = step.objectives[headline].value - best.objectives[headline].value
         entry: dict[str, Any] = {**candidate_columns(step.step), "delta": delta}
         entry |= {"low": None, "high": None, "p": None}
         if ranking is not None:
@@ -129,7 +131,7 @@ def _not_behind(
 
 
 def _headline(step: JudgedStep, headline: int) -> str:
-    objective = step.aims[headline]
+    objective = step.objectives[headline]
     metric = objective.definition
     name = f"{metric.words} of {objective.group}" if objective.group else metric.words
     return f"{name} {metric.level(objective.value)} (bridge {metric.level(objective.bridge_value)})"
@@ -148,7 +150,7 @@ def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
 
 
 def _failing(step: JudgedStep) -> str:
-    failing = [objective for objective in step.aims if objective.verdict != "met"]
+    failing = [objective for objective in step.objectives if objective.verdict != "met"]
     return "; ".join(
         f"{objective.label}: {objective.verdict} ({objective.why})" for objective in failing
     )

@@ -13,7 +13,7 @@ correction over all slices, tasks and rates of the step); an objective that name
 family of its own, its items. A regression makes a `keep` not met, since a mean may hide it; for an
 `improve` it is listed, as gains elsewhere may be worth it.
 
-A tier's secondary metrics (`companions`) move with every question, where an accuracy moves only with
+A tier's secondary metrics move with every question, where an accuracy moves only with
 those whose verdict changes. They are of no family of tests and change no verdict: where an objective is
 undecided on the headline, the first one of its tier shows, over the same items and at the same alpha,
 whether the step is better.
@@ -34,7 +34,7 @@ from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
-from evaluation.results.deltas_file import Answer, CompanionRow, ObjectiveRow
+from evaluation.results.deltas_file import Answer, ObjectiveRow, SecondaryRow
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, Metric
 
@@ -44,18 +44,18 @@ def judge_step(
     deltas: Sequence[Delta],
     stage: str,
     alphas: Sequence[float] | None = None,
-    companion_alphas: Sequence[float] | None = None,
+    secondary_alphas: Sequence[float] | None = None,
 ) -> list[ObjectiveRow]:
     """Return one verdict for each objective.
 
-    `alphas` are those that the objectives are judged at, if not ALPHA; `companion_alphas`
+    `alphas` are those that the objectives are judged at, if not ALPHA; `secondary_alphas`
     are those of their secondary metrics.
 
     Raises:
         BridgeError: an objective is on what was not scored.
     """
     plain = [ALPHA] * len(objectives)
-    both = zip(alphas or plain, companion_alphas or plain, strict=True)
+    both = zip(alphas or plain, secondary_alphas or plain, strict=True)
     return [
         judge_objective(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
         for number, (objective, pair) in enumerate(zip(objectives, both, strict=True))
@@ -76,7 +76,7 @@ def judge_objective(
     deltas: Sequence[Delta],
     key: str,
     alpha: float = ALPHA,
-    companion_alpha: float = ALPHA,
+    secondary_alpha: float = ALPHA,
 ) -> ObjectiveRow:
     """Return the verdict on one objective; `key` is its place in the configuration."""
     parts, headline = decisive_deltas(objective, deltas, key)
@@ -87,7 +87,7 @@ def judge_objective(
         answer = "not met"
     secondary = None
     if answer == "undecided":
-        secondary = companion_verdict(objective, deltas, companion_alpha)
+        secondary = secondary_verdict(objective, deltas, secondary_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
@@ -99,7 +99,7 @@ def judge_objective(
         mde=estimate.mde,
         regressions=regressions,
         why=_why(objective, estimate, answer, regressions),
-        companion=secondary,
+        secondary=secondary,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
 
@@ -243,40 +243,40 @@ def gain_interval(sign: int, known: Estimate) -> tuple[float | None, float | Non
     return (known.low, known.high) if sign > 0 else (-known.high, -known.low)
 
 
-def companion_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
+def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
     """Return the delta of the tier's first secondary metric over an objective's items.
 
     None where there is none, or where the objective names such a metric itself.
     """
-    companions = TIERS[objective.tier].companions
-    if not companions or objective.decided_on.companion:
+    secondary = TIERS[objective.tier].secondary
+    if not secondary or objective.decided_on.is_secondary:
         return None
     names = {delta.item for delta in _find(objective, deltas)[0]}
     same = [delta for delta in deltas if delta.item in names or delta.is_mean]
-    return _find(objective, same, companions[0].name)[1]
+    return _find(objective, same, secondary[0].name)[1]
 
 
-def companion_verdict(
+def secondary_verdict(
     objective: Objective, deltas: Sequence[Delta], alpha: float
-) -> CompanionRow | None:
+) -> SecondaryRow | None:
     """Return what a secondary metric shows of an undecided objective; None where nothing is known of it."""
-    delta = companion_delta(objective, deltas)
+    delta = secondary_delta(objective, deltas)
     if delta is None:
         return None
     known = at_alpha(delta.estimate, alpha)
     low, high = gain_interval(delta.sign, known)
     if low is None or high is None:
         return None
-    says: Literal["better", "worse", "undecided"] = (
+    shows: Literal["better", "worse", "undecided"] = (
         "better" if low > 0 else "worse" if high < 0 else "undecided"
     )
     metric = delta.definition
-    shown = f"undecided too, {metric.change(known.value, known.low, known.high)}"
-    if says != "undecided":  # by its size, whichever sign means better
+    text = f"undecided too, {metric.change(known.value, known.low, known.high)}"
+    if shows != "undecided":  # by its size, whichever sign means better
         low, high = sorted((abs(low), abs(high)))
         size = metric.change(abs(known.value), low, high, sign="")
-        shown = f"{says} by {size}"
+        text = f"{shows} by {size}"
     group = f" of {objective.group}" if objective.group else ""
-    sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {shown}"
+    sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {text}"
     bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
-    return CompanionRow(metric=delta.metric, says=says, sentence=sentence, **bounds)
+    return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)

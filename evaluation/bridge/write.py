@@ -93,7 +93,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "bridge": _origin(bridge),
         "notes": check_comparable(ours, bridge),
         "verdict": conjunction([one.verdict for one in verdicts]),
-        "aims": [one.model_dump() for one in verdicts],
+        "objectives": [one.model_dump() for one in verdicts],
         "deltas": [{**about, "bridge": bridge.label, **delta_columns(one)} for one in deltas],
         "groups": group_deltas(ours, bridge),
         "moves": list(pass_rate_changes(ours, bridge)),
@@ -140,7 +140,7 @@ def write_stage(
             {
                 **candidate_columns(step),
                 "verdict": content.verdict,
-                "aims": [a.model_dump() for a in content.aims],
+                "objectives": [a.model_dump() for a in content.objectives],
             }
             for step, content in contents.items()
         ],
@@ -213,9 +213,9 @@ def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
     path, objectives = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
     again = evaluation(f"deltas --stage {plan.name} {candidate_option(step)}")
     content = read_step_deltas(path)
-    if len(content.aims) != objectives:
+    if len(content.objectives) != objectives:
         raise ResultsError(
-            f"{path}: it judges {len(content.aims)} objectives, but the stage has {objectives}; run "
+            f"{path}: it judges {len(content.objectives)} objectives, but the stage has {objectives}; run "
             f"`{again}`"
         )
     return content

@@ -1,7 +1,7 @@
 """Measures that see smaller differences than accuracy does, from the same log-probabilities.
 
 An accuracy moves only where a question turns; these move with every question. What they are called,
-their units and directions say `settings.tiers`, as companions of Tier3's headline. For a question
+their units and directions say `settings.tiers`, as secondary metrics next to Tier3's headline. For a question
 with log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
 
     gold_bits_per_byte    -l_g / (ln 2 * bytes of g): what the right answer costs, whatever the others
@@ -38,7 +38,7 @@ from evaluation.metrics.accuracy import (
 from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TIERS, TaskKind
 
-MEASURES = tuple(metric.name for metric in TIERS["tier3"].companions)
+MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
 
 
 def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:

@@ -31,7 +31,7 @@ def in_forest(row: DeltaColumns) -> bool:
 
 def has_own_forest(row: DeltaColumns) -> bool:
     """Return whether it has a plot of its own: the secondary metric that speaks for the headline."""
-    return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].companions[:1]]
+    return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].secondary[:1]]
 
 
 def name_in_forest(row: DeltaColumns) -> str:

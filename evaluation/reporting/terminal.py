@@ -104,9 +104,9 @@ def advice_lines(plan: StagePlan) -> list[str]:
         return [f"recommendation: none{provisional(advice)}; {advice.why}"]
     named = candidate_label(advice.candidate)
     lines = [f"{advice.kind}{provisional(advice)}: {named} — {advice.why}"]
-    lines += [*advice.companions, *(average.sentence for average in advice.averages)]
-    if advice.beside:
-        beside = all_in_words([entry.candidate for entry in advice.beside])
-        lines.append(f"not significantly different: {beside}")
+    lines += [*advice.secondary, *(average.sentence for average in advice.averages)]
+    if advice.similar:
+        similar = all_in_words([entry.candidate for entry in advice.similar])
+        lines.append(f"not significantly different: {similar}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

@@ -115,11 +115,13 @@ class Change(FileModel):
     high: High
 
 
-class CompanionRow(FileModel):
+class SecondaryRow(FileModel):
     """What is known of a secondary metric where an objective is undecided."""
 
     metric: str = Field(description="`delta_` and the name of the metric.")
-    says: Literal["better", "worse", "undecided"] = Field(description="By its interval alone.")
+    shows: Literal["better", "worse", "undecided"] = Field(
+        description="What its interval alone shows."
+    )
     delta: float = Field(description="Over the objective's items.")
     low: float = Field(description="Lower end of its 95 % interval.")
     high: float = Field(description="Upper end of it.")
@@ -138,7 +140,7 @@ class ObjectiveRow(Change):
     mde: Mde
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
-    companion: CompanionRow | None = optional("A secondary metric, if the objective is undecided.")
+    secondary: SecondaryRow | None = optional("A secondary metric, if the objective is undecided.")
 
     @property
     def definition(self) -> Metric:
@@ -209,7 +211,9 @@ class StepVerdict(CandidateEntry):
     """The verdict on a step or merge, with those on its objectives."""
 
     verdict: Answer | None = Field(description="On the objective; null without one.")
-    aims: tuple[ObjectiveRow, ...] = Field(description="For each entry of `objective`, in order.")
+    objectives: tuple[ObjectiveRow, ...] = Field(
+        description="For each entry of `objective`, in order."
+    )
 
 
 class StepDeltas(StepVerdict):

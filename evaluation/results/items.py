@@ -30,12 +30,12 @@ from evaluation.results.completed import completed_items
 from evaluation.results.files import SCORE_AGAIN, unusable
 from evaluation.results.kinds import (
     Blocks,
-    Companions,
     CreditItem,
     Credits,
     ItemReader,
     Items,
     NatsItem,
+    SecondaryMetrics,
 )
 from evaluation.results.tier_files import (
     LARGEST,
@@ -169,7 +169,7 @@ def _task(
     return replace(
         item,
         credits={metric: Credits(credit=one, **about) for metric, one in credits.items()},
-        companions=Companions(values=values, **about),
+        secondary=SecondaryMetrics(values=values, **about),
         rows=rows,
     )
 
@@ -205,7 +205,7 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
     for name, item in found.items.items():
         if isinstance(item, CreditItem) and item.credits:
             headline = tier.headline_of(item.values)
-            measures = item.companions.values if item.companions else {}
+            measures = item.secondary.values if item.secondary else {}
             known = (
                 item.credits[headline].credit if headline in item.credits else measures[headline]
             )

@@ -91,7 +91,7 @@ class Credits(Units):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Companions(Units):
+class SecondaryMetrics(Units):
     """Measures of any size of the questions of one item next to its credit: (n,) by metric."""
 
     values: Mapping[str, Floats]
@@ -125,14 +125,14 @@ class NatsItem(ScoredItem):
 class CreditItem(ScoredItem):
     """A task or category; `credits` by metric, the tier's headline first.
 
-    `companions` are there where a tier has some and the units are known. `chance` is the value of a
+    `secondary` are there where a tier has some and the units are known. `chance` is the value of a
     draw. `size` is how many units there are by the file's own account. `groupings` are fixed groups
     to report by, such as level and subject: by grouping, the group of each unit. `bounds` are 95 %
     intervals of the file itself, by metric. `rows` are those of all candidates of a task.
     """
 
     credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
-    companions: Companions | None = field(default=None, repr=False)
+    secondary: SecondaryMetrics | None = field(default=None, repr=False)
     chance: float | None = None
     size: int | None = None
     groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
@@ -141,7 +141,7 @@ class CreditItem(ScoredItem):
 
     def light(self) -> "CreditItem":
         """Return it without its units, of which there may be many."""
-        return replace(self, credits={}, companions=None, groupings={}, rows=None)
+        return replace(self, credits={}, secondary=None, groupings={}, rows=None)
 
 
 Item = NatsItem | CreditItem

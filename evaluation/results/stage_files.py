@@ -119,7 +119,7 @@ class Recommendation(FileModel):
     kind: str | None = optional("`recommended`, or a weaker term.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = optional("What the verdict is corrected for.")
-    companions: tuple[str, ...] = optional(
+    secondary: tuple[str, ...] = optional(
         "Secondary metrics of undecided objectives, with simultaneous intervals for all steps.", ()
     )
     averages: tuple[AverageRow, ...] = optional(
@@ -127,7 +127,9 @@ class Recommendation(FileModel):
     )
     confidence: tuple[float, ...] = optional("Level of each objective's intervals.", ())
     headline: Headline | None = optional("What steps are ranked by.")
-    beside: tuple[SimilarCandidate, ...] = Field(description="Not significantly different from it.")
+    similar: tuple[SimilarCandidate, ...] = Field(
+        description="Not significantly different from it."
+    )
     others: tuple[RejectedCandidate, ...] = Field(description="Steps that were rejected.")
     left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
     provisional: bool = optional("Whether configured steps are still to come.", False)

@@ -45,7 +45,7 @@ class Objective(Settings):
     @model_validator(mode="after")
     def _metric_is_known(self) -> Self:
         tier = TIERS[self.tier]
-        known = [tier.headline, *(metric.name for metric in tier.companions), *tier.unranked]
+        known = [tier.headline, *(metric.name for metric in tier.secondary), *tier.unranked]
         known = list(dict.fromkeys(known))
         if self.metric is not None and self.metric not in known:
             hint = did_you_mean(self.metric, known)

@@ -29,7 +29,7 @@ OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
 class Metric:
     """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
 
-    A `companion` is a secondary metric: it shows smaller differences, belongs to no family of tests,
+    A `is_secondary` marks a secondary metric: it shows smaller differences, belongs to no family of tests,
     and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
     no objective gives a margin.
     """
@@ -39,7 +39,7 @@ class Metric:
     unit: str = "fraction"
     higher_is_better: bool = True
     digits: int = 4
-    companion: bool = False
+    is_secondary: bool = False
     worth: float = 0.01
     called: str | None = None
 
@@ -150,13 +150,13 @@ class Tier:
         return next(metric for metric in self.metrics if metric.name == self.headline)
 
     @property
-    def companions(self) -> tuple[Metric, ...]:
+    def secondary(self) -> tuple[Metric, ...]:
         """Return the secondary metrics; the first one decides where the headline does not."""
-        return tuple(metric for metric in self.metrics if metric.companion)
+        return tuple(metric for metric in self.metrics if metric.is_secondary)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
         """Return headline and secondary metrics of such items, the headline first."""
-        ranked = (self.headline, *(metric.name for metric in self.companions))
+        ranked = (self.headline, *(metric.name for metric in self.secondary))
         return self.unranked if kind == "gold" else ranked
 
     def metrics_of(self, values: Container[str]) -> tuple[str, ...]:
@@ -213,13 +213,16 @@ _TABLE = (
         metrics=(
             Metric("acc", called="accuracy"),
             Metric(
-                "gold_bits_per_byte", unit="bits per byte", higher_is_better=False, companion=True
+                "gold_bits_per_byte",
+                unit="bits per byte",
+                higher_is_better=False,
+                is_secondary=True,
             ),
-            Metric("correct_probability", companion=True),
+            Metric("correct_probability", is_secondary=True),
             Metric(
                 "margin",
                 unit="nats per character",
-                companion=True,
+                is_secondary=True,
                 called="margin of the gold answer",
             ),
             Metric("greedy", called="greedy rate"),

@@ -180,12 +180,13 @@ def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]
     ranking, headline = decision.ranking, decision.headline
     if ranking is None:
         return []
-    best = max(pool, key=lambda step: step.aims[headline].gain).step
+    best = max(pool, key=lambda step: step.objectives[headline].gain).step
     p_values = {
         str(one.step): 2 * upper_tail(abs(gap) / error, None) if error > 0 else 1.0
         for one in pool
         if one.step != best
         if (error := float(ranking.error[one.step, best])) >= 0
-        if (gap := one.aims[headline].gain - decision.steps[best].aims[headline].gain) <= 0
+        if (gap := one.objectives[headline].gain - decision.steps[best].objectives[headline].gain)
+        <= 0
     }
     return [int(name) for name, p in holm(p_values).items() if p is not None and p < 0.05]

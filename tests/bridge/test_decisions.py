@@ -162,7 +162,7 @@ def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
     decision = decide("s", (IMPROVE,), bare)
     assert decision.alphas == pytest.approx([0.025])
     assert decision.ranking is None
-    assert len(recommend("s", (IMPROVE,), decision, {0: "", 1: ""})["beside"]) == 1
+    assert len(recommend("s", (IMPROVE,), decision, {0: "", 1: ""})["similar"]) == 1
 
 
 def test_undecided_is_not_called_a_failure() -> None:

@@ -46,7 +46,7 @@ def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
     assert rows["overall", GREEDY]["flag"] is None  # next to bits per byte
     decided = [
         (objective["metric"], objective["items"], objective["verdict"])
-        for objective in content["aims"]
+        for objective in content["objectives"]
     ]
     assert decided == [
         (ACC, ["quiz"], "met"),
@@ -62,7 +62,7 @@ def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Pat
     assert {metric for _, metric in rows} == {BITS, GREEDY}
     assert rows["overall", BITS]["flag"] == "better"
     assert rows["overall", GREEDY]["flag"] is None
-    assert (content["aims"][0]["metric"], content["verdict"]) == (BITS, "met")
+    assert (content["objectives"][0]["metric"], content["verdict"]) == (BITS, "met")
     advice = read(plan.results / "recommendation.json")
     assert advice["headline"]["metric"] == "gold_bits_per_byte"
     assert "tier3 Δgold_bits_per_byte" in bridge_table({plan.name: plan})

@@ -80,7 +80,7 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     plan = written(tmp_path, objective, {**objective, "metric": "gold_bits_per_byte", "average": 3})
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
-    for judged in content["aims"]:
+    for judged in content["objectives"]:
         assert judged["verdict"] == "met"
         assert set(judged["items"]) == set(SHARES)
         assert judged["delta"] == rows["core (group)", judged["metric"]]["delta"]

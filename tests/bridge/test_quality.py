@@ -85,7 +85,7 @@ def test_so_many_questions_decide_an_accuracy(turning: float, difference: float)
 
 
 @pytest.mark.parametrize(("spread", "difference"), [(0.5, 0.05), (0.2, 0.03)])
-def test_so_many_questions_decide_a_companion(spread: float, difference: float) -> None:
+def test_so_many_questions_decide_a_secondary_metric(spread: float, difference: float) -> None:
     """Skewed measures of questions, whose differences are what is known beforehand."""
     dice = np.random.default_rng(5)
     n = needed_units(spread**2, difference)

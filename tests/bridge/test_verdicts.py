@@ -85,7 +85,7 @@ def judged(step: int, gain: float, kept: float) -> JudgedStep:
     improve = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", gain, 0.01)])
     keep = verdict_on("tier2", "keep", 0.02, deltas=[nats("a", -kept, 0.001)])
     whole = conjunction([improve.verdict, keep.verdict])
-    return JudgedStep(step=step, verdict=whole, aims=[improve, keep])
+    return JudgedStep(step=step, verdict=whole, objectives=[improve, keep])
 
 
 def test_the_best_step_that_meets_everything_is_chosen() -> None:
@@ -103,9 +103,9 @@ def test_the_least_bad_step_keeps_what_there_was() -> None:
 def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:
     """Identical to the bridge is the better estimate here, and surely no improvement."""
     same = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", 0.0, 0.0)])
-    nothing = JudgedStep(step=2, verdict="not met", aims=[same])
+    nothing = JudgedStep(step=2, verdict="not met", objectives=[same])
     unsure = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", -0.001, 0.01)])
-    open_one = JudgedStep(step=1, verdict=unsure.verdict, aims=[unsure])
+    open_one = JudgedStep(step=1, verdict=unsure.verdict, objectives=[unsure])
     assert (same.verdict, unsure.verdict) == ("not met", "undecided")
     best, pool = choose([nothing, open_one], 0)
     assert (best.step, pool) == (1, [open_one])

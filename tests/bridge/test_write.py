@@ -81,8 +81,8 @@ def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, steps=(10, 20))["second"]
     write_stage_of(plan, {n: {"skill": 0.8, "seed": n + 1} for n in (10, 20)})
     advice = read(plan.results / "recommendation.json")
-    assert {advice["step"], advice["beside"][0]["step"]} == {10, 20}
-    assert advice["beside"][0]["p"] > 0.05
+    assert {advice["step"], advice["similar"][0]["step"]} == {10, 20}
+    assert advice["similar"][0]["p"] > 0.05
 
 
 def test_no_step_meets_the_objective(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_the_same_weights_change_nothing(tmp_path: Path) -> None:
     acc = row(content, "tier3", "quiz", "delta_acc")
     assert (acc["delta"], acc["low"], acc["high"], acc["p"]) == (0, 0, 0, 1)
     assert "same on every item" in acc["note"]
-    kept = next(objective for objective in content["aims"] if objective["want"] == "keep")
+    kept = next(objective for objective in content["objectives"] if objective["want"] == "keep")
     assert kept["verdict"] == "met"
 
 

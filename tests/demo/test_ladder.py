@@ -143,16 +143,17 @@ def write(
     for name in plan.stage.merges:
         deltas.append({**delta(0, "overall", "worse"), "step": None, "merge": name})
     verdicts = [
-        {"step": step, "verdict": answer, "aims": []}
+        {"step": step, "verdict": answer, "objectives": []}
         for step, answer in ((100, verdict), (200, "undecided"))
     ]
     verdicts += [
-        {"merge": name, "step": None, "verdict": "met", "aims": []} for name in plan.stage.merges
+        {"merge": name, "step": None, "verdict": "met", "objectives": []}
+        for name in plan.stage.merges
     ]
     stage = {"stage": "stage4", "protocol": BRIDGE, "verdicts": verdicts, "deltas": deltas}
     write_model(plan.results / "bridge_deltas.json", StageDeltas, stage)
     advice = {"stage": "stage4", "step": advised, "meets": True, "why": "given"}
-    advice |= {"beside": [], "others": [], **more}
+    advice |= {"similar": [], "others": [], **more}
     write_model(plan.results / "recommendation.json", Recommendation, advice)
 
 
@@ -193,7 +194,7 @@ def test_a_merge_is_named_only_where_the_best_step_is_not_different(plan: StageP
     close = {"step": 200, "delta": 0.0, "low": None, "high": None, "p": None}
     flags = {100: ("worse", "unclear"), 200: ("better", "better")}
     wrong = "stage4 merge both: Tier2's mean is worse, not better"
-    write(plan, flags, "not met", 0, step=None, merge="both", beside=[close])
+    write(plan, flags, "not met", 0, step=None, merge="both", similar=[close])
     assert disagreements(plan) == [wrong]
     write(plan, flags, "not met", 0, step=None, merge="both")
     named = "stage4: merge both is named, not step 200, which has the least noise"

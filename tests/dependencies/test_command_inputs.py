@@ -128,7 +128,7 @@ def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
     assert options.run(options) == 0
     assert run(config, "tables --stage second") == 0
     path = config.parent / "results/second/by_checkpoint/step_20/bridge_deltas.json"
-    assert len(read_step_deltas(path).aims) == 1
+    assert len(read_step_deltas(path).objectives) == 1
 
 
 def test_tables_of_another_protocol(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,7 +186,7 @@ def test_by_hand():
 
 def test_the_tier_describes_what_is_computed():
     found = choice_measures(table_of({"logprob": [-1.0, -2.0]}))
-    assert {metric.name for metric in TIERS["tier3"].companions} == found.keys()
+    assert {metric.name for metric in TIERS["tier3"].secondary} == found.keys()
 
 
 @given(

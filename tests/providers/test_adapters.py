@@ -33,7 +33,7 @@ def scorer(request, cases):
         return {"exact": True, "parts": (1, 0), "other": {1}}
     return score
 
-main("pytest", None, scorer)
+main("pytest", None, scorer, None, ())
 """
 
 

@@ -45,7 +45,7 @@ def test_summary_holds_what_the_tiers_hold(reported: dict[str, StagePlan]) -> No
     assert found["step", 20, "quiz", "acc"]["verdict"] == "better"
     assert found["step", 20, "quiz", "acc"]["chance"] == 0.25
     assert found["bridge", 100, "quiz", "acc"]["delta"] is None
-    for measure in TIERS["tier3"].companions:
+    for measure in TIERS["tier3"].secondary:
         row = found["step", 20, "overall", measure.name]
         assert row["low"] < row["value"] < row["high"]
         assert row["delta_low"] < row["delta"] < row["delta_high"]

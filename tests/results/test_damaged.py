@@ -171,9 +171,9 @@ KEYS = [
     (TIER4, ("prompts",), [], "prompts is empty"),
     ("bridge_deltas.json", ("protocol",), "bridge-0", "written by bridge protocol 'bridge-0'"),
     ("bridge_deltas.json", ("deltas", 0, "tier"), "tier9", "no tier 'tier9'"),
-    ("bridge_deltas.json", ("aims", 0, "verdict"), "yes", "aims.0.verdict is 'yes'"),
+    ("bridge_deltas.json", ("objectives", 0, "verdict"), "yes", "objectives.0.verdict is 'yes'"),
     ("stage/bridge_deltas.json", ("verdicts",), {}, "verdicts is {}"),
-    ("stage/recommendation.json", ("beside",), [30], "beside.0 is 30"),
+    ("stage/recommendation.json", ("similar",), [30], "similar.0 is 30"),
     ("stage/task_quality.json", ("protocol",), "report-0", "written by report protocol 'report-0'"),
     ("stage/task_quality.json", ("rows", 0, "needed"), "many", "rows.0.needed is 'many'"),
 ]
@@ -357,7 +357,7 @@ def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     path = plan.step_folder(20) / "bridge_deltas.json"
     content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "aims": content["aims"][:1]}))
+    path.write_text(json.dumps({**content, "objectives": content["objectives"][:1]}))
     write_stage(plan, STEPS)
     stage = read_stage_deltas(plan.results / "bridge_deltas.json")
     assert [entry.step for entry in stage.verdicts] == [10, 30]

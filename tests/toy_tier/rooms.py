@@ -88,7 +88,9 @@ def bridge(root: Path) -> None:
     assert rows["old"].primary
     assert rows["old"].flag == "better"
     assert not rows["overall"].primary
-    assert [(objective.tier, objective.verdict, objective.items) for objective in found.aims] == [
+    assert [
+        (objective.tier, objective.verdict, objective.items) for objective in found.objectives
+    ] == [
         ("toy", "met", ("old", "new")),
         ("toy", "met", ("old",)),
     ]
@@ -221,7 +223,7 @@ def workflow(root: Path) -> None:
 def compared(world: World) -> None:
     deltas = world.read(WORLD, "by_checkpoint", "step_15", "bridge_deltas.json")
     assert {row["item"] for row in deltas["deltas"]} == {*BOOKS, "overall"}
-    assert [objective["tier"] for objective in deltas["aims"]] == ["toy"]
+    assert [objective["tier"] for objective in deltas["objectives"]] == ["toy"]
     assert "toy" in world.results(WORLD, "summary.csv").read_text()
     assert world.results(WORLD, "figures", "toy_forest.svg").is_file()
     for page in (world.results("report.html"), world.results(WORLD, "report.html")):

@@ -56,7 +56,7 @@ def test_it_is_corrected_for_and_recommended_with_the_steps(world: World) -> Non
     """All four candidates are corrected together, and the best one is named, be it a merge."""
     advice = read_recommendation(world.results("stage2", "recommendation.json"))
     assert "The best of 4 checkpoints" in (advice.corrected_for or "")
-    named = [advice.candidate, *(one.candidate for one in (*advice.beside, *advice.others))]
+    named = [advice.candidate, *(one.candidate for one in (*advice.similar, *advice.others))]
     assert sorted(map(str, named)) == ["15", "5", "both", "soup"]
     done = well(world.evaluation("bridge-table"))
     assert {"5", "15", "both", "soup"} <= {

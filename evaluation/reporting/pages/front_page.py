@@ -125,13 +125,13 @@ def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, An
 
 
 def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
-    beside = card["beside"]
+    similar = card["similar"]
     advice = card["advice"] or card["why_not"]
-    advice += f"; not significantly different: {beside}" if beside else ""
+    advice += f"; not significantly different: {similar}" if similar else ""
     yield f"| **{_plain(card['name'])}: {_plain(card['verdict'] + card['provisional'])}**"
     yield f"| {_plain(advice)}"
     yield f"| {_plain(card['headline'])}"
-    for line in card["companions"]:
+    for line in card["secondary"]:
         yield f"| {_plain(line)}"
     if card["objective"]:
         yield f"| *{_plain('; '.join(card['objective']))}*"
@@ -174,10 +174,10 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "provisional": provisional(found.recommendation),
         "objective": objectives,
         "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
-        "beside": advised["beside_steps"] if advised else "",
+        "similar": advised["similar_steps"] if advised else "",
         "why_not": why_not if objectives else "no recommendation, as the stage has no objective",
         "headline": sparks[0]["sentence"] if sparks else "no results yet",
-        "companions": advised["companions"] if advised else [],
+        "secondary": advised["secondary"] if advised else [],
         "counts": _counts(found),
         "missing": first_few(found.missing, 4),
         "failures": [*failures(found.plan, found.asked), *found.damaged],

@@ -18,7 +18,11 @@ def verdict_rows(found: StageResults) -> list[dict[str, Any]]:
     """Return the verdict on each objective of each step and merge, the chosen one first."""
     order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
     return [
-        {"step": one, "verdict": content.verdict, "aims": list(map(_objective, content.aims))}
+        {
+            "step": one,
+            "verdict": content.verdict,
+            "objectives": list(map(_objective, content.objectives)),
+        }
         for one, content in ((one, found.deltas[one]) for one in order)
     ]
 
@@ -29,8 +33,8 @@ def _objective(objective: ObjectiveRow) -> dict[str, Any]:
     more = []
     if objective.verdict == "undecided" and objective.mde is not None:
         more.append(detectable_in_words(metric, objective.mde))
-    if objective.companion:
-        more.append(objective.companion.sentence)
+    if objective.secondary:
+        more.append(objective.secondary.sentence)
     worse = worse_in_words(objective.want, objective.regressions) if objective.regressions else ""
     return {
         "verdict": objective.verdict,
@@ -48,7 +52,7 @@ def group_series(found: StageResults) -> list[Series]:
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
     for step in sorted(found.deltas, key=candidate_rank):
-        for objective in found.deltas[step].aims:
+        for objective in found.deltas[step].objectives:
             named = found.plan.suite.tier_groups(objective.tier)
             if objective.group and objective.group not in named and not TIERS[objective.tier].rates:
                 item, metric = group_item(objective.group), objective.metric.removeprefix("delta_")
@@ -73,17 +77,17 @@ def advice(found: StageResults) -> dict[str, Any] | None:
         **content.model_dump(),
         "kind": kind,
         "named": candidate_label(content.candidate),
-        "beside": _beside(content),
-        "beside_steps": all_in_words([entry.candidate for entry in content.beside]),
+        "similar": _similar(content),
+        "similar_steps": all_in_words([entry.candidate for entry in content.similar]),
         "others": [{**one.model_dump(), "step": one.candidate} for one in content.others],
     }
 
 
-def _beside(content: Recommendation) -> list[str]:
+def _similar(content: Recommendation) -> list[str]:
     """Return the steps that do not differ significantly from the recommended one, with changes."""
     known = content.headline and TIERS[content.headline.tier].metric(content.headline.metric)
     named = []
-    for one in content.beside:
+    for one in content.similar:
         has_change = known is not None and one.low is not None
         change = known.change(one.delta, one.low, one.high) if known and has_change else ""
         named.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")

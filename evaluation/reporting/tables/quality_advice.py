@@ -21,7 +21,7 @@ def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
     if step is None:
         return
-    for objective in found.deltas[step].aims:
+    for objective in found.deltas[step].objectives:
         if objective.verdict == "undecided":
             yield from _of_objective(objective, rows)
 

@@ -89,7 +89,7 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
-        for metric in (tier.shown, *(metric.name for metric in tier.companions)):
+        for metric in (tier.shown, *(metric.name for metric in tier.secondary)):
             shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
             if shown:
                 heading = tier.metric(metric).column

@@ -21,7 +21,7 @@ from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.kinds import Blocks, Companions, CreditItem, Credits, Item, NatsItem
+from evaluation.results.kinds import Blocks, CreditItem, Credits, Item, NatsItem, SecondaryMetrics
 from evaluation.results.read import TierResults
 from evaluation.results.stage_files import (
     QUALITY,
@@ -185,9 +185,9 @@ def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
 
 def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
     """Return that of the headline with the first secondary metric, over the steps of both."""
-    if metric.companion or not tier.companions:
+    if metric.is_secondary or not tier.secondary:
         return None
-    other = tier.companions[0]
+    other = tier.secondary[0]
     sign = 1 if metric.higher_is_better == other.higher_is_better else -1
     mine, theirs = series[metric.name], series[other.name]
     steps = [step for step in mine if step in theirs]
@@ -226,13 +226,13 @@ def paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
         return _blocks(mine.blocks, other.blocks, metric)
     if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
         return None
-    ours: Credits | Companions | None
-    theirs: Credits | Companions | None
+    ours: Credits | SecondaryMetrics | None
+    theirs: Credits | SecondaryMetrics | None
     if is_credit := metric in mine.credits and metric in other.credits:
         left, right = mine.credits[metric], other.credits[metric]
         ours, theirs = left.without(right), right.without(left)
     else:
-        ours, theirs = mine.companions, other.companions
+        ours, theirs = mine.secondary, other.secondary
     if ours is None or theirs is None or ours.ids != theirs.ids or len(ours.ids) < 2:
         return None
     difference, n = _values(ours, metric) - _values(theirs, metric), len(ours.ids)
@@ -242,7 +242,7 @@ def paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
     )
 
 
-def _values(units: Credits | Companions, metric: str) -> Floats:
+def _values(units: Credits | SecondaryMetrics, metric: str) -> Floats:
     return units.credit if isinstance(units, Credits) else units.values[metric]
 
 

@@ -144,16 +144,16 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
                 shown = replace(shown, low=low, high=high)
             yield name, item.group, metric, shown, item.chance
     yield from _means(found, items, known, is_credit=True)
-    for companion in found.tier.companions:
+    for secondary in found.tier.secondary:
         beside = {
-            name: _unpaired(item.companions.values[companion.name], item.companions)
+            name: _unpaired(item.secondary.values[secondary.name], item.secondary)
             for name, item in items.items()
-            if item.companions is not None and companion.name in item.companions.values
+            if item.secondary is not None and secondary.name in item.secondary.values
         }
         for name, estimate in beside.items():
-            yield name, items[name].group, companion.name, estimate, None
+            yield name, items[name].group, secondary.name, estimate, None
         if beside:
-            yield from _means(found, items, {companion.name: beside}, is_credit=False)
+            yield from _means(found, items, {secondary.name: beside}, is_credit=False)
 
 
 def _unpaired(values: Floats, units: Units) -> Estimate:

@@ -1,4 +1,4 @@
-"""Companions of accuracy: beside it in every file, in no family of tests, and heard where it is undecided."""
+"""Secondary metrics of accuracy: beside it in every file, in no family of tests, and heard where it is undecided."""
 
 from pathlib import Path
 from typing import Any
@@ -33,16 +33,16 @@ def compared(root: Path, skill: float = SMALL, **keys: Any) -> tuple[StagePlan, 
 
 def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None:
     plan, content = compared(tmp_path)
-    (objective,) = content["aims"]
+    (objective,) = content["objectives"]
     assert objective["verdict"] == content["verdict"] == "undecided"
-    secondary = objective["companion"]
-    assert (secondary["metric"], secondary["says"]) == (BITS, "better")
+    secondary = objective["secondary"]
+    assert (secondary["metric"], secondary["shows"]) == (BITS, "better")
     assert secondary["low"] < secondary["delta"] < secondary["high"] < 0
     said = "accuracy undecided; gold bits per byte better by "
     assert secondary["sentence"].startswith(said)
     advice = read(plan.results / "recommendation.json")
     assert advice["verdict"] == "undecided"
-    (line,) = advice["companions"]
+    (line,) = advice["secondary"]
     assert line.startswith(said)
     assert line != secondary["sentence"]  # at the level of both steps together, so wider
     assert f"\n{line}\n" in bridge_table({plan.name: plan})
@@ -63,19 +63,19 @@ def test_a_companion_is_in_no_family_of_tests(tmp_path: Path) -> None:
     assert {row["metric"] for row in primary} == {"delta_acc"}
 
 
-def test_an_objective_may_name_a_companion(tmp_path: Path) -> None:
+def test_an_objective_may_name_a_secondary_metric(tmp_path: Path) -> None:
     plan, content = compared(tmp_path, metric="gold_bits_per_byte")
-    (objective,) = content["aims"]
+    (objective,) = content["objectives"]
     assert (objective["verdict"], objective["metric"]) == ("met", BITS)
-    assert objective["companion"] is None
+    assert objective["secondary"] is None
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["metric"]) == ("met", "gold_bits_per_byte")
-    assert advice["companions"] == []
+    assert advice["secondary"] == []
 
 
 def test_a_loss_of_a_companion_breaks_a_keep(tmp_path: Path) -> None:
     _, content = compared(tmp_path, -1.0, want="keep", margin=0.001, metric="correct_probability")
-    (objective,) = content["aims"]
+    (objective,) = content["objectives"]
     assert (objective["verdict"], objective["regressions"]) == ("not met", ["quiz", "exam"])
 
 
@@ -106,6 +106,6 @@ def test_files_are_read_as_they_are_computed(tmp_path: Path) -> None:
     quiz = read_results(folder, plan.tiers).tiers["tier3"].items["quiz"]
     table = pq.read_table(folder / "tier3_cf_candidates.parquet")
     wanted = choice_measures(table.filter(np.array(table["task"]) == "quiz"))
-    for name, values in quiz.companions.values.items():
+    for name, values in quiz.secondary.values.items():
         assert values == pytest.approx(wanted[name])
-    assert quiz.light().companions is None
+    assert quiz.light().secondary is None
