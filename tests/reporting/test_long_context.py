@@ -14,7 +14,7 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.deltas_file import DELTAS, read_step_deltas
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import SUITE, make_plans
-from tests.reporting.browser import figures, opened, saved
+from tests.reporting.browser import figures, opened, saved, touch
 from tests.reporting.pages import STEPS, page_data, write_report, write_results
 
 SIZES: dict[str, Any] = {"tiers": ("slices", "tasks"), "sequence_length": 2048}
@@ -63,7 +63,7 @@ def test_what_a_reader_sees(browser: Browser, long: StagePlan, tmp_path: Path) -
         assert "position (logarithmic)" in texts
         at = [float(one.get_attribute("cx") or "nan") for one in card.locator("circle").all()[:4]]
         assert at[1] - at[0] == pytest.approx(at[2] - at[1]) == pytest.approx(at[3] - at[2])
-        card.locator(".hit").nth(2).hover()
+        touch(card.locator(".hit").nth(2), page.locator("#tip"))
         tip = page.locator("#tip").inner_text()
         assert "step 30 positions 512 to 1023:" in tip
         assert "the bridge positions 512 to 1023:" in tip
@@ -130,7 +130,7 @@ def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_pa
     with opened(browser, page) as shown:
         names = shown.locator("#lengths .card h4").all_inner_texts()
         assert names == ["all (group)", "find", "count"]
-        shown.locator("#lengths .card .hit").nth(1).hover()
+        touch(shown.locator("#lengths .card .hit").nth(1), shown.locator("#tip"))
         assert f"step {chosen} length 8192:" in shown.locator("#tip").inner_text()
         assert all(one["broken"] == [] for one in figures(shown))
         assert shown.locator("#positions").count() == 0

@@ -20,6 +20,7 @@ from tests.reporting.browser import (
     opened,
     saved,
     states,
+    touch,
     violations,
 )
 from tests.runs.folders import write_run
@@ -119,7 +120,7 @@ def test_a_line_for_each_run(browser: Browser, folder: Path) -> None:
             "(lines) => lines.map((line) => getComputedStyle(line).stroke)"
         )
         assert len(set(colours)) == 3
-        card.locator("[data-step='20']").last.hover(force=True)
+        touch(card.locator("[data-step='20']").last, page.get_by_role("status"))
         tip = page.get_by_role("status").inner_text()
         assert all(f"{name} step 20: " in tip for name in "abc")
         page.locator("#axis").select_option("tokens")

@@ -134,7 +134,7 @@ FILES = [
     ("empty", b"", "holds no requests"),
     ("latin-1", GOOD + b'{"context": "\xe9", "continuation": "a"}\n', "line 2: not UTF-8"),
     ("utf-16", GOOD.decode().encode("utf-16"), "line 1: not UTF-8"),
-    ("a mark of byte order", b"\xef\xbb\xbf" + GOOD, "line 1: not valid JSON"),
+    ("a mark of byte order", b"\xef\xbb\xbf\xef\xbb\xbf" + GOOD, "line 1: not valid JSON"),
     ("zero bytes", b"\0" * 1000, "line 1: not valid JSON"),
     ("gzip cut", PACKED[:-9], "damaged gzip data"),
 ]
