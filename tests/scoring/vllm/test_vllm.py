@@ -188,7 +188,10 @@ def test_answers_of_two_engines_are_not_compared(
     [
         ({"engine": "vllm"}, r"generation: .*engine: vllm needs `python`"),
         ({"python": "x"}, r"`python` goes with `engine: vllm`"),
-        ({"engine": "sglang", "python": "x"}, r"generation.engine: 'sglang' is unknown; there are own, vllm"),
+        (
+            {"engine": "sglang", "python": "x"},
+            r"generation.engine: 'sglang' is unknown; there are own, vllm",
+        ),
         ({"engine": "vllm", "python": "x", "memory_share": 1}, r"generation.memory_share"),
     ],
 )
