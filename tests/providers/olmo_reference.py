@@ -19,6 +19,7 @@ import datasets
 from evaluation.providers.adapters import olmo_eval, olmo_eval_data
 from evaluation.providers.adapters.contract import Program, Refused, count_computing, read_lines
 from evaluation.providers.adapters.olmo_eval_programs import Recorder
+from evaluation.providers.adapters.olmo_eval_scores import scorer, single_metrics, values_of
 from evaluation.providers.adapters.olmo_eval_tasks import find_tasks
 
 PATIENCE = 20.0
@@ -47,16 +48,14 @@ class Runs(Recorder):
 
 
 def scored(request: dict[str, Any], lines: list[dict[str, Any]]) -> list[Any]:
-    score, tasks = olmo_eval.scorer(request, []), find_tasks(request["task"])
+    score, tasks = scorer(request, []), find_tasks(request["task"])
     cases = [(lines[number]["document"], text) for number, text in request["cases"]]
     found = [score(document, text) for document, text in cases]
 
     def theirs(case: tuple[dict[str, Any], str]) -> Any:
         document, text = case
         task = tasks[document["part"]]
-        return olmo_eval._values(
-            task, olmo_eval._metrics(task), document["doc"], text, Runs(success=True)
-        )
+        return values_of(task, single_metrics(task), document["doc"], text, Runs(success=True))
 
     runs = any(isinstance(one, Program) for one in found)
     with ThreadPoolExecutor(2) as pool:

@@ -9,9 +9,7 @@ from typing import Any
 
 from evaluation.providers.adapters.contract import (
     Line,
-    Program,
     Refused,
-    Score,
     check_section,
     main,
     one_line,
@@ -20,11 +18,10 @@ from evaluation.providers.adapters.contract import (
 from evaluation.providers.adapters.data import check_tasks
 from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows, dataset_of, mirror_name
 from evaluation.providers.adapters.olmo_eval_programs import (
-    Recorder,
     cut,
-    score_by,
     special_tokens,
 )
+from evaluation.providers.adapters.olmo_eval_scores import headline_of, scorer, single_metrics
 from evaluation.providers.adapters.olmo_eval_suites import in_common
 from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
@@ -36,9 +33,6 @@ from evaluation.providers.adapters.olmo_eval_tasks import (
 )
 
 ROOT = Path(__file__).parents[3]
-
-_SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
-"""Metrics that count over several samples, as this project does by itself."""
 
 
 def check(request: Line) -> None:
@@ -211,7 +205,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
             "remarks": [one for one in remarks if one is not None],
         }
     drawn = {spec: _sampling(spec, task, prepared[spec]) for spec, task in tasks.items()}
-    metrics = {spec: _metrics(task) for spec, task in tasks.items()}
+    metrics = {spec: single_metrics(task) for spec, task in tasks.items()}
     stops = {spec: list(one.stop_sequences or ()) for spec, one in drawn.items()}
     limits = {spec: one.max_tokens or None for spec, one in drawn.items()}
     prompts = [asked.prompt or "" for found in prepared.values() for _, asked in found]
@@ -220,7 +214,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
         "max_new_tokens": common("generate different numbers of tokens", limits),
         "metrics": {key: True for found in metrics.values() for key in found},
         "primary": common(
-            "have different headlines", {s: _headline(tasks[s], m) for s, m in metrics.items()}
+            "have different headlines", {s: headline_of(tasks[s], m) for s, m in metrics.items()}
         ),
         "special_tokens": special_tokens(prompts),
         "sampling": common(
@@ -245,75 +239,6 @@ def _settings(params: Any) -> Line:
         return {}
     given = {"temperature": params.temperature, "top_p": params.top_p, "top_k": params.top_k}
     return {name: one for name, one in given.items() if one} | {"n": params.num_samples}
-
-
-def _metrics(task: Any) -> dict[str, Any]:
-    """Return the metric that judges a single completion, by `metric:scorer`; one of each scorer.
-
-    Of the scorers that it counts over several samples, that is pass@1.
-    """
-    counted = {
-        one.scorer().name: one
-        for one in reversed(task.config.metrics)
-        if type(one).__name__ in _SAMPLES_TOGETHER
-    }
-    found: dict[str, Any] = {}
-    for metric in task.config.metrics:
-        scorer = metric.scorer().name
-        judge = counted.get(scorer, metric)
-        found[f"{judge.name}:{scorer}"] = judge
-    return found
-
-
-def _headline(task: Any, metrics: dict[str, Any]) -> str | None:
-    from olmo_eval.runners.processing.utils import get_metric_metadata
-
-    headline = get_metric_metadata(task)
-    return headline if headline in metrics else next(iter(metrics))
-
-
-def scorer(request: Line, cases: list[Line]) -> Score:
-    """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
-    check_environment()
-    _parse_once()
-    tasks = find_tasks(request["task"])
-    metrics = {spec: _metrics(task) for spec, task in tasks.items()}
-    return lambda document, completion: _scores(
-        tasks[document["part"]], metrics[document["part"]], document["doc"], completion
-    )
-
-
-def _parse_once() -> None:
-    """Import what sympy reads LaTeX with, which would take time of the first answer."""
-    import olmo_eval.evals.extract.math as mathematics
-
-    mathematics.parse_latex("1")
-
-
-def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -> Line | Program:
-    """Return scores; of a task that runs programs, those of one that passes and of one that fails."""
-    passing, failing = Recorder(success=True), Recorder(success=False)
-    passed = _values(task, metrics, fields, completion, passing)
-    if passing.code is None:
-        return passed
-    failed = _values(task, metrics, fields, completion, failing)
-    tests = fields["metadata"]["test"]
-    return Program(passing.program(tests), tests, passing.seconds, passed, failed)
-
-
-def _values(
-    task: Any, metrics: dict[str, Any], fields: Line, completion: str, recorder: Recorder
-) -> Line:
-    from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
-
-    instance, output = Instance(**fields), LMOutput(text=completion)
-    response = Response(instance, LMRequest(request_type=RequestType.COMPLETION), [output])
-    task._extract_answers([response])
-    for name, judge in task._get_scorers().items():
-        score = score_by(judge, instance, output, recorder)
-        response.scores[name] = output.metadata[f"score:{name}"] = score
-    values = {key: metric.compute_instance(response) for key, metric in metrics.items()}
-    return {key: value for key, value in values.items() if value is not None}
 
 
 if __name__ == "__main__":
