@@ -213,9 +213,16 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return a sentence where a stage's folder of checkpoints does not exist."""
-    if Path(stage.checkpoints).is_dir():
-        return None
+    """Return a sentence where a stage's folder of checkpoints does not exist, or is one of them."""
+    folder = Path(stage.checkpoints)
+    if folder.is_dir():
+        is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
+        if not is_one or any(path.name.isdigit() for path in folder.iterdir()):
+            return None
+        return (
+            f"stages.{name}.checkpoints: {folder} is itself a checkpoint; write the folder that holds "
+            f"it and the other steps: {folder.parent}"
+        )
     return (
         f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path, or wait "
         "until training makes it"

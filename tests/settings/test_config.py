@@ -216,3 +216,16 @@ def test_the_order_of_items_and_of_their_keys_scores_nothing_again(tmp_path: Pat
 def test_one_name_for_two_orders_in_one_cache_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="'quiz' is defined differently in the suites of one and"):
         plans(tmp_path, one=suite(), two=suite(let=SECOND))
+
+
+@pytest.mark.parametrize("inside", ["model/model", "config.json"])
+def test_a_checkpoint_in_place_of_the_folder_above_it(tmp_path: Path, inside: str) -> None:
+    step = tmp_path / "ckpts" / "200"
+    (step / inside).parent.mkdir(parents=True)
+    (step / inside).touch()
+    raw = content(checkpoints=str(step), tokenizer=None)
+    del raw["tokenizer"]
+    raw["stages"]["stage1"]["tokenizer"] = {"name": "org/tok"}
+    raw["suites"] = str(suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}}))
+    with pytest.raises(ConfigError, match=f"itself a checkpoint; .* steps: {step.parent}$"):
+        plan_stages(validate_config(raw, "mine.yaml"))
