@@ -28,7 +28,7 @@ def header(
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
         **_if_any(summaries, "layers"),
         **_if_any(summaries, "gpus_per_checkpoint"),
-        **_busy(summaries),
+        **gpu_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
         "seconds": round(seconds, 3),
@@ -80,7 +80,7 @@ def _if_any(summaries: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
     return {key: found} if found else {}
 
 
-def _busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """Share of the time in which a GPU had work, where one was there and it was measured."""
     measured = [one for one in summaries if one.get("busy_seconds") is not None]
     seconds = sum(one["seconds"] for one in measured)

@@ -55,11 +55,11 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
     for task in tasks:
         one = {"task": task.task, "include_path": _absolute(task.include_path)}
         asked.setdefault(provider_of(plan, task), []).append(one)
-    told = [
+    problems = [
         check(who, {"tasks": a, "mirrors": dict(plan.config.mirrors)}) for who, a in asked.items()
     ]
-    if any(told):
-        raise SourceError("; ".join(filter(None, told)))
+    if any(problems):
+        raise SourceError("; ".join(filter(None, problems)))
 
 
 def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:

@@ -132,7 +132,7 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
             files is None or _is_unchanged(files, one, checksums)
             for files, one in zip(now, known, strict=True)
         )
-    except (OSError, TypeError, ValueError, LookupError):  # gone, or stored by another version
+    except (OSError, TypeError, ValueError, LookupError):  # deleted, or stored by another version
         same = False
     checksums.keep()
     return same

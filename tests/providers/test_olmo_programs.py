@@ -169,11 +169,11 @@ def test_names_tell_which_tasks_run_programs() -> None:
     lines = (
         "import json, contextlib",
         "from evaluation.providers.adapters.contract import Refused",
-        "from evaluation.providers.adapters.olmo_eval_tasks import _names, find_tasks",
+        "from evaluation.providers.adapters.olmo_eval_tasks import task_names, find_tasks",
         "import olmo_eval.evals.tasks",
         "from olmo_eval.common.scorers.execution import ExecutionScorer as Runs",
         "found = {}",
-        "for name in _names():",
+        "for name in task_names():",
         "    with contextlib.suppress(Refused):",
         "        tasks = find_tasks(name).values()",
         "        scorers = [one for task in tasks for one in task._get_scorers().values()]",

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.grading.header import _busy
+from evaluation.grading.header import gpu_busy
 
 SUMMARIES: list[tuple[str, list[dict[str, Any]], dict[str, float]]] = [
     ("a CPU", [{"seconds": 2.0}], {}),
@@ -19,4 +19,4 @@ SUMMARIES: list[tuple[str, list[dict[str, Any]], dict[str, float]]] = [
     ("summaries", "expected"), [one[1:] for one in SUMMARIES], ids=[one[0] for one in SUMMARIES]
 )
 def test_share_in_a_tier_file(summaries: list[dict[str, Any]], expected: dict[str, float]) -> None:
-    assert _busy(summaries) == expected
+    assert gpu_busy(summaries) == expected

@@ -125,20 +125,20 @@ def check_tasks(
         absent: returns which datasets a task reads without a mirror; raises Refused.
         how: what a user can do without internet access.
     """
-    told: list[str] = []
+    problems: list[str] = []
     without: dict[str, None] = {}
     for asked in request["tasks"]:
         try:
             without |= dict.fromkeys(absent({**asked, "mirrors": request["mirrors"]}))
         except Refused as error:
-            told.append(str(error))
+            problems.append(str(error))
     if lacking := _unreachable(list(without)):
-        told.append(
+        problems.append(
             f"the hub cannot be reached, and these datasets have no mirror: {', '.join(lacking)}; run this "
             f"with internet access, or {how} under `mirrors`"
         )
-    if told:
-        raise Refused("; ".join(told))
+    if problems:
+        raise Refused("; ".join(problems))
 
 
 def _unreachable(names: list[str]) -> list[str]:

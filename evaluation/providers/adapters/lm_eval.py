@@ -19,7 +19,7 @@ from evaluation.providers.adapters.data import check_tasks, read_mirrors, read_u
 from evaluation.providers.adapters.lm_eval_tasks import absent_data, load_for_documents, load_tasks
 
 _SEED = 1234
-"""What lm-evaluation-harness draws solved examples with, unless it is told otherwise."""
+"""What lm-evaluation-harness draws solved examples with, if nothing else is set."""
 
 
 def check(request: Line) -> None:

@@ -61,7 +61,7 @@ def find_tasks(name: str) -> dict[str, Any]:
     try:
         found = {spec: get_task(spec) for spec in specs}
     except KeyError:
-        near = difflib.get_close_matches(name, list(_names()), n=3)
+        near = difflib.get_close_matches(name, list(task_names()), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise Refused(f"{TITLE} has no task and no suite {name!r}{hint}") from None
     for spec, task in found.items():
@@ -69,7 +69,7 @@ def find_tasks(name: str) -> dict[str, Any]:
     return found
 
 
-def _names() -> Iterator[str]:
+def task_names() -> Iterator[str]:
     """Yield suites, tasks, and tasks with one variant or with two."""
     from olmo_eval.evals.suites import list_suites
     from olmo_eval.evals.tasks.common import list_tasks, list_variants
