@@ -16,12 +16,13 @@ PROGRAM = """
 import os, pickle, socket, subprocess, sys
 from evaluation.providers.adapters.contract import main
 
+PICKLED = sys.argv.pop()
 ACTS = {
     "connect": lambda: socket.create_connection(("127.0.0.1", 9)),
     "start": lambda: subprocess.run(["true"]),
     "shell": lambda: os.system("true"),
     "fork": lambda: os.fork(),
-    "unpickle": lambda: pickle.loads(bytes.fromhex(sys.argv[3])),
+    "unpickle": lambda: pickle.loads(bytes.fromhex(PICKLED)),
     "memory": lambda: bytearray(10**11),
     "right": lambda: None,
 }
