@@ -31,7 +31,8 @@ _THREADS = 8
 def checkpoint_state(location: Location) -> State:
     """Return the state of configurations and weights, of a merge that of all its members.
 
-    Empty if there is no checkpoint.
+    Empty if there is nothing of it. Weights count without their configuration, too: where they are
+    others than those that were scored, the checkpoint is broken, not deleted.
     """
     return tuple(sorted(digest for one in folders_of(location) for digest in _own_state(one)))
 
@@ -40,7 +41,7 @@ def _own_state(folder: Path) -> State:
     top = os.path.realpath(folder)
     own = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    return (*own, *_state(weights)) if own else ()
+    return (*own, *_state(weights))
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:

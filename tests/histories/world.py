@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,9 @@ class World:
         for place, copy in wanted.items():
             was, target = known.get(place), self.folder / "ckpts" / place
             if was == copy:
+                continue
+            if was and not was.damage and copy == replace(was, damage="lost_shard"):
+                _weights(target)[-1].unlink()  # the other files stay the same files
                 continue
             if was is None or was.base != copy.base:
                 self._place(target, copy)
