@@ -54,6 +54,14 @@ class Counted(FormatCheck):
         return self
 
     def holds(self, number: int) -> bool:
+        """Return whether a count lies within the bounds of this check.
+
+        Args:
+            number: How many there are in the answer.
+
+        Returns:
+            Whether it is `exactly` that number, or from `at_least` to `at_most`.
+        """
         if self.exactly is not None:
             return number == self.exactly
         return self.at_least <= number and (self.at_most is None or number <= self.at_most)
@@ -68,7 +76,17 @@ class CleanCheck(Settings):
 
 
 def only_json(value: Any) -> Any:
-    """Return the value itself; raise ValueError for NaN and infinity, which no JSON can be."""
+    """Return the value itself if it can be written as JSON.
+
+    Args:
+        value: A value of a suite's YAML.
+
+    Returns:
+        The same value.
+
+    Raises:
+        ValueError: For NaN and infinity, which no JSON can be.
+    """
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
@@ -77,7 +95,17 @@ def only_json(value: Any) -> Any:
 
 
 def usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema itself; raise ValueError where it is none, or may run forever."""
+    """Return the schema itself if answers can be checked by it.
+
+    Args:
+        schema: JSON Schema (2020-12) of a suite.
+
+    Returns:
+        The same schema.
+
+    Raises:
+        ValueError: Where it is no JSON schema, lies partly elsewhere, or may run forever.
+    """
     from jsonschema import Draft202012Validator, SchemaError
 
     try:

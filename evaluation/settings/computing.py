@@ -81,7 +81,11 @@ class Generation(Settings):
         return None if self.python is None else Path(os.path.abspath(self.python))
 
     def decoding(self) -> dict[str, str]:
-        """Return what of it decides an answer: another engine gives others, and they are not compared."""
+        """Return the settings that decide an answer: answers of two engines are not compared.
+
+        Returns:
+            The engine's name by key; nothing for the built-in engine.
+        """
         return {} if self.engine == "own" else {"engine": self.engine}
 
 
@@ -102,5 +106,9 @@ class Verification(Settings):
     )
 
     def deciding(self) -> dict[str, Any]:
-        """Return what of it decides results; how many work on them does not."""
+        """Return the settings that decide verdicts; the number of workers does not.
+
+        Returns:
+            Values by key.
+        """
         return self.model_dump(exclude={"workers"})

@@ -246,16 +246,31 @@ def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
 def load_config(path: str | Path) -> Config:
     """Read and validate a configuration file.
 
+    Args:
+        path: The YAML file; its paths are sought next to it, too.
+
+    Returns:
+        The validated configuration.
+
     Raises:
-        ConfigError: naming the file, the key and what to do.
+        ConfigError: When it is invalid; names the file, the key and the remedy.
     """
     return validate_config(read_yaml(Path(path)), str(path), [Path(path)])
 
 
 def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] = ()) -> Config:
-    """Validate a mapping that came from `origin`, next to whose `files` its paths are sought.
+    """Validate a configuration that has been read already.
 
-    Raises ConfigError like `load_config`.
+    Args:
+        content: The configuration's keys and values.
+        origin: Where it comes from, for messages.
+        files: Files that it was read from; its paths are sought next to them, the last one first.
+
+    Returns:
+        The validated configuration.
+
+    Raises:
+        ConfigError: When it is invalid; names the origin, the key and the remedy.
     """
     try:
         return Config.model_validate(content, context=path_context(*files))
@@ -264,7 +279,18 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
-    """Return all that a stage evaluates; raise ConfigError where two suites clash or nothing is left."""
+    """Return all that a stage evaluates: its suites, merged.
+
+    Args:
+        config: The validated configuration.
+        stage: Name of a stage, which may be unknown.
+
+    Returns:
+        One suite with the items and groups of all.
+
+    Raises:
+        ConfigError: When there is no such stage, two suites clash, or nothing is evaluated.
+    """
     if stage not in config.stages:
         raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
     folder = Path(config.suites)
@@ -285,5 +311,12 @@ def stage_suite(config: Config, stage: str) -> Suite:
 
 
 def stage_tiers(suite: Suite) -> tuple[TierName, ...]:
-    """Return the tiers that a suite fills."""
+    """Return the tiers that a suite fills.
+
+    Args:
+        suite: The merged suite of a stage.
+
+    Returns:
+        Names of the tiers that have an item, in the order of `TIERS`.
+    """
     return tuple(name for name, tier in TIERS.items() if getattr(suite, tier.section))

@@ -21,9 +21,15 @@ FROM = "# from "
 
 
 def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Write the file at `effective_path` unless it is there as it should be; return its path.
+    """Write the file at `effective_path` unless it is there as it should be.
 
-    Its first line names the `origins`: files, and their commits.
+    Args:
+        config: The configuration as Snakemake merged it.
+        origins: Files that it comes from, and their commits; the first line names them. Without any,
+            a private file that is there stays.
+
+    Returns:
+        The file's path.
     """
     path, content = effective_path(config), _content(config)
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
@@ -37,16 +43,29 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
 
 
 def effective_path(config: Config) -> Path:
-    """Return `<results>/.config/<user's number>/<fingerprint>.yaml`.
+    """Return where the effective configuration is written.
 
-    Named by its content, so that two runs with different settings never share one.
+    It is named by its content, so that two runs with different settings never share one.
+
+    Args:
+        config: The configuration as Snakemake merged it.
+
+    Returns:
+        `<results>/.config/<user's number>/<fingerprint>.yaml`.
     """
     folder = Path(config.results) / FOLDER / str(os.getuid())
     return folder / f"{fingerprint(_content(config))}.yaml"
 
 
 def is_effective(path: Path) -> bool:
-    """Return whether a run has written this file."""
+    """Return whether a run has written this file.
+
+    Args:
+        path: A configuration file.
+
+    Returns:
+        Whether it lies where `write_effective` writes.
+    """
     return path.parent.parent.name == FOLDER
 
 
@@ -59,7 +78,14 @@ def _is_private(path: Path) -> bool:
 
 
 def origin_of(config: Config) -> str | None:
-    """Return where a configuration comes from, as `write_effective` noted it; None if it did not."""
+    """Return where a configuration comes from, as `write_effective` noted it.
+
+    Args:
+        config: The configuration as Snakemake merged it.
+
+    Returns:
+        The origins, joined by ` + `; None if there is no such file, or no note in it.
+    """
     try:
         with open_regular(effective_path(config)) as file:
             line = file.readline().decode().strip()

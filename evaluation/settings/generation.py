@@ -62,9 +62,16 @@ ANSWER_AFTER = Field(
 
 
 def read_part(completion: str, mark: str | None) -> str:
-    """Return what follows the last `mark`, or all where there is none.
+    """Return the part of a completion that verifiers read.
 
     lm-evaluation-harness's `think_end_token` cuts in the same way.
+
+    Args:
+        completion: Text of a model.
+        mark: End mark of the model's thinking, such as `</think>`; None reads all.
+
+    Returns:
+        What follows the last `mark`, or all where there is none.
     """
     if mark is None or mark not in completion:
         return completion
@@ -94,18 +101,34 @@ class Judged(Settings):
 
     @property
     def runs_programs(self) -> bool:
+        """Whether one of the verifiers runs programs in the sandbox."""
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
     def read_part(self, completion: str) -> str:
-        """Return what verifiers read."""
+        """Return the part of a completion that this task's verifiers read.
+
+        Args:
+            completion: Text of a model.
+
+        Returns:
+            What follows the last `answer_after`, or all where there is none.
+        """
         return read_part(completion, self.answer_after)
 
     def decoding(self) -> dict[str, Any]:
-        """Return all that decides the completions of a prompt."""
+        """Return the settings that decide the completions of a prompt.
+
+        Returns:
+            JSON values by key.
+        """
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
 
     def verifying(self) -> dict[str, Any]:
-        """Return all that decides what a gold answer is checked by."""
+        """Return the settings that decide what a gold answer is checked by.
+
+        Returns:
+            JSON values by key.
+        """
         return self.model_dump(mode="json", include={"verifiers"})
 
 
@@ -157,7 +180,11 @@ class GenerationTask(Source, Judged):
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     def asked(self) -> dict[str, Any]:
-        """Return all that decides the prompts."""
+        """Return the settings that decide the prompts.
+
+        Returns:
+            JSON values by key.
+        """
         return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
 
     @model_validator(mode="after")

@@ -29,7 +29,15 @@ Groups = Mapping[str, Group]
 
 
 def group_leaves(name: str, groups: Groups) -> list[str]:
-    """Return the slices or tasks of a group and of the groups in it, each once."""
+    """Return the slices or tasks of a group and of the groups in it.
+
+    Args:
+        name: Name of a group.
+        groups: All groups of the suite, by name.
+
+    Returns:
+        Names of slices or tasks, each once, in the order of the members.
+    """
     found: dict[str, None] = {}
     for member in groups[name].members:
         found |= dict.fromkeys(group_leaves(member, groups) if member in groups else (member,))
@@ -37,7 +45,16 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return what each slice or task of a group weighs; the weights add up to 1."""
+    """Return what each slice or task weighs in the mean of a group.
+
+    Args:
+        name: Name of a group.
+        groups: All groups of the suite, by name.
+        questions: Number of questions, prompts or blocks of each slice or task.
+
+    Returns:
+        The weights by slice or task; they add up to 1.
+    """
     group = groups[name]
     if group.weigh != "members":
         leaves = group_leaves(name, groups)
@@ -54,9 +71,15 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
 def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
-    """Raise ConfigError, which names `origin`, for a group that is no mean of one metric.
+    """Refuse a group that is no mean of one metric.
 
-    `items` are the slices, tasks and prompts of each tier.
+    Args:
+        origin: Where the groups come from, for messages.
+        groups: All groups of the suite, by name.
+        items: The slices, tasks and prompts of each tier, by name.
+
+    Raises:
+        ConfigError: When a group has unknown members, members of two metrics, or itself.
     """
     for name, group in groups.items():
         wrong = next(_faults(name, group, groups, items.get(group.tier, {})), None)

@@ -41,7 +41,11 @@ _WRITTEN_WRONG = {
 
 
 class UnsetVariable(ValueError):
-    """A path uses an environment variable that is not set, or empty."""
+    """A path uses an environment variable that is not set, or empty.
+
+    Args:
+        variable: As the path has it: `$NAME` or `${NAME}`.
+    """
 
     def __init__(self, variable: str) -> None:
         self.variable = variable
@@ -56,7 +60,7 @@ def _name(variable: str) -> str:
     return variable.strip("${}")
 
 
-def expand_path(text: str) -> str:
+def _expand_path(text: str) -> str:
     """Replace `$NAME`, `${NAME}` and a leading `~`.
 
     Raises ValueError for a variable without a value, and for what is no path of this machine.
@@ -82,17 +86,23 @@ def expand_path(text: str) -> str:
 
 
 def path_context(*files: Path) -> dict[str, list[str]]:
-    """Return the context to validate these files in: the folders in which their paths are sought.
+    """Return the context to validate files in: the folders in which their paths are sought.
 
-    The last file comes first. The working folder needs no mention: a path that is found there, or
-    nowhere, stays as it is written.
+    The working folder needs no mention: a path that is found there, or nowhere, stays as it is
+    written.
+
+    Args:
+        *files: Files of the configuration; the folder of the last one comes first.
+
+    Returns:
+        The folders under the key `folders`, for pydantic's `context`.
     """
     folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
     here = os.path.realpath(".")
     return {"folders": [one for one in folders if os.path.realpath(one) != here]}
 
 
-def find_path(path: str, info: ValidationInfo) -> str:
+def _find_path(path: str, info: ValidationInfo) -> str:
     """Return where a path of a configuration is: seen from that file, then from the working folder."""
     for folder in (info.context or {}).get("folders", ()):
         found = os.path.normpath(os.path.join(folder, path))
@@ -110,9 +120,9 @@ def _for_rules(path: str) -> str:
     return path
 
 
-ExpandedPath = Annotated[str, AfterValidator(expand_path), AfterValidator(find_path)]
-"""A path in which environment variables are expanded when it is read; `find_path` resolves it."""
-OutputPath = Annotated[str, AfterValidator(expand_path), AfterValidator(_for_rules)]
+ExpandedPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_find_path)]
+"""A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
+OutputPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_for_rules)]
 """A folder that the workflow's rules write to, seen from the working folder."""
 Integer = Annotated[int, Field(strict=True)]
 """A whole number, written as one. Each key says its bounds: any set here would override them."""
@@ -125,7 +135,7 @@ Step = Annotated[Integer, Field(ge=0, lt=2**63)]
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 """Text that is not empty."""
-FolderOrId = Annotated[Text, AfterValidator(find_path)]
+FolderOrId = Annotated[Text, AfterValidator(_find_path)]
 """A name on the hub, or a folder."""
 
 LARGEST_COUNT = 10**12
@@ -146,7 +156,14 @@ class Settings(BaseModel):
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Return the settings models inside an annotation such as `dict[str, Stage] | None`."""
+    """Yield the settings models inside an annotation such as `dict[str, Stage] | None`.
+
+    Args:
+        annotation: The type of a field.
+
+    Yields:
+        Classes of models in the order of the annotation.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -154,9 +171,17 @@ def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
 
 
 def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> ConfigError:
-    """Turn pydantic's report on `root` into a line per mistake, naming file, key and remedy.
+    """Turn pydantic's report into a line per mistake, which names file, key and remedy.
 
     A variable that is not set is reported once, however many paths use it.
+
+    Args:
+        error: The report of a failed validation.
+        file: Where the settings come from, for messages.
+        root: The model that was validated; hints on unknown keys come from it.
+
+    Returns:
+        The error to raise.
     """
     lines: list[str] = []
     unset: dict[str, list[str]] = {}
@@ -225,7 +250,15 @@ def _wrong_kind(mistake: Any) -> str:
 
 
 def unknown_key(key: str, known: list[str]) -> str:
-    """Return a hint on a key that is not `known`."""
+    """Return a hint on a key that a model does not have.
+
+    Args:
+        key: The key as the user wrote it.
+        known: Keys that may stand there; none if there are none.
+
+    Returns:
+        The rest of a sentence, such as "unknown key; did you mean `steps`?".
+    """
     return f"unknown key; {_hint(key, known)}" if known else "unknown key; remove it"
 
 
@@ -250,7 +283,14 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
 
 
 def tag_key(model: type[BaseModel]) -> str:
-    """Return the key whose value distinguishes the models of a union."""
+    """Return the key whose value distinguishes the models of a union.
+
+    Args:
+        model: One of the union's models.
+
+    Returns:
+        `check` for checks, otherwise `kind`.
+    """
     return "check" if "check" in model.model_fields else "kind"
 
 

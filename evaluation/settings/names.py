@@ -34,7 +34,17 @@ SHARED_FILES = (
 
 
 def check_name(name: str) -> str:
-    """Return the name itself; raise ValueError for one that no folder should have."""
+    """Return the name of a stage, slice or task itself if folders can have it.
+
+    Args:
+        name: As the configuration or suite has it.
+
+    Returns:
+        The same name.
+
+    Raises:
+        ValueError: For one that is too long, or has other characters than `NAME`.
+    """
     if not re.fullmatch(NAME, name) or len(name) > LONGEST:
         raise ValueError(
             f"{name!r}: a name is made of letters, digits, `.`, `_` and `-`, begins with a letter or "
@@ -44,7 +54,18 @@ def check_name(name: str) -> str:
 
 
 def check_label(name: str, longest: int = LONGEST) -> str:
-    """Return the name itself; raise ValueError for one that cannot be shown everywhere as it is."""
+    """Return the name of a probe, verifier, group or run itself if it can be shown everywhere.
+
+    Args:
+        name: As the configuration or suite has it.
+        longest: Characters that it may have.
+
+    Returns:
+        The same name.
+
+    Raises:
+        ValueError: For one that is too long, or has other characters than `LABEL`.
+    """
     if not re.fullmatch(LABEL, name) or len(name) > longest:
         raise ValueError(
             f"{name!r}: a name has 1 to {longest} characters: letters, digits, spaces and "
@@ -59,7 +80,14 @@ Label = Annotated[str, AfterValidator(check_label)]
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Raise ValueError, naming the stage, where two things would have one name."""
+    """Refuse names of stages that another thing has, or could be mistaken for.
+
+    Args:
+        names: Names of all stages, in the order of the configuration.
+
+    Raises:
+        ValueError: When a stage has the name of a rule, of a shared file or of another stage.
+    """
     known: dict[str, str] = {}
     for name in names:
         key = f"stages.{name}"
@@ -96,9 +124,17 @@ def _check_rules(names: list[str]) -> None:
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
-    """Raise ValueError where a stage's results would lie among what belongs to another.
+    """Refuse stages whose results would lie among what belongs to another.
 
-    `stages` maps each to its results folder. Links and `..` are followed.
+    Links and `..` are followed.
+
+    Args:
+        results: Folder of all results.
+        cache: Folder of all that is prefilled.
+        stages: Results folder of each stage.
+
+    Raises:
+        ValueError: When a folder is that of all results, of scores, of the cache or of another stage.
     """
     root, store = Path(os.path.realpath(results)), Path(os.path.realpath(results)) / "scores"
     prefilled = Path(os.path.realpath(cache))

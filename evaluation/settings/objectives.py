@@ -73,7 +73,7 @@ class Objective(Settings):
 
     @property
     def decided_on(self) -> Metric:
-        """Return the metric that decides it."""
+        """The metric that decides it."""
         tier = TIERS[self.tier]
         return tier.metric(self.metric or tier.headline)
 
@@ -86,9 +86,12 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
         suite: All that the stage evaluates.
         key: The objective's place in the configuration, for messages.
 
+    Returns:
+        The objective itself, or a copy that names the metric.
+
     Raises:
-        ConfigError: where the suite has nothing of the objective's tier or group, where only some of its
-            tasks have the metric, or none.
+        ConfigError: Where the suite has nothing of the objective's tier or group, or where only some
+            of its tasks, or none, have the metric.
     """
     items = _items_of(objective, suite, key)
     if objective.tier != "tier3":

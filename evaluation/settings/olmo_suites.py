@@ -34,12 +34,29 @@ Sections = dict[str, dict[str, Any]]
 
 
 def is_suite(name: str) -> bool:
-    """Return whether olmo-eval's suite of this name is expanded here."""
+    """Return whether olmo-eval's suite of this name is expanded here.
+
+    Args:
+        name: Name of a suite or task in olmo-eval.
+
+    Returns:
+        Whether it is a suite of OlmoBaseEval or RULER.
+    """
     return name in _names()
 
 
 def expand_suites(names: Iterable[str]) -> Sections:
-    """Return the tasks of these suites, each once, and their groups; raise ValueError for other names."""
+    """Return the tasks and groups of suites.
+
+    Args:
+        names: Names of suites in olmo-eval.
+
+    Returns:
+        Sections of a suite file: tasks, each once, and groups that weigh them as olmo-eval does.
+
+    Raises:
+        ValueError: For a name that is no suite of OlmoBaseEval or RULER.
+    """
     found: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
     for name in names:
         if not is_suite(name):
@@ -121,7 +138,15 @@ def _names() -> dict[str, str]:
 
 @cache
 def suite_parts(name: str) -> list[str]:
-    """Return the tasks and suites that a suite consists of."""
+    """Return the tasks and suites that a suite consists of.
+
+    Args:
+        name: Name of a suite in olmo-eval.
+
+    Returns:
+        Names in olmo-eval's order; suites that are only spelled out in its list are replaced by
+        their parts.
+    """
     found: list[str] = []
     for word in re.findall(r"(?:\{[^}]*\}|[^\s{])+", _names()[name]):
         before, _, rest = word.partition("{")

@@ -49,11 +49,16 @@ class StagePlan:
 
     @property
     def tiers(self) -> tuple[TierName, ...]:
+        """Names of the tiers that the stage's suite fills."""
         return stage_tiers(self.suite)
 
     @cached_property
     def cache(self) -> Path:
-        """Return the folder of everything prefilled for this tokenizer and sequence length."""
+        """Return the folder of everything prefilled for this tokenizer and sequence length.
+
+        Returns:
+            A folder inside the configured `cache`.
+        """
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
         wanted = self.tokenizer.model_dump(exclude={"also_known_as"})
         key = fingerprint(unordered(wanted))[:8]
@@ -61,14 +66,30 @@ class StagePlan:
 
     @property
     def tokenizer_folder(self) -> Path:
+        """The folder of the tokenizer that prefill fetched."""
         return self.cache / "tokenizer"
 
     def cache_folder(self, tier: TierName, name: str) -> Path:
-        """Return the folder of a tier's entry, which is an item's or, where it has one a stage, the stage's."""
+        """Return the folder of an entry in the cache.
+
+        Args:
+            tier: Name of the entry's tier.
+            name: Name of the item; of the stage where the tier has one entry for each stage.
+
+        Returns:
+            A folder inside `cache`.
+        """
         return self.cache / TIERS[tier].cache.folder / name
 
     def cache_entries(self, tier: TierName) -> tuple[str, ...]:
-        """Return the names of a tier's entries."""
+        """Return the names of a tier's entries in the cache.
+
+        Args:
+            tier: Name of a tier.
+
+        Returns:
+            Names of its items, or the stage's where one entry holds all; none if the suite has no items.
+        """
         items = getattr(self.suite, TIERS[tier].section)
         if TIERS[tier].cache.per_stage:
             return (self.name,) if items else ()
@@ -76,7 +97,7 @@ class StagePlan:
 
     @property
     def provided(self) -> dict[tuple[TierName, str], ProviderChoices | ProviderTask]:
-        """Return the tasks that come from a provider, by tier and name."""
+        """The tasks that come from a provider, by tier and name."""
         return {
             (tier, name): task
             for tier in self.tiers
@@ -85,65 +106,115 @@ class StagePlan:
         }
 
     def slice_folder(self, name: str) -> Path:
+        """Return the folder of a slice's packed tokens.
+
+        Args:
+            name: Name of a slice of the suite.
+
+        Returns:
+            A folder inside `cache`.
+        """
         return self.cache_folder("tier2", name)
 
     def task_folder(self, name: str) -> Path:
+        """Return the folder of a Tier3 task's questions.
+
+        Args:
+            name: Name of a Tier3 task of the suite.
+
+        Returns:
+            A folder inside `cache`.
+        """
         return self.cache_folder("tier3", name)
 
     @property
     def probes_folder(self) -> Path:
+        """The folder of the stage's prompts of Tier4."""
         return self.cache_folder("tier4", self.name)
 
     @property
     def nltk_data(self) -> Path:
-        """Return what verifiers of instructions read, shared by all tokenizers."""
+        """The folder of what verifiers of instructions read, shared by all tokenizers."""
         return Path(self.config.cache) / "nltk_data"
 
     def generation_folder(self, name: str) -> Path:
+        """Return the folder of a Tier5 task's prompts.
+
+        Args:
+            name: Name of a generation task of the suite.
+
+        Returns:
+            A folder inside `cache`.
+        """
         return self.cache_folder("tier5", name)
 
     @property
     def results(self) -> Path:
+        """The stage's folder of results."""
         return Path(self.stage.results or Path(self.config.results) / self.name)
 
     @property
     def scores(self) -> Path:
-        """Return the root of the score store, shared by all stages."""
+        """The root of the score store, shared by all stages."""
         return Path(self.config.results) / "scores"
 
     def step_folder(self, step: Candidate) -> Path:
-        """Return the folder of the results of a step or merge."""
+        """Return the folder of a candidate's results.
+
+        Args:
+            step: A step or a merge of the stage.
+
+        Returns:
+            A folder inside `results`.
+        """
         return self.results / "by_checkpoint" / candidate_folder(step)
 
     @property
     def bridge_folder(self) -> Path:
+        """The folder of the bridge's results."""
         return self.results / "bridge"
 
     def step_log(self, step: Candidate) -> Path:
-        """Return the log of the job that scores a step or merge, or of its part of a job of several steps."""
+        """Return the log of the job that scores a candidate, or of its part of a job of several steps.
+
+        Args:
+            step: A step or a merge of the stage.
+
+        Returns:
+            A file inside `results`.
+        """
         folder = self.results / "eval_logs" / "slurm"
         return folder / f"{self.name}_{candidate_folder(step)}.log"
 
     @property
     def bridge_log(self) -> Path:
+        """The log of the job that scores the bridge."""
         return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
 
     def collect_log(self, folder: Path) -> Path:
-        """Return the log of the step that makes the results in a folder of scores, or verifies answers."""
+        """Return the log of the job that verifies answers and makes results from stored scores.
+
+        Args:
+            folder: Folder of a candidate's or the bridge's results.
+
+        Returns:
+            A file inside `results`.
+        """
         return self.results / "eval_logs" / "collect" / f"{folder.relative_to(self.results)}.log"
 
     @property
     def check_log(self) -> Path:
-        """Return the log of the check before the stage's scoring jobs."""
+        """The log of the check before the stage's scoring jobs."""
         return self.results / "eval_logs" / "check.log"
 
     @property
     def figures_folder(self) -> Path:
+        """The folder of the stage's figures."""
         return self.results / "figures"
 
     @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
-        """Return files by kind and tier: those over steps of every tier, the others where there is a bridge."""
+        """Files by kind and tier: those over steps always, the others where there is a bridge."""
         return {
             (kind, tier): self.figures_folder / f"{tier}_{kind}.svg"
             for tier in self.tiers
@@ -152,17 +223,39 @@ class StagePlan:
         }
 
     def tier_files(self, folder: Path) -> list[Path]:
-        """Return all files that scoring one checkpoint writes into its folder."""
+        """Return all files that scoring one checkpoint writes into its folder.
+
+        Args:
+            folder: Folder of a candidate's or the bridge's results.
+
+        Returns:
+            The summary files of all tiers; without an external program, then also the items files.
+        """
         tiers = [TIERS[name] for name in self.tiers]
         summaries = [folder / tier.summary_file for tier in tiers]
         # An external program may give no per-item files.
         return summaries + ([] if self.stage.command else [folder / t.items_file for t in tiers])
 
     def checkpoint(self, step: int) -> Path:
+        """Return the folder of a step's checkpoint.
+
+        Args:
+            step: The step's number.
+
+        Returns:
+            A folder inside the stage's `checkpoints`, which need not exist.
+        """
         return Path(self.stage.checkpoints) / str(step)
 
     def members(self, merge: str) -> tuple[tuple[Path, float], ...]:
-        """Return the checkpoints of a merge, with their weights."""
+        """Return the checkpoints of a merge, with their weights.
+
+        Args:
+            merge: Name of a merge of the stage.
+
+        Returns:
+            Folder and weight of each member; the weights add up to 1.
+        """
         stages = self.config.stages
         return tuple(
             (Path(stages[owner].checkpoints) / str(step), weight)
@@ -171,7 +264,18 @@ class StagePlan:
 
 
 def plan_stage(config: Config, name: str) -> StagePlan:
-    """Resolve a stage; raise ConfigError where tokenizer or sequence length cannot be found."""
+    """Resolve a stage.
+
+    Args:
+        config: The validated configuration.
+        name: Name of the stage.
+
+    Returns:
+        The stage with its merged suite, settled objectives, tokenizer and sequence length.
+
+    Raises:
+        ConfigError: When its tokenizer or sequence length cannot be found.
+    """
     suite = stage_suite(config, name)
     stage = config.stages[name]
     objectives = tuple(
@@ -190,7 +294,17 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:
-    """Return all stages; raise ConfigError where one name in one cache would mean two things."""
+    """Resolve all stages.
+
+    Args:
+        config: The validated configuration.
+
+    Returns:
+        The plans by name of the stage, in the order of the configuration.
+
+    Raises:
+        ConfigError: When one name would mean two things, as a group or in a shared cache.
+    """
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, str]] = {}
     groups: dict[str, tuple[str, Group]] = {}
@@ -213,7 +327,15 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return a sentence where a stage's folder of checkpoints does not exist, or is one of them."""
+    """Return a sentence on a stage's folder of checkpoints that cannot be used.
+
+    Args:
+        name: Name of the stage.
+        stage: Its configuration.
+
+    Returns:
+        The sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
+    """
     folder = Path(stage.checkpoints)
     if folder.is_dir():
         is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
@@ -230,7 +352,19 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
-    """Return a stage by its name; raise ConfigError, which names `origin`, where there is none."""
+    """Return what belongs to a stage, by the stage's name.
+
+    Args:
+        stages: What belongs to each stage, by name.
+        name: Name of a stage, which may be unknown.
+        origin: Where the stages come from, for messages.
+
+    Returns:
+        The stage's value.
+
+    Raises:
+        ConfigError: When there is no such stage.
+    """
     if name not in stages:
         raise ConfigError(f"{origin}: {no_such('stage', name, stages)}")
     return stages[name]

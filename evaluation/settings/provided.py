@@ -51,7 +51,14 @@ class Providers(Settings):
     )
 
     def python(self, provider: str) -> Path:
-        """Return the interpreter's path; links are not followed, as a virtual environment is one."""
+        """Return the Python of a provider's environment.
+
+        Args:
+            provider: `lighteval`, `lm_eval` or `olmo_eval`.
+
+        Returns:
+            Its absolute path; links are not followed, as a virtual environment is one.
+        """
         return Path(os.path.abspath(getattr(self, provider)))
 
 
@@ -101,13 +108,23 @@ class _ByName(Settings):
 
     @property
     def version(self) -> str:
+        """The version of the provider that is asked."""
         return VERSIONS[self.provider]
 
     def definition(self) -> dict[str, Any]:
+        """Return the settings that decide what is fetched and scored.
+
+        Returns:
+            JSON values by key.
+        """
         return self.asked()
 
     def asked(self) -> dict[str, Any]:
-        """Return all that decides what is asked."""
+        """Return the settings that decide what is asked, and the provider's version.
+
+        Returns:
+            JSON values by key, in the order of `ASKED`.
+        """
         asked = self.model_dump(mode="json")
         is_default = asked.get("kind") == "ranked"
         keys = [key for key in self.ASKED if not (key == "kind" and is_default)]
@@ -164,17 +181,29 @@ class ProviderTask(_ByName):
 
     @property
     def runs_programs(self) -> bool:
+        """Whether the task's answers are programs that are run in the sandbox."""
         named = _RUNS_PROGRAMS.fullmatch(self.task)
         return self.provider == "olmo_eval" and named is not None
 
     def decoding(self) -> dict[str, Any]:
-        """Return all that decides the completions of a prompt, as far as it is known before prefill."""
+        """Return the settings that decide the completions, as far as they are known before prefill.
+
+        Returns:
+            JSON values by key.
+        """
         own = self.model_dump(mode="json", include={"stop", "max_new_tokens"})
         drawn = (self.sampling or Sampling()).model_dump(mode="json")
         return {**self.asked(), **own, "sampling": drawn}
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
-        """Complete the task by what the provider reported, which meta.json holds under `provider`."""
+        """Complete the task by what the provider reported of it at prefill.
+
+        Args:
+            reported: What the entry's meta.json holds under `provider`.
+
+        Returns:
+            The task; keys that the suite gives take precedence.
+        """
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
@@ -231,12 +260,12 @@ class ProviderChoices(_ByName):
 
     @property
     def decided_as(self) -> TaskKind:
-        """Return the kind whose headline decides: of a task named after bits per byte, those."""
+        """The kind whose headline decides: of a task named after bits per byte, `gold`."""
         return "gold" if self._is_named_bpb else self.kind
 
     @property
     def meaning(self) -> str | None:
-        """Return what the numbers of a task are whose name promises others; None for any other task."""
+        """What the numbers of a task are whose name promises others; None for any other task."""
         if not self._is_named_bpb:
             return None
         if self.kind == "gold":
@@ -252,5 +281,13 @@ class ProviderChoices(_ByName):
 
 
 def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:
-    """Return what generating and verifying need to know of a task, by its entry's meta.json."""
+    """Return a task with all that generating and verifying need to know of it.
+
+    Args:
+        task: A generation task of the suite.
+        meta: The content of its entry's meta.json.
+
+    Returns:
+        The task itself, or a provider's completed by what was reported at prefill.
+    """
     return task.settled(meta["provider"]) if isinstance(task, ProviderTask) else task

@@ -32,7 +32,16 @@ NO_PARTS: Parts = MappingProxyType({})
 def key_rows(
     model: type[BaseModel], prefix: str = "", parts: Parts = NO_PARTS
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield (key, default, description) of every key, depth-first, without the keys of `parts`."""
+    """Yield a row for every key of a model, depth-first, without the keys of `parts`.
+
+    Args:
+        model: The model whose keys are described.
+        prefix: Put before each key: the path to the model, with a dot at its end.
+        parts: Models that have their own table, and its heading.
+
+    Yields:
+        Key, default and description, as Markdown.
+    """
     inherited = {name for base in _bases(model, parts) for name in base.model_fields}
     for name, field in model.model_fields.items():
         if name in inherited:
@@ -47,7 +56,15 @@ def key_rows(
 
 
 def key_table(model: type[BaseModel], parts: Parts = NO_PARTS) -> str:
-    """Return the table of a model's keys; a line above it links to what the model inherits."""
+    """Return the table of a model's keys; a line above it links to what the model inherits.
+
+    Args:
+        model: The model whose keys are described.
+        parts: Models that have their own table, and its heading.
+
+    Returns:
+        Markdown without a newline at its end.
+    """
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for row in key_rows(model, parts=parts):
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
@@ -56,7 +73,15 @@ def key_table(model: type[BaseModel], parts: Parts = NO_PARTS) -> str:
 
 
 def part_tables(parts: Parts, level: int) -> Iterator[str]:
-    """Yield the tables of `parts`, each under its heading."""
+    """Yield the tables of `parts`, each under its heading.
+
+    Args:
+        parts: Models that have their own table, and its heading.
+        level: Level of the headings, 1 being the page's title.
+
+    Yields:
+        Markdown of a heading and its table, with a newline at its end.
+    """
     for heading in dict.fromkeys(parts.values()):
         models = [model for model, title in parts.items() if title == heading]
         table = key_table(models[0], parts) if len(models) == 1 else _variants_table(models)
@@ -81,7 +106,14 @@ def _in_words(default: str) -> str:
 
 
 def anchor(heading: str) -> str:
-    """Return the address of a heading in a Markdown page, as GitHub makes it."""
+    """Return the address of a heading in a Markdown page, as GitHub makes it.
+
+    Args:
+        heading: Text of the heading.
+
+    Returns:
+        The address without `#`.
+    """
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -149,7 +181,17 @@ OF_SUITES: Parts = {
 
 
 def generated_readme(text: str) -> str:
-    """Return `text` with the generated part between the two markers made anew."""
+    """Return a text with the generated part between the two markers made anew.
+
+    Args:
+        text: The content of `config/README.md`.
+
+    Returns:
+        The new content.
+
+    Raises:
+        ConfigError: When a marker is missing.
+    """
     if BEGIN not in text or END not in text:
         raise ConfigError(f"{README}: the lines {BEGIN!r} and {END!r} must both be there")
     before, rest = text.split(BEGIN, 1)
@@ -165,9 +207,16 @@ def generated_readme(text: str) -> str:
 
 
 def write_generated(root: Path) -> list[Path]:
-    """Write schemas and tables under the project's root; return the files.
+    """Write the schemas and the tables of keys.
 
-    Raises ConfigError, before it writes anything, for a folder that is not the project's root.
+    Args:
+        root: The project's root.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        ConfigError: Before anything is written, for a folder that is not the project's root.
     """
     readme = root / README
     if not readme.is_file():

@@ -43,7 +43,11 @@ class Source(Settings):
     )
 
     def definition(self) -> dict[str, Any]:
-        """Return all that decides what is fetched and scored."""
+        """Return the settings that decide what is fetched and scored.
+
+        Returns:
+            JSON values by key.
+        """
         return self.model_dump(mode="json", exclude=set(self.VIEWS))
 
     @model_validator(mode="after")
@@ -110,15 +114,22 @@ class Task(Source):
 
     @property
     def kind(self) -> TaskKind:
+        """Whether candidates are ranked, or only the right answer is scored."""
         return "gold" if self.choices is None else "ranked"
 
     @property
     def decided_as(self) -> TaskKind:
-        """Return the kind whose headline decides an objective."""
+        """The kind whose headline decides an objective."""
         return self.kind
 
     def asked(self) -> dict[str, Any]:
-        """Return all that decides what is scored; solved examples end in the right answer."""
+        """Return the settings that decide what is scored.
+
+        The gold answer is among them only with solved examples, which end in it.
+
+        Returns:
+            JSON values by key.
+        """
         graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
         return {key: value for key, value in self.definition().items() if key not in graded}
 

@@ -1,4 +1,4 @@
-"""Which step a folder is of, by its name alone; imports nothing that a bare machine lacks."""
+"""Read a step's number from a folder's name; imports nothing that a bare machine lacks."""
 
 import re
 
@@ -7,6 +7,13 @@ STEP = re.compile(r"0|[1-9][0-9]{0,18}")
 
 
 def step_named(folder: str) -> int | None:
-    """Return the step that a folder's name says; None if it says none."""
+    """Return the step that a folder's name states.
+
+    Args:
+        folder: Name of a folder of checkpoints, without its path.
+
+    Returns:
+        The step's number; None for any other name.
+    """
     step = int(folder) if STEP.fullmatch(folder) else None
     return step if step is not None and step < 2**63 else None

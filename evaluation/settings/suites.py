@@ -53,7 +53,11 @@ class Probe(Settings):
     )
 
     def definition(self) -> dict[str, Any]:
-        """Return what the model is asked; its answer is stored, and graded whenever the checks change."""
+        """Return what the model is asked; checks are left out, as stored answers are verified anew.
+
+        Returns:
+            JSON values by key.
+        """
         return self.model_dump(mode="json", include={"messages", "max_new_tokens"})
 
     @model_validator(mode="after")
@@ -148,12 +152,19 @@ class Suite(Settings):
         return {**given, **added}
 
     def tier_groups(self, tier: str) -> dict[str, Group]:
-        """Return the groups of a tier."""
+        """Return the groups of a tier.
+
+        Args:
+            tier: Name of a tier.
+
+        Returns:
+            Groups by name, in the order of the suite.
+        """
         return {name: group for name, group in self.groups.items() if group.tier == tier}
 
     @property
     def runs_programs(self) -> bool:
-        """Return whether code that a model wrote is run in the sandbox."""
+        """Whether code that a model wrote is run in the sandbox."""
         checks = (check for probe in self.probes.values() for check in probe.checks)
         return any(isinstance(check, PassesTests) for check in checks) or any(
             task.runs_programs for task in self.generation_tasks.values()
@@ -166,8 +177,16 @@ MOST_EXTENDED = 50
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
-    Items keep their order, those of what it extends first.
-    Raises ConfigError for a missing file, an unknown key, a circle, or a name given twice.
+    Args:
+        folder: Folder of the user's suites.
+        name: Name of the suite, without `.yaml`.
+        _below: Names of the suites that extend this one, the outermost first.
+
+    Returns:
+        The suite with all that it extends; items keep their order, those of what it extends first.
+
+    Raises:
+        ConfigError: For a missing file, an unknown key, a circle, or a name given twice.
     """
     path = folder / f"{name}.yaml"
     if not os.path.lexists(path) and (SUITES / path.name).is_file():
@@ -230,7 +249,18 @@ _SCALARS = {"attention", "chat_template", "stop", "answer_after"}
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
-    """Return one suite with the items of all, each once; scalar settings come from the last that gives them."""
+    """Merge suites into one.
+
+    Args:
+        named: Suites and their names, in the order of the configuration.
+        folder: Folder of the user's suites, for messages.
+
+    Returns:
+        The items of all, each once; scalar settings come from the last suite that gives them.
+
+    Raises:
+        ConfigError: When two suites define a name differently.
+    """
     sections = [*(tier.section for tier in TIERS.values()), "groups"]
     merged: dict[str, Any] = {section: {} for section in sections}
     for name, suite in named:

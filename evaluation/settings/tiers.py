@@ -45,49 +45,90 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """Return what sentences call it."""
+        """The name that sentences have for it."""
         return self.called or self.name.replace("_", " ")
 
     @property
     def read_as(self) -> tuple[float, int, str]:
-        """Return scale, decimals and unit of numbers that people read; files keep the plain number."""
+        """Scale, decimals and unit of numbers that people read; files keep the plain number."""
         return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
 
     @property
     def column(self) -> str:
-        """Return its name in a table of such numbers, with the unit where that is not the file's."""
+        """Its name in a table of such numbers, with the unit where that is not the file's."""
         return f"{self.name}, points" if self.unit == "fraction" else self.name
 
     def number(self, value: float, sign: str = "") -> str:
-        """Return a number without its unit: `-3.98` for a fraction of -0.0398."""
+        """Format a value or difference without its unit.
+
+        Args:
+            value: The plain number, as files have it.
+            sign: Sign option of Python's format language: `+` also marks gains.
+
+        Returns:
+            For example `-3.98` for a fraction of -0.0398.
+        """
         scale, decimals, _ = self.read_as
         return f"{scale * value:{sign}.{decimals}f}"
 
     def interval(self, low: float, high: float, sign: str = "+") -> str:
-        """Return an interval without its unit: `[-10.63, +2.55]`."""
+        """Format an interval without its unit.
+
+        Args:
+            low: Lower bound, as files have it.
+            high: Upper bound, as files have it.
+            sign: Sign option of Python's format language: `+` also marks gains.
+
+        Returns:
+            For example `[-10.63, +2.55]`.
+        """
         return f"[{self.number(low, sign)}, {self.number(high, sign)}]"
 
     def change(
         self, value: float, low: float | None = None, high: float | None = None, sign: str = "+"
     ) -> str:
-        """Return a change with its interval, if it has one, and its unit."""
+        """Format a change with its interval, if it has one, and its unit.
+
+        Args:
+            value: The plain number, as files have it.
+            low: Lower bound, as files have it; None without an interval.
+            high: Upper bound, as files have it; None without an interval.
+            sign: Sign option of Python's format language: `+` also marks gains.
+
+        Returns:
+            For example `-3.98 [-10.63, +2.55] points`.
+        """
         bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
         return f"{self.number(value, sign)}{bounds} {self.read_as[2]}"
 
     def size(self, size: float) -> str:
-        """Return a margin or the size of a difference: `1 point`, `0.02 nats per token`."""
+        """Format a margin or the size of a difference, with its unit.
+
+        Args:
+            size: The plain number, as files have it.
+
+        Returns:
+            For example `1 point` or `0.02 nats per token`.
+        """
         if self.unit != "fraction":
             return f"{size:.4g} {self.unit}"
         points = f"{100 * size:.4g}"
         return f"{points} point{'' if points == '1' else 's'}"
 
     def level(self, value: float) -> str:
-        """Return a value without its unit, but of fractions as a percentage."""
+        """Format a value without its unit, but a fraction as a percentage.
+
+        Args:
+            value: The plain number, as files have it.
+
+        Returns:
+            For example `43.2 %`, or `2.718` where the unit is not a fraction.
+        """
         return f"{100 * value:.1f} %" if self.unit == "fraction" else f"{value:.4g}"
 
     @property
     def want(self) -> Literal["<= 0", ">= 0"]:
-        """Return the sign of a delta that is no loss."""
+        """The sign of a delta that is no loss."""
         return ">= 0" if self.higher_is_better else "<= 0"
 
 
@@ -103,11 +144,18 @@ class Cache:
 
     @property
     def flag(self) -> str:
-        """Return the option of `prefill` that makes such an entry: `--slice`."""
+        """The option of `prefill` that makes such an entry: `--slice`."""
         return f"--{self.name.replace('_', '-')}"
 
     def option(self, entry: str) -> str:
-        """Return the option with what it takes: `--slice NAME`, but `--probes` of a stage."""
+        """Return the option of `prefill` that makes one entry.
+
+        Args:
+            entry: Name of the entry.
+
+        Returns:
+            The option with what it takes: `--slice NAME`, but `--probes` of a stage.
+        """
         return self.flag if self.per_stage else f"{self.flag} {entry}"
 
 
@@ -146,35 +194,70 @@ class Tier:
 
     @property
     def head(self) -> Metric:
-        """Return the headline's description."""
+        """The headline's description."""
         return next(metric for metric in self.metrics if metric.name == self.headline)
 
     @property
     def secondary(self) -> tuple[Metric, ...]:
-        """Return the secondary metrics; the first one decides where the headline does not."""
+        """The secondary metrics; the first one decides where the headline does not."""
         return tuple(metric for metric in self.metrics if metric.is_secondary)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
-        """Return headline and secondary metrics of such items, the headline first."""
+        """Return the names of headline and secondary metrics of items of a kind.
+
+        Args:
+            kind: Whether candidates are ranked, or only the right answer is scored.
+
+        Returns:
+            Names, the headline first.
+        """
         ranked = (self.headline, *(metric.name for metric in self.secondary))
         return self.unranked if kind == "gold" else ranked
 
     def metrics_of(self, values: Container[str]) -> tuple[str, ...]:
-        """Return the same of an item with these values."""
+        """Return the names of headline and secondary metrics of an item.
+
+        Args:
+            values: Names of the metrics that the item has; they show its kind.
+
+        Returns:
+            Names, the headline first.
+        """
         is_gold = self.headline not in values and any(name in values for name in self.unranked)
         return self.metrics_by("gold" if is_gold else "ranked")
 
     def headline_of(self, values: Container[str]) -> str:
-        """Return the metric that decides on an item with these values."""
+        """Return the metric that decides on an item.
+
+        Args:
+            values: Names of the metrics that the item has; they show its kind.
+
+        Returns:
+            The metric's name.
+        """
         return self.metrics_of(values)[0]
 
     def shown_of(self, values: Container[str]) -> str:
-        """Return the metric of such an item where there is room for one."""
+        """Return the metric of an item that is shown where there is room for one.
+
+        Args:
+            values: Names of the metrics that the item has; they show its kind.
+
+        Returns:
+            The metric's name.
+        """
         headline = self.headline_of(values)
         return self.shown if headline == self.headline else headline
 
     def metric(self, name: str) -> Metric:
-        """Return the metric of this name; one that a suite adds is of the headline's kind."""
+        """Return a metric by its name.
+
+        Args:
+            name: One of the tier's metrics, or one that a suite adds.
+
+        Returns:
+            Its description; one that a suite adds is of the headline's kind.
+        """
         head = self.head
         other = Metric(name, unit=head.unit, higher_is_better=head.higher_is_better)
         return next((metric for metric in self.metrics if metric.name == name), other)
@@ -280,7 +363,15 @@ TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
 
 
 def metric_of(tier: str, delta: str) -> Metric:
-    """Return the metric that the deltas of this name are of."""
+    """Return the metric whose differences a delta holds.
+
+    Args:
+        tier: Name of the tier.
+        delta: Name of the delta, as `delta_ppl`, or of the metric.
+
+    Returns:
+        The metric's description.
+    """
     return TIERS[tier].metric(delta.removeprefix("delta_"))
 
 
@@ -297,7 +388,18 @@ Registered = TypeVar("Registered")
 
 
 def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
-    """Return a registry of functions by tier; raise ConfigError unless it has one for each."""
+    """Return a registry of functions itself if it has one for each tier.
+
+    Args:
+        registry: Functions by tier.
+        name: The registry's name, for messages.
+
+    Returns:
+        The same registry.
+
+    Raises:
+        ConfigError: When a tier is missing.
+    """
     if lacking := TIERS.keys() - registry.keys():
         raise ConfigError(f"{name} lacks {', '.join(sorted(lacking))}; register what is missing")
     return registry

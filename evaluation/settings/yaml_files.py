@@ -41,6 +41,18 @@ class _Loader(_LOADER):  # type: ignore[misc]
     }
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
+        """Build a mapping.
+
+        Args:
+            node: PyYAML's node of the mapping.
+            deep: Whether PyYAML builds the values at once.
+
+        Returns:
+            The mapping.
+
+        Raises:
+            ConfigError: When a key is there twice.
+        """
         lines: dict[str, int] = {}
         for key, _ in node.value:
             if not isinstance(key, yaml.ScalarNode):
@@ -56,7 +68,17 @@ class _Loader(_LOADER):  # type: ignore[misc]
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping; raise ConfigError naming file, line and what is wrong."""
+    """Read a YAML mapping from a file.
+
+    Args:
+        path: The file.
+
+    Returns:
+        The mapping; dates stay text.
+
+    Raises:
+        ConfigError: When it cannot be read; names the file, the line and what is wrong.
+    """
     try:
         return parse_yaml(_read_text(path))
     except ConfigError as error:
@@ -64,7 +86,17 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a text holds; raise ConfigError without the file's name."""
+    """Return the mapping that a text holds.
+
+    Args:
+        text: YAML.
+
+    Returns:
+        The mapping; dates stay text.
+
+    Raises:
+        ConfigError: When it is no such mapping; without a file's name, which the caller adds.
+    """
     try:
         _refuse_deep(text)
         content = yaml.load(text, Loader=_Loader)
