@@ -30,10 +30,20 @@ def check_golds(
     workers: int | None = None,
     nltk_data: Path | None = None,
 ) -> None:
-    """Raise SourceError if a gold of `documents` (by id) is wrong by its own verifier.
+    """Verify every gold answer by the verifiers that will use it.
 
     Of instructions, which have no gold, it is checked that they are known and fit their arguments.
     A program is run if the document has one as its `gold`.
+
+    Args:
+        name: Name of the task, for messages.
+        task: The generation task of the suite.
+        documents: Fields of each prompt's document, by the prompt's id.
+        workers: Processes; None for as many as there are CPUs.
+        nltk_data: Folder that NLTK reads from alone; None for NLTK's own places.
+
+    Raises:
+        SourceError: When a gold is wrong by its own verifier, or could not be verified.
     """
     checks = [
         (view, id, (verifier, document, completion))

@@ -19,7 +19,16 @@ from evaluation.verification.verdicts import Verdict, shortened
 def verify_instructions(
     settings: IFEval | IFBench, document: Mapping[str, Any], completion: str
 ) -> Verdict:
-    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number."""
+    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document: `prompt`, `instruction_ids` and `arguments`.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict; its reason names the instructions that were not followed.
+    """
     ids = list(document["instruction_ids"])
     texts = _variants(completion) if settings.mode == "loose" else [completion]
     with _seeded(str(document["prompt"])):
@@ -66,7 +75,15 @@ def _variants(completion: str) -> list[str]:
 
 
 def some_text(settings: IFEval | IFBench, document: Mapping[str, Any]) -> str:
-    """Return any text: it shows whether the instructions are known and fit their arguments."""
+    """Return any text: it shows whether the instructions are known and fit their arguments.
+
+    Args:
+        settings: Not read; `Entry.right` has it for all kinds.
+        document: Not read; `Entry.right` has it for all kinds.
+
+    Returns:
+        A completion to verify before any is generated.
+    """
     return "Some text."
 
 

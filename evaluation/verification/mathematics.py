@@ -31,7 +31,16 @@ _SPELLINGS = (
 
 
 def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return whether the last boxed answer is the gold one, in the same spelling."""
+    """Verify that the last boxed answer is the gold one, in the same spelling.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` may be a whole solution.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict, with credit 0 or 1.
+    """
     answer = last_boxed(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no closed `\\boxed{}`")
@@ -42,7 +51,16 @@ def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) 
 
 
 def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return whether math-verify finds an answer in the completion, and it equals the gold one."""
+    """Verify that math-verify finds an answer in the completion, and that it equals the gold one.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` may be a whole solution.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict, with credit 0 or 1.
+    """
     from math_verify import verify
 
     gold = str(document["gold"])
@@ -57,12 +75,28 @@ def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: s
 
 
 def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
-    """Return the gold answer as a right completion writes it."""
+    r"""Return the gold answer as a right completion writes it.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` may be a whole solution.
+
+    Returns:
+        The answer in `\boxed{}`.
+    """
     return f"\\boxed{{{answer_of(str(document['gold']))}}}"
 
 
 def bare_boxed(settings: Boxed | MathVerify, answer: str) -> str:
-    """Return one spelling of an answer, without its sentence's full stop; nothing is calculated."""
+    """Return one spelling of an answer, without its sentence's full stop; nothing is calculated.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        answer: What the verifier took for the answer.
+
+    Returns:
+        The answer in the benchmark's spelling.
+    """
     return spelled(answer.strip().rstrip("."))
 
 
@@ -88,9 +122,15 @@ def load_math() -> None:
 
 
 def last_boxed(text: str) -> str | None:
-    r"""Return what the last `\boxed{…}` or `\fbox{…}` holds; None if there is none, or it is open.
+    r"""Return what the last `\boxed{…}` or `\fbox{…}` holds.
 
     `\boxed 5` without braces holds what stands before the next dollar.
+
+    Args:
+        text: A completion or a solution.
+
+    Returns:
+        The text in the box; None if there is no box, or it is open.
     """
     mark = next((mark for mark in _MARKS if mark in text), None)
     if mark is None:
@@ -113,13 +153,27 @@ def _closing(text: str) -> int | None:
 
 
 def answer_of(gold: str) -> str:
-    r"""Return the answer of a gold, which may be a whole solution with its answer in `\boxed{}`."""
+    r"""Return the answer of a gold, which may be a whole solution with its answer in `\boxed{}`.
+
+    Args:
+        gold: The document's `gold`.
+
+    Returns:
+        What the last box holds, or all of it without a box.
+    """
     boxed = last_boxed(gold)
     return gold if boxed is None else boxed
 
 
 def spelled(answer: str) -> str:
-    """Return the answer in the benchmark's spelling."""
+    """Return an answer in the spelling of the MATH benchmark.
+
+    Args:
+        answer: TeX, without its box.
+
+    Returns:
+        The text that answers are compared by.
+    """
     for before, after in _SPELLINGS:
         answer = answer.replace(before, after)
     answer = answer.partition("\\text{ ")[0]  # a unit to the right

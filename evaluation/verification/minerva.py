@@ -51,18 +51,43 @@ _UNWRAPPED = (
 
 
 def in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
-    """Return the gold answer as a right completion writes it."""
+    """Return the gold answer as a right completion writes it.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` may be a whole solution.
+
+    Returns:
+        The sentence with the answer.
+    """
     return f"Final Answer: The final answer is ${answer_of(str(document['gold']))}$. {_CLOSING}"
 
 
 def bare_minerva(settings: Minerva, answer: str) -> str:
-    """Return a final answer without units, layout and the full stop of its sentence."""
+    """Return a final answer without units, layout and the full stop of its sentence.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        answer: What the verifier took for the answer.
+
+    Returns:
+        The normalized answer.
+    """
     return normalized(answer.strip().rstrip("."))
 
 
 def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return whether the final answer is the gold one, as text or by sympy, both normalized."""
-    answer = final_answer(completion)
+    """Verify that the final answer is the gold one, as text or by sympy, both normalized.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` may be a whole solution.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict, with credit 0 or 1.
+    """
+    answer = _final_answer(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no `Final Answer: The final answer is …`")
     gold = normalized(answer_of(str(document["gold"])))
@@ -71,14 +96,21 @@ def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: s
     return Verdict(credit=0.0, answer=answer, reason=different(answer, gold))
 
 
-def final_answer(completion: str) -> str | None:
+def _final_answer(completion: str) -> str | None:
     """Return the answer in the first such sentence; one that the stop string cut off counts as well."""
     match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
 
 def normalized(answer: str) -> str:
-    """Return an answer without units and layout, in the long form of TeX's short ones."""
+    """Return an answer without units and layout, in the long form of TeX's short ones.
+
+    Args:
+        answer: TeX, without its sentence.
+
+    Returns:
+        The text that answers are compared by.
+    """
     answer = answer.rpartition("=")[2]
     for unit in filter(str.isalpha, _REMOVED):  # while spaces still separate words
         answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
@@ -107,6 +139,13 @@ def equivalent(answer: str, gold: str) -> bool:
     """Return whether two normalized answers are one text, or differ by what sympy shows is 0.
 
     What it cannot read, subtract or simplify is not equivalent.
+
+    Args:
+        answer: The normalized answer of a completion.
+        gold: The normalized gold answer.
+
+    Returns:
+        Whether they are the same; an empty answer never is.
     """
     if answer == gold:
         return bool(answer)

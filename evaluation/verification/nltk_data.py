@@ -36,7 +36,14 @@ _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 
 
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
-    """Return the resources that the verifiers of these tasks may read, or a provider's metrics."""
+    """Return the resources that the verifiers of tasks may read, or a provider's metrics.
+
+    Args:
+        tasks: Generation tasks of the suite.
+
+    Returns:
+        Names of resources, in the order of RESOURCES.
+    """
     kinds = set()
     for task in tasks:
         if isinstance(task, ProviderTask):
@@ -48,9 +55,14 @@ def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str
 
 
 def fetch(folder: Path, resources: Iterable[str]) -> None:
-    """Put what is missing into `folder`, from this machine's NLTK data or else from NLTK's server.
+    """Put missing resources into a folder, from this machine's NLTK data or else NLTK's server.
 
-    Raises SourceError, naming what to do on a machine that does not reach it.
+    Args:
+        folder: A folder of NLTK data, made if it is not there.
+        resources: Names of resources.
+
+    Raises:
+        SourceError: When neither has one; names what to do on a machine without network.
     """
     for resource in missing(folder, resources):
         if not _copied(resource, folder):
@@ -66,12 +78,24 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
 
 
 def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
-    """Return which of these resources are not in `folder`."""
+    """Return the resources that a folder lacks.
+
+    Args:
+        folder: A folder of NLTK data.
+        resources: Names of resources.
+
+    Returns:
+        Names of those that are not there, in the same order.
+    """
     return tuple(resource for resource in resources if not (folder / RESOURCES[resource]).exists())
 
 
 def use(folder: Path) -> None:
-    """Have NLTK look into `folder` and nowhere else from now on."""
+    """Have NLTK look into one folder and nowhere else from now on.
+
+    Args:
+        folder: A folder of NLTK data.
+    """
     import nltk
 
     nltk.data.path[:] = [str(folder)]
@@ -79,7 +103,14 @@ def use(folder: Path) -> None:
 
 
 def check(instruction: str) -> None:
-    """Raise CacheError if the instruction cannot be verified for want of data."""
+    """Refuse an instruction whose data is missing.
+
+    Args:
+        instruction: Name of an instruction, as in NEEDED_BY.
+
+    Raises:
+        CacheError: When NLTK finds a resource nowhere that the instruction is verified with.
+    """
     for resource in NEEDED_BY.get(instruction, ()):
         if not _is_there(resource):
             raise CacheError(
@@ -107,7 +138,11 @@ def _places() -> str:
 
 @contextmanager
 def no_download() -> Iterator[None]:
-    """Keep libraries from fetching what they miss when they are imported."""
+    """Keep libraries from fetching what they miss when they are imported.
+
+    Yields:
+        Nothing; NLTK downloads again afterwards.
+    """
     import nltk
 
     download = nltk.download

@@ -14,7 +14,16 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 
 def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return whether what the pattern finds equals the gold, both less what is ignored."""
+    """Verify that what the pattern finds equals the gold answer, both less what is ignored.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        document: Fields of the prompt's document; `gold` is read.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict, with credit 0 or 1.
+    """
     found = _found(settings, completion)
     if found is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
@@ -25,7 +34,15 @@ def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: s
 
 
 def in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
-    """Return the gold answer as a right completion writes it."""
+    """Return the gold answer as a right completion writes it.
+
+    Args:
+        settings: The verifier's settings in the suite; `form` is filled in.
+        document: Fields of the prompt's document; `gold` is read.
+
+    Returns:
+        A text that the pattern finds the gold answer in.
+    """
     return settings.form.replace("{gold}", str(document["gold"]))
 
 
@@ -41,7 +58,15 @@ def _found(settings: Pattern, completion: str) -> str | None:
 
 
 def bare(settings: Pattern, text: str) -> str:
-    """Return what is compared: a text less what is ignored."""
+    """Return what is compared: a text less what is ignored.
+
+    Args:
+        settings: The verifier's settings in the suite.
+        text: The answer of a completion, or the gold answer.
+
+    Returns:
+        The rest of the text; in lower case where case is ignored.
+    """
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)
     return text.lower() if settings.ignore_case else text

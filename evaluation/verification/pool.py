@@ -61,11 +61,20 @@ def verify_all(
     memory_mb: int = 1024,
     nltk_data: Path | None = None,
 ) -> Iterator[tuple[int, Verdict]]:
-    """Yield (number of the job, verdict) as they come, and show progress.
+    """Verify completions in several processes, and show progress.
 
-    `seconds` and `memory_mb` limit each job; a program may take its own seconds on top. NLTK reads
-    from `nltk_data` alone if it is given. Raises the EvaluationError of a verifier that cannot work
-    at all, as without its data. A caller that stops early ends all processes.
+    A caller that stops early ends all processes. The EvaluationError of a verifier that cannot work
+    at all, as without its data, is raised here.
+
+    Args:
+        jobs: Settings, document and completion of each verdict.
+        workers: Processes.
+        seconds: Limit of each job; a program may take its own seconds on top.
+        memory_mb: Limit of each job, in MB.
+        nltk_data: Folder that NLTK reads from alone; None for NLTK's own places.
+
+    Yields:
+        Number of a job in `jobs` and its verdict, in the order in which they are done.
     """
     if not jobs:
         return  # no processes for nothing
@@ -108,7 +117,14 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
 
 
 def too_long(completion: str) -> Verdict | None:
-    """Return the verdict on a completion that is too long to be read; None for any other."""
+    """Return the verdict on a completion that is too long to be verified.
+
+    Args:
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        A verdict without credit beyond LONGEST characters; None for any other completion.
+    """
     if len(completion) <= LONGEST:
         return None
     reason = f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
@@ -133,7 +149,14 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
 
 
 def storable(verdict: Verdict) -> Verdict:
-    """Return a verdict that any file can hold: without halves of characters, of bounded size."""
+    """Return a verdict that any file can hold: without halves of characters, of bounded size.
+
+    Args:
+        verdict: As a verifier gave it.
+
+    Returns:
+        The same verdict with its answer and reason made valid and cut.
+    """
     answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
     return replace(
         verdict, answer=answer, reason=shortened(_whole(verdict.reason), _LONGEST_REASON)

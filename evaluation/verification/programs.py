@@ -31,7 +31,18 @@ _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Raise SandboxError where this machine offers no sandbox."""
+    """Run a completion's program with the tests of its prompt.
+
+    Where this machine offers no sandbox, `run_program` raises SandboxError.
+
+    Args:
+        verifier: The verifier's settings in the suite: the limits of a program.
+        document: Fields of the prompt's document, as this module lists them.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict; its answer is the program. Credit is None where the sandbox failed.
+    """
     tests = read_tests(document)
     if len(completion) > MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
@@ -47,11 +58,30 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
 
 
 def canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
-    """Return the data set's own solution, if the document has it."""
+    """Return the data set's own solution.
+
+    Args:
+        verifier: The verifier's settings in the suite.
+        document: Fields of the prompt's document, as this module lists them.
+
+    Returns:
+        The program in `gold`; None if the document has none.
+    """
     return _text(document, "gold") if "gold" in document else None
 
 
 def read_tests(document: Mapping[str, Any]) -> Tests:
+    """Return the tests of a document in the form that the sandbox takes.
+
+    Args:
+        document: Fields of the prompt's document, as this module lists them.
+
+    Returns:
+        Assert statements or a source, with what is run before them.
+
+    Raises:
+        ConfigError: When `tests` is neither a text nor a list of texts, or is empty.
+    """
     tests = document["tests"]
     common = Tests(
         setup=_text(document, "setup"),
@@ -76,12 +106,20 @@ def _text(document: Mapping[str, Any], name: str) -> str:
 
 
 def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
-    """Return the program of a completion; None if it is empty.
+    """Return the program of a completion.
 
     Of fenced blocks in Python, the last that defines what is tested, else all of them joined in
     order; without a fence, the completion as it is. A prefix is put before code that only goes on
     from it. Code that defines the entry point itself has the prefix's other definitions before it,
     so that imports and helpers of the prompt are there, as they were when it was written.
+
+    Args:
+        completion: Text of a model, cut at its stops.
+        document: Fields of the prompt's document; `prefix` is read.
+        tests: The document's tests, which show what is tested.
+
+    Returns:
+        Python to run; None if there is no code.
     """
     code = _fenced(completion, _tested_names(tests))
     if not code.strip():
@@ -95,7 +133,15 @@ def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> st
 
 
 def joined(before: str, code: str) -> str:
-    """Return both one after the other, but first what only the begin of a program may import."""
+    """Return two pieces of code one after the other.
+
+    Args:
+        before: Code that is run first.
+        code: Code after it; its imports from `__future__` are moved to the very beginning.
+
+    Returns:
+        One program.
+    """
     future = _FUTURE.findall(code)
     return "".join([*future, before, "\n", _FUTURE.sub("", code)])
 

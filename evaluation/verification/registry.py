@@ -57,19 +57,43 @@ VERIFIERS: Mapping[str, Entry] = {
 
 
 def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return the verdict of one verifier, in this process and without limits; `pool` has them."""
+    """Return the verdict of one verifier, in this process and without limits; `pool` has them.
+
+    Args:
+        settings: Settings of a verifier or of a probe's check.
+        document: Fields of the prompt's document; checks read none.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict.
+    """
     if isinstance(settings, CHECK_MODELS):
         return verify_check(settings, document, completion)
     return VERIFIERS[settings.kind].verify(settings, document, completion)
 
 
 def libraries_of(verifiers: Iterable[Verifier | Check]) -> list[str]:
-    """Return which of LIBRARIES these verifiers need."""
+    """Return the libraries that verifiers need.
+
+    Args:
+        verifiers: Settings of verifiers and of probes' checks.
+
+    Returns:
+        Keys of LIBRARIES, each once, in alphabetical order.
+    """
     entries = [VERIFIERS.get(verifier.kind) for verifier in verifiers]
     return sorted({entry.library for entry in entries if entry} - {""})
 
 
 def bare_answer(verifier: Judge) -> Callable[[str], str] | None:
-    """Return `Entry.bare` of a verifier; None for a provider's, whose equality is not known."""
+    """Return the function that gives one text for all spellings of a verifier's wrong answer.
+
+    Args:
+        verifier: Settings of a verifier, or a provider's metric.
+
+    Returns:
+        `Entry.bare` of the kind; None where it has none, and for a provider's metric, whose
+        equality is not known.
+    """
     entry = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind]
     return partial(entry.bare, verifier) if entry is not None and entry.bare is not None else None

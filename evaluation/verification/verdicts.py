@@ -28,11 +28,27 @@ Verify = Callable[[Any, Mapping[str, Any], str], Verdict]
 
 
 def different(answer: str, gold: str) -> str:
-    """Return the reason of a wrong answer, both of them cut to what a reader can take in."""
+    """Return the reason of a wrong answer, both of them cut to what a reader can take in.
+
+    Args:
+        answer: What the verifier took for the answer.
+        gold: The gold answer, in the form in which they were compared.
+
+    Returns:
+        A sentence without its full stop.
+    """
     return f"{shortened(answer)} is not {shortened(gold)}"
 
 
 def shortened(text: str, longest: int = 200) -> str:
-    """Return `text` on one line, its end left out where it is long."""
+    """Return a text on one line, its end left out where it is long.
+
+    Args:
+        text: Any text.
+        longest: Characters that are kept.
+
+    Returns:
+        The text with single spaces; an ellipsis marks what is left out.
+    """
     words = " ".join(text[: 2 * longest].split())
     return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"

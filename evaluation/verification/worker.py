@@ -26,7 +26,11 @@ _most_kilobytes = 0
 
 
 def load(libraries: Iterable[str]) -> None:
-    """Import them; what is not installed fails in its jobs."""
+    """Import libraries; one that is not installed fails in its jobs.
+
+    Args:
+        libraries: Keys of `registry.LIBRARIES`.
+    """
     for name in libraries:
         with suppress(ImportError):
             LIBRARIES[name]()
@@ -45,6 +49,11 @@ def prepare(memory_mb: int, nltk_folder: Path | None, libraries: Sequence[str]) 
 
     Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
     that has grown past the limit itself is given up (`verify_here`).
+
+    Args:
+        memory_mb: Limit of each job, in MB.
+        nltk_folder: Folder that NLTK reads from alone; None for NLTK's own places.
+        libraries: Keys of `registry.LIBRARIES`.
     """
     global _most_kilobytes
     logging.disable()  # libraries log the texts that they cannot read, as long as they are
@@ -59,7 +68,16 @@ def prepare(memory_mb: int, nltk_folder: Path | None, libraries: Sequence[str]) 
 def verify_here(
     settings: Verifier | Check, document: Mapping[str, Any], completion: str
 ) -> Verdict:
-    """Return the verdict of a job; end where memory is out, as nothing here can be trusted then."""
+    """Return the verdict of a job; end where memory is out, as nothing here can be trusted then.
+
+    Args:
+        settings: Settings of a verifier or of a probe's check.
+        document: Fields of the prompt's document; checks read none.
+        completion: Text of a model, cut at its stops.
+
+    Returns:
+        The verdict.
+    """
     try:
         verdict = verify(settings, document, completion)
     except MemoryError:

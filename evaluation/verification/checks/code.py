@@ -25,7 +25,7 @@ def _is_python(fence: Fence) -> bool:
     return _PYTHON.fullmatch(fence.tag) is not None
 
 
-def python_code(text: str) -> list[str]:
+def _python_code(text: str) -> list[str]:
     """Return the fenced Python of an answer, a string a fence; all of it if it has no fence.
 
     Fences tagged as another language are left out; one that is never closed runs to the end.
@@ -39,7 +39,7 @@ def python_code(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def parse_python(text: str) -> tuple[ast.Module, ...] | None:
+def _parse_python(text: str) -> tuple[ast.Module, ...] | None:
     """Return the syntax trees of an answer's code; None where a part of it is not Python.
 
     Code is compiled, so that a `return` outside of a function is found too, but never run. What is
@@ -48,7 +48,7 @@ def parse_python(text: str) -> tuple[ast.Module, ...] | None:
     trees = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as an invalid escape, which is still Python
-        for code in python_code(text):
+        for code in _python_code(text):
             if len(code) > _LONGEST:
                 return None
             try:
@@ -72,23 +72,53 @@ def _does_something(tree: ast.AST) -> bool:
 
 
 def python_parses(text: str) -> bool:
-    trees = parse_python(text)
+    """Return whether the code of an answer is Python that does something.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        False where a part of the code does not compile, or is words alone.
+    """
+    trees = _parse_python(text)
     return trees is not None and any(_does_something(tree) for tree in trees)
 
 
 def only_code(text: str) -> bool:
-    """Return whether an answer is Python and nothing else, in one closed fence or in none."""
+    """Return whether an answer is Python and nothing else, in one closed fence or in none.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        False where there is prose, a second fence, or no Python.
+    """
     fenced = bool(read_fences(text))
     return (not fenced or whole_fence(text) is not None) and python_parses(text)
 
 
 def code_lines(text: str) -> int:
-    return sum(bool(line.strip()) for code in python_code(text) for line in code.split("\n"))
+    """Count the lines of an answer's code that are not blank.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number; a fence's own lines are none.
+    """
+    return sum(bool(line.strip()) for code in _python_code(text) for line in code.split("\n"))
 
 
 def definitions_only(text: str) -> bool:
-    """Return whether the code defines things and runs nothing: no example, print, main block."""
-    body = [statement for tree in parse_python(text) or () for statement in tree.body]
+    """Return whether the code defines things and runs nothing: no example, print, main block.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        False also where nothing is defined.
+    """
+    body = [statement for tree in _parse_python(text) or () for statement in tree.body]
     names = {getattr(statement, "name", None) for statement in body}
     return any(map(_does_something, body)) and all(_is_definition(part, names) for part in body)
 
@@ -110,7 +140,7 @@ Parameters = tuple[str, ast.arguments, Sequence[ast.AST]]
 
 
 def _functions(text: str) -> Iterable[Parameters]:
-    for tree in parse_python(text) or ():
+    for tree in _parse_python(text) or ():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 yield node.name, node.args, node.body
@@ -125,6 +155,14 @@ def defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> b
 
     `self` and `cls` are not counted among the arguments. `pass`, `...`, a docstring, `return None` and
     `raise NotImplementedError` are no body.
+
+    Args:
+        answer: Answer of a model to a probe.
+        function: Name of the function or method.
+        arguments: Names of its arguments, in order, `*` before the starred ones; None for any.
+
+    Returns:
+        Whether one function of the code is such.
     """
     return any(
         name == function
@@ -151,8 +189,16 @@ def _arguments(spec: ast.arguments) -> list[str]:
 
 
 def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Return whether one of the patterns is all of the code (see `_matches`)."""
-    trees = parse_python(answer) or ()
+    """Return whether one of the patterns is all of the code (see `_matches`).
+
+    Args:
+        answer: Answer of a model to a probe.
+        any_of: Python; `_` stands for anything, `...` for any arguments or statements.
+
+    Returns:
+        False also for more than one statement.
+    """
+    trees = _parse_python(answer) or ()
     body = [statement for tree in trees for statement in tree.body]
     if len(body) != 1:
         return False
@@ -161,19 +207,35 @@ def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
 
 
 def code_has(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Return whether one of the patterns occurs in the code (see `_matches`)."""
+    """Return whether one of the patterns occurs in the code (see `_matches`).
+
+    Args:
+        answer: Answer of a model to a probe.
+        any_of: Python; `_` stands for anything, `...` for any arguments or statements.
+
+    Returns:
+        False also where the code is no Python.
+    """
     return any(_occurs(answer, pattern) for pattern in any_of)
 
 
 def code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
-    """Return whether the code is Python and none of the patterns occurs in it."""
+    """Return whether the code is Python and none of the patterns occurs in it.
+
+    Args:
+        answer: Answer of a model to a probe.
+        patterns: Python; `_` stands for anything, `...` for any arguments or statements.
+
+    Returns:
+        False also where the code is no Python.
+    """
     return python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
 
 
 def _occurs(text: str, pattern: str) -> bool:
     """A name alone occurs where the code uses it without giving it a meaning of its own."""
     wanted = _read_pattern(pattern)
-    nodes = [node for tree in parse_python(text) or () for node in ast.walk(tree)]
+    nodes = [node for tree in _parse_python(text) or () for node in ast.walk(tree)]
     if isinstance(wanted, ast.Name) and any(_gives_meaning(node, wanted.id) for node in nodes):
         return False
     return any(_matches(wanted, node) for node in nodes)
@@ -236,10 +298,16 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 def passes_tests(answer: str, /, tests: str) -> ProgramVerdict:
     """Run the tests against an answer's code, all its fences one after the other.
 
-    Raises:
-        SandboxError: this machine has no sandbox to run them in.
+    Where this machine has no sandbox, `run_program` raises SandboxError.
+
+    Args:
+        answer: Answer of a model to a probe.
+        tests: Python with assert statements.
+
+    Returns:
+        The sandbox's verdict; code that is no Python has failed without being run.
     """
-    if parse_python(answer) is None:
+    if _parse_python(answer) is None:
         return ProgramVerdict(False)
-    program = reduce(joined, python_code(answer), "")
+    program = reduce(joined, _python_code(answer), "")
     return run_program(program, Tests(source=tests), LIMITS)

@@ -10,20 +10,53 @@ from evaluation.verification.checks.text import core, plain, sentences, shown, w
 
 
 def bullet_count(text: str) -> int:
+    """Count the outermost bullets, whatever their sign.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number.
+    """
     return len(read_lists(text).outermost(numbered=False))
 
 
 def numbered_count(text: str) -> int:
+    """Count the outermost items `1.`, `1)` or `(1)`.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number.
+    """
     return len(read_lists(text).outermost(numbered=True))
 
 
 def numbers_in_order(answer: str, /, start: int) -> bool:
+    """Return whether the outermost numbered items count up by one.
+
+    Args:
+        answer: Answer of a model to a probe.
+        start: Number of the first item.
+
+    Returns:
+        False also without such an item.
+    """
     numbers = [item.number for item in read_lists(answer).outermost(numbered=True)]
     return bool(numbers) and numbers == list(range(start, start + len(numbers)))
 
 
 def only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
-    """Return whether all is list whose outermost items have one marker; what they enclose is free."""
+    """Return whether all is list whose outermost items have one marker; what they enclose is free.
+
+    Args:
+        answer: Answer of a model to a probe.
+        marker: What the outermost items begin with.
+
+    Returns:
+        False also for an answer without a list.
+    """
     lists = read_lists(answer)
     numbered = marker == "numbers"
     top = _top(answer)
@@ -40,11 +73,28 @@ def _top(text: str) -> list[Item]:
 
 
 def item_words(answer: str, /, at_most: int) -> bool:
+    """Return whether no list item is longer than so many words.
+
+    Args:
+        answer: Answer of a model to a probe.
+        at_most: Words of an item at most.
+
+    Returns:
+        False also for an answer without a list.
+    """
     items = read_lists(answer).items
     return bool(items) and all(len(words(item.text)) <= at_most for item in items)
 
 
 def sorted_items(text: str) -> bool:
+    """Return whether the items that no other encloses are in alphabetical order.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        False also for fewer than two items.
+    """
     items = [core(item.text) for item in _top(text)]
     return len(items) > 1 and all(one <= other for one, other in pairwise(items))
 
@@ -55,7 +105,17 @@ Texts = tuple[str | tuple[str, ...], ...]
 def list_items(
     answer: str, /, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
 ) -> bool:
-    """Return whether the list has one item for each of the texts, no other, and none twice."""
+    """Return whether the list has one item for each of the texts, no other, and none twice.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Texts of the items; a tuple in place of a text has alternatives.
+        how: Whether an item contains its text, starts with it, or is it.
+        in_order: Whether the items come in the order of the texts.
+
+    Returns:
+        Whether items and texts can be paired off.
+    """
     items = [item.text for item in _top(answer)]
     twice = len(set(map(core, items))) < len(items)
     if len(items) != len(texts) or (twice and how != "equal"):
@@ -89,17 +149,38 @@ def _without_marker(line: str) -> str:
 
 
 def word_count(text: str) -> int:
-    """Count words; list markers are none."""
+    """Count the words of an answer; list markers are none.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number.
+    """
     return len(words("\n".join(_without_marker(line) for line in plain(text).split("\n"))))
 
 
 def sentence_count(text: str) -> int:
-    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none."""
+    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number.
+    """
     return sum(len(sentences(paragraph)) for paragraph in paragraphs(plain(text)))
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return paragraphs and list items of plain text, each on one line and without its marker."""
+    """Return the paragraphs and list items of a text.
+
+    Args:
+        text: An answer, as `plain` returns it.
+
+    Returns:
+        Each paragraph or item on one line and without its marker; empty ones are left out.
+    """
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
         if not line.strip() or read_item(line):
@@ -109,10 +190,27 @@ def paragraphs(text: str) -> list[str]:
 
 
 def line_count(text: str) -> int:
+    """Count the lines that are not blank.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Their number.
+    """
     return sum(bool(line.strip()) for line in plain(text).split("\n"))
 
 
 def letter_case(answer: str, /, case: Literal["lower", "upper"]) -> bool:
+    """Return whether all letters are of one case.
+
+    Args:
+        answer: Answer of a model to a probe.
+        case: Which one.
+
+    Returns:
+        False also for an answer without a letter.
+    """
     read = plain(answer)
     return read.islower() if case == "lower" else read.isupper()
 
@@ -126,7 +224,14 @@ _SENTENCE_END = tuple(".!?…\"')。")
 
 
 def plain_prose(answer: str) -> bool:
-    """Return whether all is sentences; a paragraph that ends like none is a title."""
+    """Return whether all is sentences; a paragraph that ends like none is a title.
+
+    Args:
+        answer: Answer of a model to a probe.
+
+    Returns:
+        False for an answer with a title, list, emphasis, code, table or emoji, or without text.
+    """
     found = paragraphs(plain(answer))
     return (
         bool(found)
@@ -136,11 +241,31 @@ def plain_prose(answer: str) -> bool:
 
 
 def starts_with(answer: str, /, text: str, match_case: bool) -> bool:
+    """Return whether an answer, as written or as Markdown shows it, starts with these words.
+
+    Args:
+        answer: Answer of a model to a probe.
+        text: The first words; the last of them must be whole.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        Whether it does.
+    """
     pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
     return _fits_shown(rf"\A{pattern}", answer, match_case)
 
 
 def ends_with(answer: str, /, text: str, match_case: bool) -> bool:
+    """Return whether an answer, as written or as Markdown shows it, ends with these words.
+
+    Args:
+        answer: Answer of a model to a probe.
+        text: The last words; the first of them must be whole.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        Whether it does.
+    """
     pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(plain(text))
     return _fits_shown(rf"{pattern}\Z", answer, match_case)
 

@@ -51,6 +51,7 @@ class Item:
 
     @property
     def text(self) -> str:
+        """The item's text on one line, without emphasis."""
         return without_emphasis(" ".join(self.texts)).strip()
 
 
@@ -62,7 +63,14 @@ class Lists:
     anything_else: bool
 
     def outermost(self, *, numbered: bool) -> list[Item]:
-        """Return items of one marker that no other item of it encloses."""
+        """Return items of one marker that no other item of it encloses.
+
+        Args:
+            numbered: Whether numbered items are wanted, or bullets.
+
+        Returns:
+            The items in the order of the answer.
+        """
         return [
             item for item in self.items if item.depth == 0 and (item.number is not None) == numbered
         ]
@@ -79,7 +87,14 @@ class Fence:
 
 
 def read_item(line: str) -> Line | None:
-    """Return the list item that a line of plain text is; None if it is none."""
+    """Return the list item that a line is.
+
+    Args:
+        line: A line of plain text.
+
+    Returns:
+        The item; None if the line is none.
+    """
     line = line.rstrip()
     if _RULE.fullmatch(line):
         return None
@@ -135,7 +150,14 @@ def _closes(line: str, sign: str) -> bool:
 
 @lru_cache(maxsize=16)
 def read_lists(text: str) -> Lists:
-    """Return the lists of an answer. An item without a word is none."""
+    """Return the lists of an answer.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        All items in order, without those that have no word.
+    """
     items: list[Item] = []
     open_items: list[Item] = []
     anything_else = False
@@ -157,13 +179,27 @@ def read_lists(text: str) -> Lists:
 
 @lru_cache(maxsize=16)
 def read_fences(text: str) -> tuple[Fence, ...]:
-    """Return the fenced code blocks of an answer, as they are written."""
+    """Return the fenced code blocks of an answer, as they are written.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        The blocks in order.
+    """
     lines = text.split("\n")
     return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Return the fence that is all of an answer, and closed; None if there is anything else."""
+    """Return the fence that is all of an answer, and closed.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        The block; None if it is open, or there is anything else.
+    """
     fences = read_fences(text.strip())
     lines = text.strip().count("\n") + 1
     if len(fences) != 1 or not fences[0].closed or fences[0].lines != (0, lines):

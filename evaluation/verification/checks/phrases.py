@@ -9,7 +9,16 @@ _NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
 def has_phrase(text: str, term: str, match_case: bool) -> bool:
-    """Return whether a word or phrase occurs, neither end of it in the middle of a word."""
+    """Return whether a word or phrase occurs, neither end of it in the middle of a word.
+
+    Args:
+        text: Answer of a model to a probe, or a part of one.
+        term: The word or phrase; any spacing between its words fits.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        Whether it occurs at least once.
+    """
     return next(_occurrences(text, term, match_case), None) is not None
 
 
@@ -26,23 +35,71 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
 
 
 def contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Return whether all of the texts occur.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Words or phrases, found as whole words only.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        Whether each occurs at least once.
+    """
     return all(has_phrase(answer, term, match_case) for term in texts)
 
 
 def contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Return whether one of the texts occurs.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Words or phrases, found as whole words only.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        Whether at least one does.
+    """
     return any(has_phrase(answer, term, match_case) for term in texts)
 
 
 def excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Return whether none of the texts occurs.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Words or phrases, found as whole words only.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        False also for an empty answer.
+    """
     return bool(plain(answer).strip()) and not contains_any(answer, texts, match_case)
 
 
 def lacks_characters(answer: str, /, characters: str) -> bool:
+    """Return whether none of the characters occurs.
+
+    Args:
+        answer: Answer of a model to a probe.
+        characters: Each character that must not be there.
+
+    Returns:
+        False also for an empty answer.
+    """
     read = plain(answer)
     return bool(read.strip()) and set(plain(characters)).isdisjoint(read)
 
 
 def answers(answer: str, /, texts: Iterable[str]) -> bool:
+    """Return whether the whole answer is one of the texts, but for case, quotes and the like.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Answers that count.
+
+    Returns:
+        Whether it has the `core` of one of them.
+    """
     return core(answer) in {core(text) for text in texts}
 
 
@@ -67,6 +124,14 @@ def states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> 
 
     A text is denied in a clause that has `not`, `never` or the like before it, or calls it wrong;
     one of the others may also be what the speaker takes back: `I said six`.
+
+    Args:
+        answer: Answer of a model to a probe.
+        texts: Words or phrases that are right, found as whole words only.
+        rather_than: Wrong ones: each must be absent, denied or taken back.
+
+    Returns:
+        Whether some right text is not denied, and every wrong one is.
     """
     return any(_is_said(answer, text) for text in texts) and not any(
         _is_said(answer, text, taken_back=_TAKEN_BACK) for text in rather_than

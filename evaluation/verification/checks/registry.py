@@ -30,7 +30,16 @@ CHECKS: Mapping[str, Function] = {
 
 
 def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return whether an answer passes a check; no document is read."""
+    """Verify an answer by a probe's check.
+
+    Args:
+        check: Settings of a probe's check.
+        document: Not read; verifiers of generation tasks have one.
+        completion: Answer of a model to a probe.
+
+    Returns:
+        The verdict; checks give credit 0 or 1, and none where the sandbox failed.
+    """
     function = CHECKS[check.check]
     if isinstance(check, Counted):
         number = function(completion)
@@ -45,7 +54,14 @@ def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> 
 
 
 def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:
-    """Yield a probe's checks under their names; a second check of a name is `name-2`, and so on."""
+    """Yield a probe's checks under distinct names.
+
+    Args:
+        checks: The checks in the order of the suite.
+
+    Yields:
+        Name and check; a second check of a name is `name-2`, and so on.
+    """
     seen: Counter[str] = Counter()
     for check in checks:
         seen[check.check] += 1

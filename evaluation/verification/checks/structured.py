@@ -36,6 +36,14 @@ def strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool)
 
     NaN, Infinity and an object with a key twice are no JSON. A text nested too deeply to be read,
     or with a number too long, is not valid either.
+
+    Args:
+        answer: Answer of a model to a probe.
+        matches: JSON Schema (2020-12) of the value.
+        may_be_fenced: Whether one code fence may be around it, without a tag or with `json`.
+
+    Returns:
+        Whether it is valid.
     """
     fence = whole_fence(answer) if may_be_fenced else None
     text = fence.content if fence and fence.tag in ("", "json") else answer
@@ -49,6 +57,14 @@ def json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
     """Return whether the JSON of an answer, all of it or its one code block, is this value.
 
     Objects have the same keys, arrays the same order, texts the same signs.
+
+    Args:
+        answer: Answer of a model to a probe.
+        value: The value that counts.
+        match_case: Whether upper and lower case differ.
+
+    Returns:
+        False also where there is no JSON.
     """
     fences = read_fences(answer)
     for part in (answer, *(fence.content for fence in fences if len(fences) == 1)):

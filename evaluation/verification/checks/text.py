@@ -29,7 +29,14 @@ _SPELLINGS = str.maketrans(
 
 @lru_cache(maxsize=16)
 def plain(text: str) -> str:
-    """Return one spelling of what looks alike: NFKC, straight quotes, `\\n`, nothing invisible."""
+    r"""Return one spelling of what looks alike: NFKC, straight quotes, `\n`, nothing invisible.
+
+    Args:
+        text: Answer of a model to a probe, or a text of a suite.
+
+    Returns:
+        Plain text, as most functions of checks read it.
+    """
     lines = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
     return unicodedata.normalize("NFKC", lines.translate(_SPELLINGS)).translate(_SPELLINGS)
 
@@ -38,12 +45,26 @@ _EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def without_emphasis(text: str) -> str:
-    """Take away Markdown's signs for bold, italics and code; `snake_case` stays."""
+    """Take away Markdown's signs for bold, italics and code; `snake_case` stays.
+
+    Args:
+        text: Plain text.
+
+    Returns:
+        The text without the signs.
+    """
     return _EMPHASIS.sub("", text)
 
 
 def core(text: str) -> str:
-    """Return a short answer without case, accents, spacing, quotes, emphasis and what closes it."""
+    """Return a short answer without case, accents, spacing, quotes, emphasis and what closes it.
+
+    Args:
+        text: A short answer, of a model or of a suite.
+
+    Returns:
+        The text that short answers are compared by.
+    """
     words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())
     return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
 
@@ -57,7 +78,14 @@ _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
 
 
 def shown(text: str) -> str:
-    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes."""
+    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes.
+
+    Args:
+        text: Answer of a model to a probe.
+
+    Returns:
+        Plain text without space around it.
+    """
     read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
     quoted = (
         len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
@@ -77,6 +105,12 @@ def words(text: str) -> list[str]:
     `state-of-the-art` and `3.50` are one word each; a piece with more than four runs of letters
     is counted by its runs, so that hyphens in place of spaces save nothing. Of scripts without
     spaces, each character is a word.
+
+    Args:
+        text: Answer of a model to a probe, or a part of one.
+
+    Returns:
+        The words in order.
     """
     spaced = _WITHOUT_SPACES.sub(lambda found: f" {found[0]} ", _DASHES.sub(" ", plain(text)))
     found: list[str] = []
@@ -99,7 +133,14 @@ _BEFORE_LOWER_CASE = frozenset(
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Return the sentences of a paragraph of plain text; what lacks a full stop is one, too."""
+    """Return the sentences of a paragraph; what lacks a full stop is one, too.
+
+    Args:
+        paragraph: A paragraph of plain text, on one line.
+
+    Returns:
+        The sentences in order, without those that have no letter or digit.
+    """
     ends = [found.end() for found in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, found)]
     parts = [paragraph[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
     return [part.strip() for part in parts if _RUN.search(part)]

@@ -22,7 +22,12 @@ from evaluation.verification.sandbox.reasons import PROGRAM
 
 
 class Callback:
-    """A function of the tests, as an argument of the program's."""
+    """A function of the tests, as an argument of the program's.
+
+    Args:
+        peer: The end of the pipes that calls are asked through.
+        name: The function's name in the tests.
+    """
 
     def __init__(self, peer: Peer, name: str) -> None:
         self._peer, self.__name__ = peer, name
@@ -32,7 +37,15 @@ class Callback:
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
-    """Return a program, after what it uses of the tests' setup: the rest may reveal values."""
+    """Return a program, after what it uses of the tests' setup: the rest may reveal values.
+
+    Args:
+        source: The program, as UTF-8.
+        setup: The tests' setup, as Python.
+
+    Returns:
+        The statements as JSON on one line, then the program, for `serve`.
+    """
     return (
         json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
     )
@@ -61,7 +74,13 @@ def _is_used(node: ast.stmt, words: set[str]) -> bool:
 
 
 def serve(data: bytes, read: int, write: int) -> None:
-    """End when the judge has ended."""
+    """Run the program and answer what the judge asks; end when the judge has ended.
+
+    Args:
+        data: What `to_bytes` returned.
+        read: Descriptor of the judge's questions.
+        write: Descriptor of the answers.
+    """
     before, _, source = data.partition(b"\n")
     failure: BaseException | None = None
     names: dict[str, Any] = {}
@@ -76,7 +95,7 @@ def serve(data: bytes, read: int, write: int) -> None:
         failure = reason
 
     def defined(name: str) -> tuple[Any, ...]:
-        """Return what the program defines of a name that the tests use."""
+        # what the program defines of a name that the tests use
         if failure is not None:
             raise failure
         return _described(name, names[name]) if name in names else ("absent",)

@@ -45,10 +45,16 @@ class RunReport:
 
 
 class Sandbox:
-    """A zygote and the connection to it."""
+    """A zygote and the connection to it.
+
+    Args:
+        mode: Kind of sandbox, one of `run.MODES`.
+
+    Raises:
+        SandboxError: With the reason, where the machine does not offer this sandbox.
+    """
 
     def __init__(self, mode: str) -> None:
-        """Raises SandboxError with the reason where the machine does not offer this sandbox."""
         self.mode = mode
         filter_descriptor = _memory_file(compiled_filter())
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -69,6 +75,7 @@ class Sandbox:
             raise SandboxError(f"{mode}: {answer.decode(errors='replace') or 'it does not start'}")
 
     def close(self) -> None:
+        """End the sandbox's processes."""
         self._connection.close()  # at which the zygote ends, and the starter after it
         try:
             self._process.wait(_END_SECONDS)
@@ -83,10 +90,21 @@ class Sandbox:
 
     @property
     def is_open(self) -> bool:
+        """Whether the sandbox can take another program."""
         return self._process.poll() is None and self._connection.fileno() >= 0
 
     def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> RunReport:
-        """Return one run of a program with its tests; both are as their processes read them."""
+        """Run a program once with its tests.
+
+        Args:
+            program: The program, as UTF-8; in the guarded run what `candidate.to_bytes` returned.
+            tests: What `Tests.to_bytes` returned.
+            limits: Limits of each process.
+            guarded: Whether this is the guarded run, or the plain one.
+
+        Returns:
+            What the run output and how it ended.
+        """
         reading, output_end = os.pipe()
         secret_end, writing = os.pipe()
         files = [_memory_file(program), _memory_file(tests)]

@@ -24,32 +24,80 @@ from evaluation.verification.sandbox.encoder import (
 
 
 class Decoder:
-    """Raises the exceptions in `MALFORMED`, and no other, for what no Encoder wrote."""
+    """Reads values; raises the exceptions in `MALFORMED`, and no other, for what no Encoder wrote.
+
+    Args:
+        data: The body of a message.
+        table: Values that can change, as the message's question numbered them.
+        references: Knows what the numbers of objects that cannot be sent stand for.
+    """
 
     def __init__(self, data: bytes, table: Table, references: References) -> None:
         self._data, self._at = data, 0
         self._table, self._references = table, references
 
     def take(self, length: int) -> bytes:
+        """Read bytes.
+
+        Args:
+            length: How many.
+
+        Returns:
+            The bytes.
+
+        Raises:
+            Refused: When fewer are left.
+        """
         begin, self._at = self._at, self._at + length
         if self._at > len(self._data):
             raise Refused("its message ends too early")
         return self._data[begin : self._at]
 
     def count(self) -> int:
+        """Read a length or number of four bytes.
+
+        Returns:
+            The number, from 0 on.
+        """
         number: int = LENGTH.unpack(self.take(4))[0]
         return number
 
     def sized(self) -> bytes:
+        """Read bytes behind their number.
+
+        Returns:
+            The bytes.
+        """
         return self.take(self.count())
 
     def whole(self) -> int:
+        """Read an integer of any size.
+
+        Returns:
+            The integer.
+        """
         return int.from_bytes(self.sized(), "little", signed=True)
 
     def text(self) -> str:
+        """Read a text, which may have half characters.
+
+        Returns:
+            The text.
+        """
         return self.sized().decode("utf-8", "surrogatepass")
 
     def read(self, depth: int = 0) -> Any:
+        """Read a value of any type.
+
+        Args:
+            depth: How many values enclose it.
+
+        Returns:
+            The value; for what was not sent, what `References.find` gives.
+
+        Raises:
+            Refused: When it has no type that is sent, or is nested too deeply.
+        """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
         tag = self.take(1)
@@ -81,7 +129,14 @@ class Decoder:
         return value
 
     def update(self, value: Any) -> None:
-        """Give a value of the table the contents that are written here, if the type is the same."""
+        """Give a value of the table the contents that are written here.
+
+        Args:
+            value: A value that can change, which is changed in place.
+
+        Raises:
+            Refused: When the contents are of another type.
+        """
         tag = self.take(1)
         if tag in b"pny":
             block = self._block(tag)

@@ -46,7 +46,11 @@ class Refused(Exception):
 
 @contextlib.contextmanager
 def deeply() -> Iterator[None]:
-    """Allow values to be nested `MOST_DEPTH` deep, wherever they are written or read."""
+    """Allow values to be nested `MOST_DEPTH` deep, wherever they are written or read.
+
+    Yields:
+        Nothing; Python's recursion limit is as before afterwards.
+    """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _FRAMES * MOST_DEPTH)
     try:
@@ -58,8 +62,27 @@ def deeply() -> Iterator[None]:
 class References(Protocol):
     """Gives numbers to what cannot be sent, and knows the numbers of the other side."""
 
-    def refer(self, value: object) -> bytes: ...
-    def find(self, whose: bytes, number: int, name: str) -> object: ...
+    def refer(self, value: object) -> bytes:
+        """Write the number of an object that cannot be sent.
+
+        Args:
+            value: The object, of this side or of the other.
+
+        Returns:
+            Whose object it is, its number, and its name for reasons.
+        """
+
+    def find(self, whose: bytes, number: int, name: str) -> object:
+        """Return the object that a number stands for.
+
+        Args:
+            whose: `H` for an object of this side, `h` for one of the other.
+            number: Its number, as `refer` of its side gave it.
+            name: Its name for reasons.
+
+        Returns:
+            The object itself, or what stands for one of the other side.
+        """
 
 
 class Table:
@@ -70,10 +93,23 @@ class Table:
         self._numbers: dict[int, int] = {}
 
     def add(self, value: Any) -> None:
+        """Give a value the next number.
+
+        Args:
+            value: A value that can change and has no number yet.
+        """
         self._numbers[id(value)] = len(self.values)
         self.values.append(value)
 
     def number(self, value: object) -> int | None:
+        """Return the number of a value.
+
+        Args:
+            value: Any object.
+
+        Returns:
+            Its number, from 0 on; None if it has none.
+        """
         return self._numbers.get(id(value))
 
 
@@ -130,25 +166,55 @@ _NAMES = {id(value): name for name, value in NAMED.items()}
 
 
 def sized(data: bytes) -> bytes:
+    """Return bytes behind their number.
+
+    Args:
+        data: Fewer than 4 GiB.
+
+    Returns:
+        The number in four bytes, then the bytes.
+    """
     return LENGTH.pack(len(data)) + data
 
 
 def whole(value: int) -> bytes:
+    """Return an integer of any size as bytes.
+
+    Args:
+        value: The integer.
+
+    Returns:
+        Two's complement, the lowest byte first, behind the number of bytes.
+    """
     return sized(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
 class Encoder:
-    """Appends values to `data`."""
+    """Appends values to `data`.
+
+    Args:
+        table: Numbers of the values that can change; those of this message are added.
+        references: Gives numbers to objects that cannot be sent.
+    """
 
     def __init__(self, table: Table, references: References) -> None:
         self.data = bytearray()
         self._table, self._references = table, references
 
     def write(self, value: Any, depth: int = 0) -> None:
+        """Append a value of any type.
+
+        Args:
+            value: The value; one that can change and has a number is written as that.
+            depth: How many values enclose it.
+
+        Raises:
+            Refused: When it is nested too deeply.
+        """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
-        if is_scalar(value):  # some are also subclasses of float or str
-            self.data += b"m" + sized(pack_array(value))
+        if _is_scalar(value):  # some are also subclasses of float or str
+            self.data += b"m" + sized(_pack_array(value))
             return
         kind = _sent_as(value)
         simple = _SIMPLE.get(kind)
@@ -160,7 +226,7 @@ class Encoder:
         elif kind in PARTS:
             self.data += b"x" + sized(PARTS[kind][0])
             self.write(PARTS[kind][1](value), depth + 1)
-        elif kind in _CHANGING or kind is array or is_array(value):
+        elif kind in _CHANGING or kind is array or _is_array(value):
             self._write_changing(value, kind, depth)
         elif _is_named(value):
             self.data += b"g" + sized(_NAMES[id(value)].encode())
@@ -176,11 +242,17 @@ class Encoder:
         self.write_contents(value, kind, depth)
 
     def write_contents(self, value: Any, kind: type, depth: int = 0) -> None:
-        """Write the type and all contents of a value that can change, whatever its number."""
+        """Append the type and all contents of a value that can change, whatever its number.
+
+        Args:
+            value: The value.
+            kind: The type that it is sent as.
+            depth: How many values enclose it.
+        """
         tag = _CHANGING.get(kind)
         if tag is None:
-            is_of_numpy = is_array(value)
-            self.data += b"n" + sized(pack_array(value)) if is_of_numpy else b"y" + _pack(value)
+            is_of_numpy = _is_array(value)
+            self.data += b"n" + sized(_pack_array(value)) if is_of_numpy else b"y" + _pack(value)
         elif tag == b"B":
             self.data += b"B" + sized(bytes(value))
         elif tag == b"l" and (packed := _packed(value)) is not None:
@@ -246,12 +318,12 @@ _SIMPLE: dict[type, Callable[[Any], bytes]] = {
 }
 
 
-def is_array(value: object) -> bool:
+def _is_array(value: object) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and type(value) is numpy.ndarray and _is_plain(value)
 
 
-def is_scalar(value: object) -> bool:
+def _is_scalar(value: object) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.generic) and _is_plain(value)
 
@@ -260,13 +332,23 @@ def _is_plain(value: Any) -> bool:
     return _PLAIN.fullmatch(value.dtype.str) is not None
 
 
-def pack_array(value: Any) -> bytes:
+def _pack_array(value: Any) -> bytes:
     shape = ",".join(map(str, value.shape))
     return b"%s %s %s" % (value.dtype.str.encode(), shape.encode(), value.tobytes())
 
 
 def unpack_array(data: bytes) -> Any:
-    """Raise ValueError or ImportError for what `pack_array` cannot have written."""
+    """Return the array that `_pack_array` wrote.
+
+    Args:
+        data: Type, shape and memory block of the array.
+
+    Returns:
+        A new array of numpy.
+
+    Raises:
+        ValueError: For what `_pack_array` cannot have written.
+    """
     import numpy
 
     kind, shape, block = data.split(b" ", 2)
@@ -281,7 +363,15 @@ def unpack_array(data: bytes) -> Any:
 
 
 def assign_array(value: Any, new: Any) -> None:
-    """Give an array new contents, in place."""
+    """Give an array new contents, in place.
+
+    Args:
+        value: The array that is changed.
+        new: The contents.
+
+    Raises:
+        ValueError: When their type or shape is another.
+    """
     if (value.dtype, value.shape) != (new.dtype, new.shape):
         raise ValueError("an argument was given another shape")
     value[...] = new

@@ -176,7 +176,12 @@ def _numpy() -> set[str]:
 
 
 def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
-    """Leave nothing open but /dev/null as 0, 1, 2 and the descriptors as 3, 4, …, in order."""
+    """Leave nothing open but /dev/null as 0, 1, 2 and the descriptors as 3, 4, …, in order.
+
+    Args:
+        null: Descriptor of /dev/null.
+        descriptors: Those that the process keeps.
+    """
     high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *descriptors))]
     for place, descriptor in enumerate(high):
         os.dup2(descriptor, place)
@@ -184,7 +189,13 @@ def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
 
 
 def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
-    """Limit this process; `present_bytes` is the memory that it has already. The filter comes last."""
+    """Limit this process; the filter comes last.
+
+    Args:
+        limits: Limits of a process of a run.
+        present_bytes: Memory that the process has already.
+        seccomp: The filter, as the kernel takes it.
+    """
     end_with_parent()
     for kind, most in (
         (resource.RLIMIT_CPU, math.ceil(limits.seconds) + _GRACE),
@@ -202,6 +213,12 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes) -> None:
 
 
 def limit(kind: int, most: int) -> None:
+    """Set a limit of this process for good, or the lower one that it has already.
+
+    Args:
+        kind: One of `resource.RLIMIT_…`.
+        most: The limit, in the unit of its kind.
+    """
     allowed = resource.getrlimit(kind)[1]
     most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
     resource.setrlimit(kind, (most, most))

@@ -20,7 +20,17 @@ from evaluation.verification.sandbox.static_analysis import analyse
 
 
 def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> ProgramVerdict:
-    """Call `begin` with the number of each test before it is run."""
+    """Run the tests of the guarded run.
+
+    Args:
+        tests: Tests of the program.
+        read: Descriptor of the candidate's answers.
+        write: Descriptor of the questions.
+        begin: Called with the number of each test before it is run.
+
+    Returns:
+        The verdict; its `passed` is None where the tests cannot be run.
+    """
     try:
         run = _GuardedRun(tests, read, write)
     except Unusable as reason:

@@ -32,22 +32,46 @@ def _checked(result: int, what: str) -> int:
 
 
 def prctl(option: int, *values: int) -> None:
+    """Call prctl(2).
+
+    Args:
+        option: What is set, one of `PR_…`.
+        *values: Up to four arguments of the option; others are 0.
+    """
     numbers = [c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     _checked(_LIBC.prctl(c_int(option), *numbers), f"prctl {option}")
 
 
 def unshare(flags: int) -> None:
+    """Call unshare(2): move this process into new namespaces.
+
+    Args:
+        flags: Kinds of namespaces.
+    """
     _checked(_LIBC.unshare(c_int(flags)), "unshare")
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
+    """Call mount(2).
+
+    Args:
+        source: What is mounted; empty for none.
+        target: Where it is mounted.
+        kind: Type of the file system; empty for none.
+        flags: Options that all file systems have.
+        data: Options of this file system.
+    """
     texts = [text.encode() or None for text in (source, target, kind, data)]
     result = _LIBC.mount(*map(c_char_p, texts[:3]), c_ulong(flags), c_char_p(texts[3]))
     _checked(result, f"mount on {target}")
 
 
 def make_root(folder: str) -> None:
-    """Make a mount point the root; nothing of the former root can be reached any more."""
+    """Make a mount point the root; nothing of the former root can be reached any more.
+
+    Args:
+        folder: The mount point.
+    """
     detach = 2
     os.chdir(folder)
     _checked(_LIBC.pivot_root(c_char_p(b"."), c_char_p(b".")), "pivot_root")
@@ -56,6 +80,18 @@ def make_root(folder: str) -> None:
 
 
 def syscall(number: int, *values: Any) -> int:
+    """Make a system call by its number.
+
+    Args:
+        number: The call's number, the same on all machines for those that are used here.
+        *values: Its arguments, as ctypes takes them.
+
+    Returns:
+        What the call returns.
+
+    Raises:
+        OSError: When the call fails.
+    """
     return _checked(_LIBC.syscall(c_ulong(number), *values), f"system call {number}")
 
 
@@ -71,6 +107,10 @@ def drop_capabilities() -> None:
 
 
 def install_filter(program: bytes) -> None:
-    """Put a compiled seccomp filter on this process, for good."""
+    """Put a compiled seccomp filter on this process, for good.
+
+    Args:
+        program: The filter, as the kernel takes it.
+    """
     loaded = _Filter(len(program) // 8, program)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(loaded))

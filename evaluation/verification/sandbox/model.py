@@ -31,10 +31,23 @@ class Tests:
     entry_point: str = ""
 
     def to_bytes(self) -> bytes:
+        """Return the tests as JSON, for the sandbox's processes.
+
+        Returns:
+            What `from_bytes` reads.
+        """
         return json.dumps(asdict(self)).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Tests":
+        """Read tests that `to_bytes` wrote.
+
+        Args:
+            data: The JSON.
+
+        Returns:
+            The same tests.
+        """
         fields = json.loads(data)
         return cls(**{**fields, "asserts": tuple(fields["asserts"])})
 
@@ -55,11 +68,23 @@ class ProgramVerdict:
     note: str = ""
 
     def to_bytes(self) -> bytes:
+        """Return the verdict as JSON on one line.
+
+        Returns:
+            What `from_bytes` reads.
+        """
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "ProgramVerdict":
-        """Read an outcome; half characters of foreign texts are replaced, as the reason goes into files."""
+        """Read a verdict that `to_bytes` wrote.
+
+        Args:
+            data: The JSON.
+
+        Returns:
+            The verdict; half characters of foreign texts are replaced, as the reason goes into files.
+        """
         fields = json.loads(data)
         reason = fields["reason"].encode("utf-8", "replace").decode()
         return cls(fields["passed"], reason, fields["note"])

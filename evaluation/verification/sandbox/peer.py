@@ -31,7 +31,15 @@ class Broken(BaseException):
 
 
 class Peer:
-    """One end. `perform` does what the other side asks; `remote` makes what stands for its things."""
+    """One end of the pipes between judge and candidate.
+
+    Args:
+        read: Descriptor of the other side's messages.
+        write: Descriptor of this side's messages.
+        perform: Does what the other side asks, and returns the answer.
+        remote: Makes what stands for an object of the other side, from this end and its name.
+        draws: Whether this side draws the numbers of questions: only the judge does.
+    """
 
     def __init__(
         self,
@@ -57,6 +65,14 @@ class Peer:
     # What cannot be sent (encoder.References)
 
     def refer(self, value: object) -> bytes:
+        """Write the number of an object that cannot be sent (`encoder.References`).
+
+        Args:
+            value: The object, of this side or of the other.
+
+        Returns:
+            Whose object it is, its number, and its name for reasons.
+        """
         if id(value) in self._remote_numbers:
             return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
         if id(value) not in self._numbers:
@@ -68,6 +84,16 @@ class Peer:
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
 
     def find(self, whose: bytes, number: int, name: str) -> Any:
+        """Return the object that a number stands for (`encoder.References`).
+
+        Args:
+            whose: `H` for an object of this side, `h` for one of the other.
+            number: Its number, as `refer` of its side gave it.
+            name: Its name for reasons.
+
+        Returns:
+            The object itself, or what stands for one of the other side.
+        """
         if whose == b"H":
             return self._objects[number]
         if number not in self._remotes:
@@ -78,7 +104,19 @@ class Peer:
     # Messages
 
     def ask(self, question: Any) -> Any:
-        """Raise what the other side raises; Broken where it has ended or gives no proper answer."""
+        """Ask the other side, and serve what it asks meanwhile.
+
+        What the other side raises is raised here.
+
+        Args:
+            question: What is asked, and about which object.
+
+        Returns:
+            The answer; arguments that the call changed are changed here, too.
+
+        Raises:
+            Broken: When the other side has ended or gives no proper answer.
+        """
         if self.broken:
             raise Broken(self.broken)
         outermost, self._depth = self._depth == 0, self._depth + 1
@@ -99,6 +137,11 @@ class Peer:
             self._depth -= 1
 
     def serve_forever(self) -> None:
+        """Answer questions until the other side ends.
+
+        Raises:
+            Broken: When it has ended, or sent what is no question.
+        """
         while True:
             kind, body = self._receive()
             if kind != _ASK:
@@ -106,7 +149,11 @@ class Peer:
             self._serve(body)
 
     def check_silence(self) -> None:
-        """Raise Broken if the other side wrote more than it was asked for."""
+        """Refuse another message.
+
+        Raises:
+            Broken: When the other side wrote more than it was asked for.
+        """
         if select.select([self._read], [], [], 0)[0] and os.read(self._read, 1):
             self.broken = _UNREQUESTED
             raise Broken(self.broken)
@@ -192,7 +239,17 @@ def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
 
 
 def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
-    """Return the exception of Python's own that the other side names, or the nearest that can be made."""
+    """Return Python's own exception that the other side names, or the nearest that can be made.
+
+    Args:
+        name: The nearest built-in type.
+        arguments: The exception's arguments.
+        own_name: The exception's own type.
+        home: Module of that type.
+
+    Returns:
+        The exception to raise, marked as the program's; Broken for what ends the process.
+    """
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return Broken(f"it ends by {str(name)[:100]}")

@@ -29,7 +29,14 @@ SECRET_BYTES = 32
 
 
 def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
-    """Run all tests; write the number of each before it begins, and what came of them."""
+    """Run all tests; write the number of each before it begins, and what came of them.
+
+    Args:
+        source: The program, as UTF-8.
+        tests: Tests of the program.
+        secret: Descriptor from which the secret is read after the last test.
+        output: Descriptor that the caller reads.
+    """
     write, read = os.write, os.read  # the program may replace them
     failure = _failure(source, tests, lambda number: write(output, b"%d\n" % number))
     if failure:
@@ -67,7 +74,14 @@ def runs(
 ) -> Iterator[tuple[str, Callable[[], None]]]:
     """Yield each test as a text for the reason and a function that runs it.
 
-    `tree` are all tests, `entry` gives what a `check` is called with.
+    Args:
+        tests: Tests of the program.
+        tree: All tests, parsed.
+        names: What the tests see; they may change it.
+        entry: Gives what a `check` is called with.
+
+    Yields:
+        The text of an assert statement, empty for a whole source, and the function.
     """
     for text in tests.asserts:
         code = compile(text, TESTS, "exec", dont_inherit=True)
@@ -83,7 +97,14 @@ def runs(
 
 
 def new_module(text: str) -> dict[str, Any]:
-    """Return the names of an empty module for a program of this text."""
+    """Make an empty module for a program.
+
+    Args:
+        text: The program, for tracebacks.
+
+    Returns:
+        The module's names.
+    """
     threadless.prepare()
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
@@ -93,11 +114,25 @@ def new_module(text: str) -> dict[str, Any]:
 
 
 def load(text: str, names: dict[str, Any]) -> None:
+    """Run a program.
+
+    Args:
+        text: The program.
+        names: The names of its module.
+    """
     exec(compile(text, FILE, "exec", dont_inherit=True), names)
 
 
 def set_up(setup: str, names: dict[str, Any]) -> bool:
-    """Run what the tests set up, before the program; False if it needs the program."""
+    """Run what the tests set up, before the program.
+
+    Args:
+        setup: The tests' setup, as Python.
+        names: The names of the program's module.
+
+    Returns:
+        False if it needs the program.
+    """
     try:
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
     except NameError:

@@ -16,7 +16,11 @@ from evaluation.verification.sandbox.reasons import gave, short
 
 
 class Log:
-    """What was asked of the program, and the last of it for the reason."""
+    """What was asked of the program, and the last of it for the reason.
+
+    Args:
+        about_objects: Whether the tests are about objects, and not data alone.
+    """
 
     def __init__(self, about_objects: bool) -> None:
         self.about_objects = about_objects
@@ -24,9 +28,21 @@ class Log:
         self._last: tuple[str, tuple[Any, ...], Any] | None = None
 
     def add(self, name: str, arguments: tuple[Any, ...], answer: Any) -> None:
+        """Note a call of the program's function.
+
+        Args:
+            name: Name of the function.
+            arguments: What it was called with.
+            answer: What it returned.
+        """
         self._last = (name, arguments, answer)
 
     def last_answer(self) -> str:
+        """Return a sentence on the last call, such as `f(3) gave 4`.
+
+        Returns:
+            The sentence; empty without any call.
+        """
         if self._last is None:
             return ""
         name, arguments, answer = self._last

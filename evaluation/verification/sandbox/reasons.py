@@ -32,7 +32,17 @@ class Missing(Exception):
 def failure_reason(
     reason: BaseException, test: str, tree: ast.Module, seen: str | None = None
 ) -> str:
-    """Return why tests ended with an exception; `seen` is what the program gave, where that is known."""
+    """Return why tests ended with an exception.
+
+    Args:
+        reason: The exception, with its traceback.
+        test: The test that was run; empty to take the statement of the traceback.
+        tree: All tests, parsed.
+        seen: What the program gave, where that is known; None to call it once more.
+
+    Returns:
+        A sentence that names the test, of bounded length.
+    """
     of_the_program = is_of_the_program(reason)
     if isinstance(reason, Missing | NameError) and not of_the_program and not _is_builtin(reason):
         return _missing(reason)
@@ -50,7 +60,14 @@ def failure_reason(
 
 
 def is_of_the_program(reason: BaseException) -> bool:
-    """Return whether it was raised inside of the program, as its process or the judge's knows it."""
+    """Return whether an exception was raised inside of the program.
+
+    Args:
+        reason: The exception, of this process or sent by the program's.
+
+    Returns:
+        Whether its mark, its file or its traceback shows the program.
+    """
     if getattr(reason, "of_the_program", ""):
         return True
     if isinstance(reason, SyntaxError) and reason.filename == FILE:
@@ -68,6 +85,14 @@ def _missing(reason: BaseException) -> str:
 
 
 def named(reason: BaseException) -> str:
+    """Return an exception's type and text.
+
+    Args:
+        reason: The exception, of this process or sent by the program's.
+
+    Returns:
+        For example `ValueError: no such array`, on one line of bounded length.
+    """
     kind = str(getattr(reason, "of_the_program", "")) or type(reason).__name__
     text = shortened(reason)
     return f"{kind}: {text}" if text else kind
@@ -123,12 +148,29 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def gave(name: str, inside: str, answer: str) -> str:
+    """Return a sentence on a call.
+
+    Args:
+        name: Name of the function.
+        inside: Its arguments, as shown.
+        answer: What it returned, as shown.
+
+    Returns:
+        For example `f(3) gave 4`; long arguments are cut.
+    """
     inside = inside if len(inside) <= 200 else inside[:199] + "…"
     return f"{name[:80]}({inside}) gave {answer}"
 
 
 def short(value: object) -> str:
-    """Return a value in at most some 300 characters, whatever it is."""
+    """Return a value as text, whatever it is.
+
+    Args:
+        value: Any object; its own code may run.
+
+    Returns:
+        At most some 300 characters.
+    """
     if type(value) is int and abs(value).bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, FunctionType):
@@ -141,7 +183,14 @@ def short(value: object) -> str:
 
 
 def shortened(what: object) -> str:
-    """Return one line of bounded length."""
+    """Return a text on one line of bounded length.
+
+    Args:
+        what: A text, or an exception whose text is taken.
+
+    Returns:
+        The text with single spaces; an ellipsis marks what is left out.
+    """
     try:
         text = str(what)
     except Exception:  # noqa: BLE001 - an exception's text can be as hostile as anything

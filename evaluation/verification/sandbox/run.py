@@ -43,9 +43,19 @@ _GUARDED_SECONDS = 5.0
 def run_program(
     program: str, tests: Tests, limits: Limits, *, modes: Sequence[str] = MODES
 ) -> ProgramVerdict:
-    """Run the tests against a program in the strongest sandbox of these that the machine offers.
+    """Run the tests against a program in the strongest sandbox that the machine offers.
 
-    Raises SandboxError where it offers none.
+    Args:
+        program: The program.
+        tests: Tests of the program.
+        limits: Limits of each process of the plain run; the guarded run has more time.
+        modes: Kinds of sandbox to try, the strongest first.
+
+    Returns:
+        The verdict of both runs.
+
+    Raises:
+        SandboxError: When the machine offers none of the kinds.
     """
     with _lock:
         try:
@@ -55,7 +65,14 @@ def run_program(
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
-    """Return the sandbox that `run_program` uses, for the results: `namespaces+seccomp`."""
+    """Return the sandbox that `run_program` uses, for the results.
+
+    Args:
+        modes: Kinds of sandbox to try, the strongest first.
+
+    Returns:
+        For example `namespaces+seccomp`.
+    """
     with _lock:
         return f"{_sandbox(modes).mode}+seccomp"
 
@@ -100,7 +117,14 @@ def _forget() -> None:
 
 
 def most_seconds(seconds: float) -> float:
-    """Return the most seconds by the clock of both runs of a program that may compute for so many."""
+    """Return how long both runs of a program can take by the clock.
+
+    Args:
+        seconds: Limit of computing of the plain run.
+
+    Returns:
+        Seconds.
+    """
     return PATIENCE * (seconds + _GUARDED_FACTOR * seconds + _GUARDED_SECONDS)
 
 
@@ -119,7 +143,14 @@ def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> 
 
 
 def check(sandbox: Sandbox) -> None:
-    """Raise SandboxError if not even this passes: some call that is needed is forbidden here."""
+    """Run a program that is right.
+
+    Args:
+        sandbox: A new sandbox, which is closed if the program fails.
+
+    Raises:
+        SandboxError: When it fails: some call that is needed is forbidden here.
+    """
     program = "import colorsys\ndef double(x):\n    return x + x"
     tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
     outcome = _run_twice(sandbox, program, tests, Limits(seconds=30, memory_mb=256))

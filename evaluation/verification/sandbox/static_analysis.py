@@ -48,6 +48,16 @@ class TestsAnalysis:
 
 
 def analyse(setup: ast.Module, tests: ast.Module, entry_point: str) -> TestsAnalysis:
+    """Read from the text of tests what they are about.
+
+    Args:
+        setup: The tests' setup, parsed.
+        tests: All tests, parsed.
+        entry_point: Name that `check` is called with; empty if the tests call the program by name.
+
+    Returns:
+        Names of the program, modules used without an import, and whether objects are tested.
+    """
     trees = (setup, tests)
     own = {name for tree in trees for name in _defined(tree)}
     used = {name for tree in trees for name in _loaded(tree)} - own
@@ -138,7 +148,11 @@ class _Reader:
         self._classes = {name for name in names if name[:1].isupper()}
 
     def follow(self, trees: tuple[ast.Module, ...]) -> None:
-        """Find the variables that hold what is made of the program's classes: objects of its own."""
+        """Find the variables that hold what is made of the program's classes: objects of its own.
+
+        Args:
+            trees: The tests' setup and all tests, parsed.
+        """
         for node in (node for tree in trees for node in ast.walk(tree)):
             if isinstance(node, ast.Assign) and _loaded(node.value) & self._classes:
                 self._classes |= {n.id for n in node.targets if isinstance(n, ast.Name)}

@@ -33,7 +33,14 @@ _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libs
 
 @functools.cache
 def compiled_filter() -> bytes:
-    """Return the filter as the kernel takes it."""
+    """Return the filter as the kernel takes it.
+
+    Returns:
+        Instructions of eight bytes each.
+
+    Raises:
+        SandboxError: When libseccomp is missing, or too old.
+    """
     try:
         import pyseccomp
     except (ImportError, OSError, RuntimeError) as reason:

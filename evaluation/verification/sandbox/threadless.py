@@ -32,7 +32,11 @@ class _Loop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Do nothing: its work is done, and it has no threads."""
+        """Do nothing: the executor's work is done, and it has no threads.
+
+        Args:
+            timeout: Not read.
+        """
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):

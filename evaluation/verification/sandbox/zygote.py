@@ -51,7 +51,18 @@ _ACCOUNTED = 0.05
 def start(
     mode: str, sources: list[str], worker: int, descriptor: int, filter_descriptor: int
 ) -> NoReturn:
-    """Act as the starter: fork the zygote and end it when the worker `worker` has ended."""
+    """Act as the starter: fork the zygote and end it when the worker has ended.
+
+    Args:
+        mode: Kind of sandbox, one of `run.MODES`.
+        sources: Folders of `sys.path` that programs must not import from.
+        worker: Process id of the worker.
+        descriptor: The zygote's end of the connection.
+        filter_descriptor: File with the seccomp filter.
+
+    Returns:
+        Never; the process ends.
+    """
     connection = socket.socket(fileno=descriptor)
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
