@@ -11,13 +11,18 @@ from evaluation.wording import did_you_mean
 
 
 def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
-    """Score it and write its tier files; return 0, or RECORDED if its record says why not.
+    """Score a checkpoint and write its tier files.
 
-    With `scores_only` the tier files are left to another step, which takes no GPU.
+    Args:
+        subject: The step, merge or bridge to score.
+        scores_only: Whether the tier files are left to another step, which takes no GPU.
+
+    Returns:
+        0, or RECORDED if its record states why there are no results.
 
     Raises:
-        ConfigError: for a step that is not there, of which nothing is recorded.
-        CheckpointError: likewise for a member of a merge.
+        ConfigError: For a step that is not there, of which nothing is recorded; a member of a merge
+            that is not there raises CheckpointError.
     """
     if isinstance(subject.checkpoint, Merge):
         check_members(subject.checkpoint)
@@ -34,7 +39,14 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
 
 
 def collect_checkpoint(subject: Subject) -> int:
-    """Write the tier files of stored scores; return what `score_checkpoint` does."""
+    """Write the tier files of stored scores.
+
+    Args:
+        subject: The step, merge or bridge that has been scored.
+
+    Returns:
+        0, or RECORDED if its record states why there are no results.
+    """
     return _report(collect(subject), subject)
 
 

@@ -1,4 +1,4 @@
-"""What a scoring job asks for where a checkpoint is spread over several GPUs.
+"""What a scoring job requests where a checkpoint is distributed over several GPUs.
 
 `scoring.gpus_per_checkpoint` is the one place that sets over how many; the profile sets what a job with
 one GPU gets, and a job with four gets four times that.
@@ -14,9 +14,15 @@ _PER_GPU = ("cpus_per_task", "mem_mb")
 def for_spread_model(
     defaults: Mapping[str, Any], own: Mapping[str, Any], gpus: int
 ) -> dict[str, Any]:
-    """Return resources by name that a job with so many GPUs has in place of the profile's defaults.
+    """Return the resources of a job whose model is distributed over several GPUs.
 
-    What the profile sets for the rule itself (`own`) stands as it is.
+    Args:
+        defaults: The profile's default resources, of a job with one GPU.
+        own: What the profile sets for the rule itself, which stands as it is.
+        gpus: GPUs of the job.
+
+    Returns:
+        Resources by name that replace the defaults; none for one GPU.
     """
     if gpus == 1:
         return {}

@@ -43,8 +43,13 @@ FIXED = ("all", "prefill")
 def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
     """Have the targets checked before anything is planned.
 
-    What the required checkpoints take begins a run, and ends a dry one; before any other, `keep` is
-    called. A workflow that has these rules as a module decides on its targets itself.
+    What the required checkpoints take begins a run, and ends a dry one. A workflow that has these
+    rules as a module decides on its targets itself.
+
+    Args:
+        workflow: Snakemake's workflow.
+        inputs: Input files of every rule.
+        keep: Called before any run but a dry one; writes the configuration that jobs read.
     """
     from snakemake.exceptions import WorkflowError
     from snakemake.logging import logger
@@ -101,7 +106,11 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 
 def start(workflow: Any) -> None:
-    """Prepare a run as it starts; raise EvaluationError like `check_cluster` and `guard_run`."""
+    """Prepare a run as it starts; `check_cluster` and `guard_run` may refuse it.
+
+    Args:
+        workflow: Snakemake's workflow.
+    """
     let_stops_in(workflow)
     check_cluster(workflow)
     guard_run(workflow)
@@ -115,7 +124,11 @@ def start(workflow: Any) -> None:
 
 
 def remove_special_files(outputs: Iterable[Path]) -> None:
-    """Remove pipes, devices and links to them, which Snakemake would copy for ever, from results."""
+    """Remove pipes, devices and links to them, which Snakemake would copy for ever, from results.
+
+    Args:
+        outputs: Files and folders that the run will make.
+    """
     for path in outputs:
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             path.unlink()
@@ -126,8 +139,14 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
 
     A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
 
+    Args:
+        workflow: Snakemake's workflow.
+        inputs: Input files of every rule.
+        logs: Snakemake's own logs of this run.
+        failed: Whether a job failed.
+
     Raises:
-        EvaluationError: naming the checkpoints that have no results though all jobs ended well.
+        EvaluationError: When checkpoints have no results though all jobs ended well; names them.
     """
     rules = {job.rule.name for job in workflow.dag.jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
@@ -154,12 +173,26 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
 
 
 def ending(plans: Sequence[StagePlan]) -> str:
-    """Return what a run ends with: each stage's recommendation and where to read more."""
+    """Return what a run ends with: each stage's recommendation and where to read more.
+
+    Args:
+        plans: Stages whose tables the run makes.
+
+    Returns:
+        Lines for the terminal.
+    """
     return "\n".join(line for plan in plans for line in _ending(plan))
 
 
 def failing(plans: Sequence[StagePlan]) -> str:
-    """Return the last sentences of the jobs that failed, with their logs; empty if none has any."""
+    """Return the last sentences of the jobs that failed, with their logs.
+
+    Args:
+        plans: Stages that took part in the run.
+
+    Returns:
+        Lines for the terminal; empty if no job has such a sentence.
+    """
     lines = [
         f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_candidates(plan))
     ]

@@ -36,7 +36,15 @@ TESTED = "9.27"
 
 
 def require(owner: object, *names: str) -> None:
-    """Raise EvaluationError where Snakemake lacks something that we rely on."""
+    """Refuse a Snakemake that lacks something that we rely on.
+
+    Args:
+        owner: One of Snakemake's objects.
+        *names: Attributes that it must have.
+
+    Raises:
+        EvaluationError: When one is missing; names the tested version.
+    """
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise EvaluationError(
@@ -46,7 +54,11 @@ def require(owner: object, *names: str) -> None:
 
 
 def decide_by_records(workflow: Any) -> None:
-    """Let records alone decide what runs again; files of a run that ended badly are whole or absent."""
+    """Let records alone decide what runs again; files of a run that ended badly are whole or absent.
+
+    Args:
+        workflow: Snakemake's workflow.
+    """
     from snakemake.settings.enums import RerunTrigger
 
     require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
@@ -62,19 +74,33 @@ def decide_by_records(workflow: Any) -> None:
 
 
 def force(workflow: Any, file: str) -> None:
-    """Have Snakemake make a file that is there."""
+    """Have Snakemake make a file that is there.
+
+    Args:
+        workflow: Snakemake's workflow.
+        file: An output of one of its rules.
+    """
     workflow.dag.forcefiles.add(file)
 
 
 def is_forced_by_hand(workflow: Any) -> bool:
-    """Return whether the run was started with `--forcerun`."""
+    """Return whether the run was started with `--forcerun`.
+
+    Args:
+        workflow: Snakemake's workflow.
+
+    Returns:
+        Whether any rule or file was named by it.
+    """
     return bool(workflow.dag_settings.forcerun)
 
 
 def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) -> None:
-    """Call `prepare` before anything is planned, with whether the run is a dry one.
+    """Have a function called before anything is planned.
 
-    The lines that it returns are logged when the run has ended.
+    Args:
+        workflow: Snakemake's workflow.
+        prepare: Called with whether the run is a dry one; its lines are logged after the run.
     """
     from snakemake.logging import logger
 
@@ -91,12 +117,24 @@ def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) ->
 
 
 def is_module(workflow: Any) -> bool:
-    """Return whether the rules that are being read are a module of another workflow."""
+    """Return whether the rules that are being read are a module of another workflow.
+
+    Args:
+        workflow: Snakemake's workflow.
+
+    Returns:
+        False where they are the main Snakefile's.
+    """
     return not workflow.modifier.is_main_snakefile()
 
 
 def before_start(workflow: Any, prepare: Callable[[], None]) -> None:
-    """Call `prepare` before the workflow's own `onstart`, once, however often the module is used."""
+    """Have a function called before the workflow's own `onstart`.
+
+    Args:
+        workflow: Snakemake's workflow.
+        prepare: Called once, however often the module is used.
+    """
     begin = workflow._onstart
 
     def onstart(log: Any) -> None:
@@ -109,19 +147,34 @@ def before_start(workflow: Any, prepare: Callable[[], None]) -> None:
 
 
 def let_stops_in(workflow: Any) -> None:
-    """Let a run be stopped at any moment; called before its scheduler begins."""
+    """Let a run be stopped at any moment; called before its scheduler begins.
+
+    Args:
+        workflow: Snakemake's workflow.
+    """
     require(workflow.scheduler, "_lock")
     workflow.scheduler._lock = threading.RLock()
 
 
 def slurm_executor(workflow: Any) -> Any | None:
-    """Return the Slurm executor of a run; None where its jobs run on this machine."""
+    """Return the Slurm executor of a run.
+
+    Args:
+        workflow: Snakemake's workflow.
+
+    Returns:
+        The executor; None where jobs run on this machine.
+    """
     executor = getattr(workflow.scheduler, "_executor", None)
     return executor if hasattr(executor, "run_uuid") else None
 
 
 def keep_unanswered(executor: Any) -> None:
-    """Keep the jobs on the executor's list that a round of queries has reported nothing about."""
+    """Keep the jobs on the executor's list that a round of queries has reported nothing about.
+
+    Args:
+        executor: Snakemake's Slurm executor.
+    """
     ended: set[str] = set()
     for method in ("report_job_success", "report_job_error"):
         setattr(executor, method, _noting(getattr(executor, method), ended))
@@ -148,7 +201,12 @@ def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]
 
 
 def look_at_states(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:
-    """Call `look` in every round with the states of the jobs as the executor has just learned them."""
+    """Have a function called in every round of queries.
+
+    Args:
+        executor: Snakemake's Slurm executor.
+        look: Called with the state of each job by its id, as the executor has just learned them.
+    """
     plugin: Any = sys.modules[type(executor).__module__]
     ask = plugin.query_job_status
 

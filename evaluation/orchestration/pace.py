@@ -29,15 +29,32 @@ class Pace:
     _start: float = field(default_factory=lambda: time.monotonic())
 
     def plan(self, stats: Mapping[str, int]) -> None:
-        """Note how many steps each rule has to do."""
+        """Note how many steps each rule has to do.
+
+        Args:
+            stats: Number of steps by rule, as Snakemake reports it, with their `total`.
+        """
         self._left = Counter({rule: int(count) for rule, count in stats.items() if rule != "total"})
         self.total = self._left.total()
 
     def begin(self, job: int, rule: str) -> None:
+        """Note that a step begins.
+
+        Args:
+            job: Snakemake's number of the job.
+            rule: Name of the rule.
+        """
         self._begun[job] = (rule, time.monotonic())
 
     def end(self, job: int) -> float:
-        """Note that a step is done; return its seconds."""
+        """Note that a step is done.
+
+        Args:
+            job: Snakemake's number of the job.
+
+        Returns:
+            Seconds since it began.
+        """
         rule, since = self._begun.pop(job, ("", time.monotonic()))
         seconds = time.monotonic() - since
         self._taken[_kind(rule)].append(seconds)
@@ -45,7 +62,11 @@ class Pace:
         return seconds
 
     def left(self) -> float | None:
-        """Return the seconds that are left if as many steps as until now run at once; None if unknown."""
+        """Estimate how long the run will take, if as many steps as until now run at once.
+
+        Returns:
+            Seconds; None where the time of a long step is not known.
+        """
         now, work = time.monotonic(), 0.0
         others = [one for kind, s in self._taken.items() if not kind.startswith(LONG) for one in s]
         short = mean(others) if others else 0.0
@@ -62,7 +83,11 @@ class Pace:
         return work / max(1.0, busy / max(now - self._start, 1e-9))
 
     def in_words(self) -> str:
-        """Return how many steps are done, and when the last will be."""
+        """Return how many steps are done, and when the last will be.
+
+        Returns:
+            For example `3 of 9 steps, about 5 min left, until 14:30`.
+        """
         left = self._left.total()
         text = f"{self.total - left} of {self.total} steps"
         seconds = self.left() if left > 0 else None
@@ -80,7 +105,14 @@ class Pace:
 
 
 def earlier_seconds(jobs: Any) -> dict[str, float]:
-    """Return how long steps took in earlier runs, from the benchmarks of the rules that these jobs are of."""
+    """Return how long steps took in earlier runs, from the benchmarks of these jobs' rules.
+
+    Args:
+        jobs: Snakemake's jobs of this run.
+
+    Returns:
+        Mean seconds by kind of step, for the rules that have benchmarks.
+    """
     patterns = {_kind(job.rule.name): str(job.rule.benchmark) for job in jobs if job.benchmark}
     found = {}
     for kind, pattern in patterns.items():

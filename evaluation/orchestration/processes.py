@@ -16,22 +16,37 @@ class Process:
 
     @property
     def is_here(self) -> bool:
+        """Whether it is a process of this host."""
         return self.host == socket.gethostname()
 
     @property
     def alive(self) -> bool:
-        """Return whether it still runs; a process of another host is taken to."""
+        """Whether it still runs; a process of another host is taken to."""
         return not self.is_here or started(self.pid) == self.started
 
 
 def process(pid: int | None = None) -> Process:
-    """Return a process of this host, this one if none is given."""
+    """Return a process of this host.
+
+    Args:
+        pid: Process id; None for this process.
+
+    Returns:
+        The process with its start, which distinguishes it from later ones of the same id.
+    """
     number = os.getpid() if pid is None else pid
     return Process(socket.gethostname(), number, started(number))
 
 
 def started(pid: int) -> str:
-    """Return when a process of this host started, in ticks since boot; empty if there is none."""
+    """Return when a process of this host started.
+
+    Args:
+        pid: Process id.
+
+    Returns:
+        Ticks since boot; empty if there is none.
+    """
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

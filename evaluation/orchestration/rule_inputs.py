@@ -62,7 +62,12 @@ NOTHING = "(?!)"
 
 
 class RuleInputs:
-    """Input files of every rule; nothing but the target itself in a job of the run."""
+    """Input files of every rule; nothing but the target itself in a job of the run.
+
+    Args:
+        plans: All stages by name.
+        workflow: Snakemake's workflow.
+    """
 
     def __init__(self, plans: Mapping[str, StagePlan], workflow: Any) -> None:
         self.plans = plans
@@ -75,13 +80,24 @@ class RuleInputs:
         self._checked = CHECKED / (run if self.is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
-        """Return what the check before a stage's scoring jobs writes; what is outdated waits for it."""
+        """Return what the check before a stage's scoring jobs writes; what is outdated waits for it.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            A file for this run alone.
+        """
         return str(self._checked / plan.name)
 
     def require(self, targets: Sequence[str]) -> list[str]:
         """Stop before anything is planned if a checkpoint that is to be scored is not there.
 
-        Returns what answers will take, in a line for each stage that generates some.
+        Args:
+            targets: Targets of the run; none means `all`.
+
+        Returns:
+            What answers will take, in a line for each stage that generates some.
         """
         lines = []
         for plan in self.plans.values():
@@ -104,7 +120,19 @@ class RuleInputs:
             return None
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
-        """Return the entry of a cache folder, whose tokenizer needs no name."""
+        """Return the entry of a cache folder.
+
+        Args:
+            kind: Kind of the entry, such as `slice` or `tokenizer`.
+            setup: Name of the folder for one tokenizer and sequence length.
+            name: Name of the entry; the tokenizer needs none.
+
+        Returns:
+            The entry of the first stage that has it.
+
+        Raises:
+            WorkflowError: When no stage has it.
+        """
         for plan in self.plans.values():
             if plan.cache.name == setup:
                 for entry in stage_entries(plan):
@@ -115,12 +143,26 @@ class RuleInputs:
         )
 
     def cache(self, entry: CacheEntry) -> list[str]:
-        """Return what a rule of prefill reads: the tokenizer comes first."""
+        """Return what a rule of prefill reads: the tokenizer comes first.
+
+        Args:
+            entry: The entry that the rule makes.
+
+        Returns:
+            Input files of the rule.
+        """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         return self._read(before, entry.record, self._is_late(self.outdated.cache, entry), [])
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
-        """Return what a job of many tasks of a provider reads."""
+        """Return what a job of many tasks of a provider reads.
+
+        Args:
+            entries: The entries that the job makes, of one cache folder.
+
+        Returns:
+            Input files of the rule.
+        """
         late = [entry for entry in entries if self._is_late(self.outdated.cache, entry)]
         before, made = tokenizer_entry(entries[0].plan).record, (late or entries)[0].record
         return self._read([before], made, bool(late), [])
@@ -130,17 +172,38 @@ class RuleInputs:
 
         What is deleted is no rule's to score: Snakemake removes what a rule is to make, be it forced
         by hand, before it can fail.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            A regular expression of folders' names.
         """
         subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
         kept = [re.escape(one.folder.name) for one in subjects if self._is_kept(one)]
         return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
 
     def candidate(self, plan: StagePlan, folder: str) -> Subject:
-        """Return the step or merge whose results are in a folder of this name."""
+        """Return the step or merge whose results are in a folder.
+
+        Args:
+            plan: The stage.
+            folder: Name of the folder.
+
+        Returns:
+            The step or merge.
+        """
         return or_stop(candidate_subject, plan, candidate_of(folder))
 
     def bridge_to_score(self, plan: StagePlan) -> str:
-        """Return the same of a stage's bridge, by the name of its folder."""
+        """Return a pattern of the bridge's folder if the bridge may be scored.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            A regular expression of the folder's name, or NOTHING.
+        """
         try:
             bridge = bridge_subject(plan, self.plans)
         except EvaluationError:  # reported once it is asked for
@@ -151,7 +214,14 @@ class RuleInputs:
         return self.is_main and is_retained(subject, self.outdated)
 
     def score(self, subjects: Sequence[Subject]) -> list[str]:
-        """Return what a scoring job reads; raise WorkflowError for a checkpoint that is not there."""
+        """Return what a scoring job reads; stop where a checkpoint is not there.
+
+        Args:
+            subjects: Checkpoints of one stage that the job scores.
+
+        Returns:
+            Input files of the rule.
+        """
         if not self.is_main:
             return []
         late = [subject for subject in subjects if self.outdated.score(subject)]
@@ -163,7 +233,16 @@ class RuleInputs:
         return [*files, self.checked(plan)] if late else files
 
     def bridge_score(self, plan: StagePlan) -> list[str]:
-        """Put the bridge's job after its own stage's, so that no two jobs score one checkpoint."""
+        """Return what the bridge's job reads.
+
+        It comes after its own stage's job, so that no two jobs score one checkpoint.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Input files of the rule.
+        """
         if not self.is_main:
             return []
         subject = self._bridge(plan)
@@ -178,6 +257,15 @@ class RuleInputs:
         return [*files, origin if self.outdated.score(own) else ancient(origin)]
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
+        """Return what the step reads that makes a checkpoint's results from stored scores.
+
+        Args:
+            plan: The stage.
+            folder: Folder of the checkpoint's results, below the stage's.
+
+        Returns:
+            Input files of the rule.
+        """
         subject = self._subject(plan, folder)
         is_late = self._is_late(self.outdated.collect, subject)
         before = [_record(subject, SCORE)]
@@ -185,13 +273,31 @@ class RuleInputs:
         return self._read(before, _record(subject, COLLECT), is_late, [plan])
 
     def deltas(self, plan: StagePlan, folder: str) -> list[str]:
+        """Return what the step reads that compares a step or merge with the bridge.
+
+        Args:
+            plan: The stage.
+            folder: Name of the folder of the step's or merge's results.
+
+        Returns:
+            Input files of the rule.
+        """
         folders = self.candidate(plan, folder).folder, plan.bridge_folder
         before = [record_path(folder, COLLECT) for folder in folders]
         is_late = self._is_late(self.outdated.deltas, plan, candidate_of(folder))
         return self._read(before, record_path(folders[0], STEP_DELTAS), is_late, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
-        """Return what one file of a checkpoint, asked for by its name, is made with."""
+        """Return what is read for one file of a checkpoint that is requested by its name.
+
+        Args:
+            plan: The stage.
+            folder: Folder of the checkpoint's results, below the stage's.
+            is_deltas: Whether the file is one of the comparison with the bridge.
+
+        Returns:
+            Input files of the rule.
+        """
         subject = self._subject(plan, folder)
         if is_deltas and subject.candidate is not None:
             is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
@@ -200,6 +306,14 @@ class RuleInputs:
         return self._read([_record(subject, COLLECT)], None, is_late, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
+        """Return what the stage's tables and report are made of.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Input files of the rule.
+        """
         if not self.is_main:
             return []
         steps = or_stop(stage_candidates, plan)
@@ -212,17 +326,34 @@ class RuleInputs:
         return self._read(before, record_path(plan.results, TABLES), is_late, [])
 
     def figures(self, plan: StagePlan) -> list[str]:
+        """Return what the stage's figures are made of.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Input files of the rule.
+        """
         is_late = self._is_late(self.outdated.figures, plan)
         made = record_path(plan.results, FIGURES)
         return self._read([record_path(plan.results, TABLES)], made, is_late, [plan])
 
     def comparison(self) -> list[str]:
-        """Return what the page of several runs reads; Snakemake knows nothing of the other runs."""
+        """Return what the page of several runs reads; Snakemake knows nothing of the other runs.
+
+        Returns:
+            Input files of the rule.
+        """
         made = record_path(self.results, COMPARISON)
         is_late = self._is_late(self.outdated.comparison)
         return self._read(self._all_tables(), made, is_late, self.plans.values())
 
     def front(self) -> list[str]:
+        """Return what the front page of all stages reads.
+
+        Returns:
+            Input files of the rule.
+        """
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
         made = record_path(self.results, FRONT)
         is_late = self._is_late(self.outdated.front)

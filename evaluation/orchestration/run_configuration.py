@@ -28,11 +28,17 @@ def run_config(
     files: Sequence[str | Path],
     arguments: Sequence[str],
 ) -> tuple[Config, Path]:
-    """Return the configuration and its file, which `keep_config` writes and jobs read.
+    """Return the configuration of a run and its file, which `keep_config` writes and jobs read.
 
-    `content` is the configuration as Snakemake merged it from `files` and the command line, whose
-    `arguments` messages are to repeat; those of the watcher's are known from it.
-    Raises ConfigError, also for what Snakemake lets pass in a file, such as a key given twice.
+    Args:
+        content: The configuration as Snakemake merged it from `files` and the command line.
+        is_main: Whether this is the run itself, and not one of its jobs.
+        files: Files that it was merged from.
+        arguments: The run's command line, which messages are to repeat. The watcher's runs are
+            known by their file instead.
+
+    Returns:
+        The validated configuration with the steps that are known now, and the file's path.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
@@ -66,7 +72,12 @@ def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
 
 
 def keep_config(config: Config, files: Sequence[str | Path]) -> None:
-    """Write the file that the jobs of a run read; `files` are what it was merged from."""
+    """Write the file that the jobs of a run read.
+
+    Args:
+        config: The configuration that `run_config` returned.
+        files: Files that it was merged from.
+    """
     write_effective(config, _origins(files))
 
 

@@ -39,7 +39,11 @@ _SUBMITTED = re.compile(
 
 
 def print_steps(is_dry: bool) -> None:
-    """Have Snakemake's records printed as steps, unless the run is to show all, or others print them."""
+    """Have Snakemake's records printed as steps, unless all is to be shown, or others print them.
+
+    Args:
+        is_dry: Whether the run is a dry one.
+    """
     shown = [handler for handler in logger.handlers if handler.name == STREAM]
     if (
         shown
@@ -51,12 +55,21 @@ def print_steps(is_dry: bool) -> None:
 
 
 def running_log() -> "RunLog | None":
-    """Return what prints this run's steps, if anything does."""
+    """Return what prints this run's steps.
+
+    Returns:
+        The handler; None if another one prints them.
+    """
     return next((handler for handler in logger.handlers if isinstance(handler, RunLog)), None)
 
 
 class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no types
-    """Prints the steps of a run in place of `own`, with its stream, filters and other messages."""
+    """Prints the steps of a run in place of Snakemake's own handler.
+
+    Args:
+        own: Snakemake's handler, whose stream, filters and other messages are used.
+        is_dry: Whether the run is a dry one.
+    """
 
     def __init__(self, own: ColorizingTextHandler, is_dry: bool) -> None:
         super().__init__(own.nocolor, own.stream, own.formatter)
@@ -68,7 +81,14 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         self._stats = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note what `--quiet` may hide."""
+        """Note what `--quiet` may hide.
+
+        Args:
+            record: One of Snakemake's records.
+
+        Returns:
+            Whether the record is to be printed.
+        """
         event, about = get_event(record), record.__dict__
         if event == LogEvent.RUN_INFO:
             self.pace.plan(about["stats"])
@@ -79,6 +99,11 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Print a record's lines.
+
+        Args:
+            record: One of Snakemake's records.
+        """
         try:
             if text := "\n".join(self._lines(record)):
                 self.stream.write(self.decorate(record, text) + "\n")
@@ -89,7 +114,11 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
             self.handleError(record)
 
     def warnings(self) -> list[str]:
-        """Return the warnings of the steps so far, each once, with how many and which had it."""
+        """Return the warnings of the steps so far.
+
+        Returns:
+            Each warning once, behind the first steps that had it.
+        """
         found: dict[str, list[str]] = {}
         for log, step in self._logs.items():
             for warning in warnings_in(Path(log)):
@@ -142,7 +171,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return self._titles.get(job, f"job {job}")
 
     def _is_repeated(self, record: logging.LogRecord) -> bool:
-        """Return whether a message says what these lines say already, or a dry run's end says again."""
+        """Return whether these lines, or a dry run's end, show what a message says."""
         text = str(record.msg or "")
         if self.is_dry and get_event(record) == LogEvent.RUN_INFO:
             is_first, self._stats = not self._stats, text
@@ -151,7 +180,15 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
 
 
 def title(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Return what a step is called: its rule, and which checkpoint, cache or file."""
+    """Return what a step is called.
+
+    Args:
+        rule: Name of its rule.
+        wildcards: Snakemake's wildcards of the step.
+
+    Returns:
+        The rule, and which checkpoint, cache or file.
+    """
     values = [value.rpartition("/")[2] for name, value in wildcards.items() if name != "setup"]
     values = [value for value in values if not rule.endswith(f"_{value}")]
     return " ".join([rule, *values])

@@ -31,7 +31,15 @@ class ScoreRule:
 
 
 def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iterator[ScoreRule]:
-    """Yield all rules; `per_job` gives how many checkpoints of a stage the profile puts into one job."""
+    """Yield the rules that score checkpoints.
+
+    Args:
+        inputs: Input files of every rule.
+        per_job: Returns how many checkpoints of a stage the profile puts into one job.
+
+    Yields:
+        The rules of each stage: of single checkpoints, of runs of steps, of the bridge.
+    """
     for plan in inputs.plans.values():
         yield _of_candidates(inputs, plan)
         for run in _runs(inputs, plan, per_job(plan)):

@@ -41,8 +41,11 @@ PLACEHOLDER = "YOUR_ACCOUNT"
 def check_cluster(workflow: Any) -> None:
     """Check, before a run submits its first job, that it can; nothing where jobs run on this machine.
 
+    Args:
+        workflow: Snakemake's workflow.
+
     Raises:
-        EvaluationError: if there is no sbatch, or if the account is the placeholder and the cluster
+        EvaluationError: When there is no sbatch, or the account is the placeholder and the cluster
             looks at accounts.
     """
     if slurm_executor(workflow) is None:
@@ -63,8 +66,10 @@ def check_cluster(workflow: Any) -> None:
 def guard_run(workflow: Any) -> None:
     """End the jobs of killed runs as a run starts, then have its own watched over.
 
-    Raises:
-        EvaluationError: if orphaned jobs can neither be found nor ended.
+    `end_orphans` raises EvaluationError where orphaned jobs can neither be found nor ended.
+
+    Args:
+        workflow: Snakemake's workflow.
     """
     executor = slurm_executor(workflow)
     if executor is None:
@@ -81,11 +86,15 @@ def guard_run(workflow: Any) -> None:
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
     """Cancel the queued and running jobs of runs that died, and wait until they have ended.
 
-    Returns the ids of the cancelled jobs. A cancelled scoring job gets SIGTERM and keeps all items
-    that it has finished.
+    A cancelled scoring job gets SIGTERM and keeps all items that it has finished. EvaluationError is
+    raised where Slurm does not answer, or a job does not end.
 
-    Raises:
-        EvaluationError: if Slurm does not answer, or if a job does not end within `patience` s.
+    Args:
+        records: Folder with a file for each run.
+        patience: Seconds in which a run's jobs must end.
+
+    Returns:
+        Ids of the cancelled jobs.
     """
     ended = []
     for path in sorted(records.glob("*.json")):
@@ -99,9 +108,16 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
 
 
 def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]], None]:
-    """Return what puts a run's jobs back into the queue when it is called with one of these states.
+    """Return a function that puts a run's stuck jobs back into the queue.
 
     sacct may be behind the times, so the queue itself is asked before a job is touched.
+
+    Args:
+        name: The name that all jobs of the run have.
+        states: States of a stuck job.
+
+    Returns:
+        A function of the state of each job by its id.
     """
     refused: set[str] = set()
 
@@ -115,7 +131,16 @@ def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]],
 
 
 def requeue_stuck(name: str, states: Sequence[str], refused: Set[str]) -> set[str]:
-    """Requeue a run's jobs in these states but for `refused` ones; return what Slurm refused."""
+    """Put a run's stuck jobs back into the queue.
+
+    Args:
+        name: The name that all jobs of the run have.
+        states: States of a stuck job.
+        refused: Ids of jobs that Slurm has refused before, which are left alone.
+
+    Returns:
+        Ids of jobs that Slurm refuses now.
+    """
     found = set()
     lines = _command(
         "squeue", f"--name={name}", f"--states={','.join(states)}", "-h", "-o", "%i %T"

@@ -18,7 +18,19 @@ Answer = TypeVar("Answer")
 def or_stop(
     function: Callable[Arguments, Answer], *arguments: Arguments.args, **keywords: Arguments.kwargs
 ) -> Answer:
-    """Call a function of the package; its errors, and the machine's, end the run as one sentence."""
+    """Call a function of the package; its errors, and the machine's, end the run as one sentence.
+
+    Args:
+        function: What is called.
+        *arguments: Its arguments.
+        **keywords: Its arguments by name.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        WorkflowError: In place of an EvaluationError, OSError or MemoryError.
+    """
     try:
         return function(*arguments, **keywords)
     except EvaluationError as error:
@@ -30,7 +42,14 @@ def or_stop(
 
 
 def require_checkpoint(subject: Subject) -> None:
-    """Stop before anything runs if a checkpoint that is to be scored is not there."""
+    """Stop before anything runs if a checkpoint that is to be scored is not there.
+
+    Args:
+        subject: The step, merge or bridge to score.
+
+    Raises:
+        WorkflowError: When it is not there; names its key in the configuration.
+    """
     if absent := absent_folder(subject.checkpoint):
         places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
         place = places[subject.role]

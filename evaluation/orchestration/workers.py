@@ -44,10 +44,17 @@ def score_on_all_gpus(
 ) -> int:
     """Score steps of a stage on all GPUs that the job sees; without one, one after the other.
 
-    Returns 0, or RECORDED if some cannot be scored and their records say why.
+    Args:
+        plan: The stage.
+        steps: Numbers of steps, in the order in which they are begun.
+        config: The configuration file, which the processes read.
+        scores_only: Whether the tier files are left to another step, which takes no GPU.
+
+    Returns:
+        0, or RECORDED if some cannot be scored and their records state why.
 
     Raises:
-        ScoringError: naming every step that failed, once all others are done.
+        ScoringError: When steps failed; names them, once all others are done.
     """
     os.environ[CONFIG_VARIABLE] = str(config.absolute())
     gpus = gpus_to_use(plan)[: len(steps)]
@@ -67,9 +74,17 @@ def score_on_all_gpus(
 
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
-    """Return what CUDA_VISIBLE_DEVICES may be for one process each; [None] to leave it as it is.
+    """Return the GPUs of each process.
 
-    Each has as many GPUs as a checkpoint is dealt over; raises ConfigError if there are fewer.
+    Args:
+        plan: The stage.
+
+    Returns:
+        What CUDA_VISIBLE_DEVICES is for each process, with as many GPUs as a checkpoint is distributed
+        over; [None] to leave it as it is.
+
+    Raises:
+        ConfigError: When the job has fewer GPUs than a checkpoint is distributed over.
     """
     if plan.config.scoring.device == "cpu":
         return [None]
@@ -93,7 +108,13 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
 
 
 class _Worker:
-    """A process that scores the steps it is given, on one GPU."""
+    """A process that scores the steps it is given, on one GPU.
+
+    Args:
+        arguments: Arguments of this module, run by itself.
+        gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
+        threads: What OMP_NUM_THREADS is where it is not set.
+    """
 
     def __init__(self, arguments: Sequence[str], gpu: str | None, threads: int) -> None:
         environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
@@ -105,9 +126,15 @@ class _Worker:
         )  # fmt: skip
 
     def score(self, step: int, following: int | None) -> tuple[int, float]:
-        """Return the exit code of a step, and for how many seconds the GPU had work; `following` may be next.
+        """Have the process score a step.
 
-        The exit code is the process's own, negative for a signal, if it has died.
+        Args:
+            step: Number of the step.
+            following: The step that may be next, which is prefetched; None for none.
+
+        Returns:
+            Exit code of the step, and for how many seconds the GPU had work. The code is the process's
+            own, negative for a signal, if it has died.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -120,6 +147,9 @@ class Queue:
     """Steps that are left; each process has one in view, which it may prefetch.
 
     It gets that one unless another process had nothing else to do: no GPU waits for another.
+
+    Args:
+        steps: Numbers of all steps, in the order in which they are begun.
     """
 
     def __init__(self, steps: Sequence[int]) -> None:
@@ -128,7 +158,14 @@ class Queue:
         self._lock = threading.Lock()
 
     def next(self, process: int) -> tuple[int | None, int | None]:
-        """Return the step to do now, and the one in view after it; None where there is none."""
+        """Take the next step for a process.
+
+        Args:
+            process: Number of the process.
+
+        Returns:
+            The step to do now, and the one in view after it; None where there is none.
+        """
         with self._lock:
             step = self._in_view.pop(process, None)
             if step not in self._left:
@@ -149,7 +186,14 @@ class Queue:
 
 
 class _Workers:
-    """The steps to do, the processes that do them, and what failed."""
+    """The steps to do, the processes that do them, and what failed.
+
+    Args:
+        plan: The stage.
+        steps: Numbers of steps, in the order in which they are begun.
+        threads: Threads of each process.
+        scores_only: Whether the tier files are left to another step, which takes no GPU.
+    """
 
     def __init__(
         self, plan: StagePlan, steps: Sequence[int], threads: int, scores_only: bool
@@ -165,7 +209,12 @@ class _Workers:
         self.todo = Queue(steps)
 
     def work(self, number: int, gpu: str | None) -> None:
-        """Have steps scored on a GPU until none is left."""
+        """Have steps scored on a GPU until none is left.
+
+        Args:
+            number: Number of the process.
+            gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
+        """
         worker = None
         begun, busy = time.perf_counter(), 0.0
         while True:
@@ -204,7 +253,11 @@ class _Workers:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Leave no process behind, however the block is left."""
+        """Leave no process behind, however the block is left.
+
+        Yields:
+            Nothing; the processes are ended afterwards.
+        """
         try:
             yield
         finally:
@@ -224,7 +277,11 @@ class _Workers:
 def serve(stage: str, *, scores_only: bool) -> None:
     """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
 
-    Answers each with its exit code and for how many seconds the device had work.
+    Each is answered on stdout by its exit code and the seconds in which the device had work.
+
+    Args:
+        stage: Name of the stage.
+        scores_only: Whether the tier files are left to another step, which takes no GPU.
     """
     from evaluation.checkpoints.prefetch import PREFETCH
     from evaluation.orchestration.checkpoints import score_checkpoint
@@ -237,7 +294,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
     for line in steps:
         step, *following = map(int, line.split())
         _write_to(plan.step_log(step))
-        PREFETCH.plan(plan.checkpoint(following[0]) if following and is_prefetched(plan) else None)
+        PREFETCH.plan(plan.checkpoint(following[0]) if following and _is_prefetched(plan) else None)
         subject, before = step_subject(plan, step), _worked()
         score = partial(score_checkpoint, subject, scores_only=scores_only)
         faults: list[GpuFault] = []
@@ -251,7 +308,7 @@ def serve(stage: str, *, scores_only: bool) -> None:
         print(code, round(_worked() - before, 3), file=answers, flush=True)
 
 
-def is_prefetched(plan: StagePlan) -> bool:
+def _is_prefetched(plan: StagePlan) -> bool:
     """Return whether the next checkpoint is read ahead: not for a CPU, which scoring itself needs."""
     if plan.config.scoring.device == "cpu" or plan.stage.command:
         return False
