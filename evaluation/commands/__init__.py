@@ -24,7 +24,17 @@ def add_command(
     help: str,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Return the parser of a new command, which has the name of the function that runs it."""
+    """Add a command, which has the name of the function that runs it.
+
+    Args:
+        commands: The subparsers of the command line.
+        run: Runs the command with its options, and returns the exit code.
+        help: A line for the list of commands.
+        **keywords: Other arguments of `add_parser`.
+
+    Returns:
+        The command's parser, to which its options are added.
+    """
     command = commands.add_parser(run.__name__.replace("_", "-"), help=help, **keywords)
     command.set_defaults(run=run)
     return command
@@ -38,7 +48,18 @@ def add_configured(
     stage: bool | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Return a new command with `--config` and `--stage`, required or not; without it for `stage` None."""
+    """Add a command with `--config`, and maybe `--stage`.
+
+    Args:
+        commands: The subparsers of the command line.
+        run: Runs the command with its options, and returns the exit code.
+        help: A line for the list of commands.
+        stage: Whether `--stage` is required; None to leave it out.
+        **keywords: Other arguments of `add_parser`.
+
+    Returns:
+        The command's parser, to which its options are added.
+    """
     command = add_command(commands, run, help, **keywords)
     command.add_argument(
         "--config",
@@ -53,19 +74,33 @@ def add_configured(
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Add the option of commands that print what a typed model describes."""
+    """Add the option of commands that print what a typed model describes.
+
+    Args:
+        command: The command's parser.
+    """
     command.add_argument("--json", action="store_true", help="as JSON (keys: docs/results.md)")
 
 
 def print_json(model: "FileModel") -> None:
-    """Print a model in ASCII, as any terminal can show it."""
+    """Print a model in ASCII, as any terminal can show it.
+
+    Args:
+        model: What a command has found.
+    """
     print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
 
 def add_candidates(
     command: argparse.ArgumentParser, *, bridge: bool, steps: str = "steps of the stage"
 ) -> None:
-    """Add the options of commands that take steps, merges or the bridge of a stage."""
+    """Add the options of commands that take steps, merges or the bridge of a stage.
+
+    Args:
+        command: The command's parser.
+        bridge: Whether the bridge can be named.
+        steps: Help of `--step`.
+    """
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", action="extend", help=steps)
     which.add_argument("--merge", type=a_name, nargs="+", help="merges of the stage, by name")
@@ -74,14 +109,31 @@ def add_candidates(
 
 
 def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
-    """Return the steps or merges that a command was given, each once."""
+    """Return the steps or merges that a command was given.
+
+    Args:
+        options: Options of the command.
+
+    Returns:
+        Each once, in the order of the command line.
+    """
     return list(dict.fromkeys(options.merge or options.step))
 
 
 def chosen_plans(
     options: argparse.Namespace, plans: "dict[str, StagePlan]"
 ) -> "dict[str, StagePlan]":
-    """Return the stage that `--stage` names, or all; raise ConfigError where there is none."""
+    """Return the stage that `--stage` names, or all.
+
+    `named_stage` raises ConfigError where there is no such stage.
+
+    Args:
+        options: Options of the command.
+        plans: All stages by name.
+
+    Returns:
+        The chosen stages by name.
+    """
     from evaluation.settings.plan import named_stage
 
     if options.stage is None:
@@ -90,7 +142,17 @@ def chosen_plans(
 
 
 def a_name(text: str) -> str:
-    """Convert, for argparse, text that is not empty, as that of a variable that is not set would be."""
+    """Return a name for argparse; text of a variable that is not set would be empty.
+
+    Args:
+        text: A word of the command line.
+
+    Returns:
+        The same text.
+
+    Raises:
+        argparse.ArgumentTypeError: When it is blank.
+    """
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "is empty; give a name or path (is a variable of your shell not set?)"
@@ -99,12 +161,26 @@ def a_name(text: str) -> str:
 
 
 def a_path(text: str) -> Path:
-    """Convert the same to a path, as an empty one would be the current folder."""
+    """Return a path for argparse; an empty one would be the current folder.
+
+    Args:
+        text: A word of the command line.
+
+    Returns:
+        The path; it need not exist.
+    """
     return Path(a_name(text))
 
 
 def whole_number(at_least: int) -> Callable[[str], int]:
-    """Return a type for argparse: whole numbers from `at_least` on."""
+    """Return a type for argparse: whole numbers from a bound on.
+
+    Args:
+        at_least: The bound itself is allowed.
+
+    Returns:
+        A function that converts a word, or raises ArgumentTypeError.
+    """
 
     def read(text: str) -> int:
         if not text.isdecimal() or not at_least <= int(text) < 2**63:
@@ -117,7 +193,14 @@ def whole_number(at_least: int) -> Callable[[str], int]:
 
 
 def finite_number(at_least: float) -> Callable[[str], float]:
-    """Return a type for argparse: numbers from `at_least` on, which a clock can count as seconds."""
+    """Return a type for argparse: numbers from a bound on, which a clock can count as seconds.
+
+    Args:
+        at_least: The bound itself is allowed.
+
+    Returns:
+        A function that converts a word, or raises ArgumentTypeError.
+    """
 
     def read(text: str) -> float:
         try:

@@ -12,6 +12,11 @@ from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `verify-answers` and `curriculum`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     command = add_configured(
         commands, verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
@@ -55,6 +60,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def verify_answers(options: argparse.Namespace) -> int:
+    """Verify a file of completions, and print their rates as JSON.
+
+    Args:
+        options: Options of `verify-answers`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.files import link_target, write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
 
@@ -78,6 +91,14 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
 
 
 def curriculum(options: argparse.Namespace) -> int:
+    """Write the ids of prompts by pass rate.
+
+    Args:
+        options: Options of `curriculum`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.files import link_target, write_text
     from evaluation.reporting.curriculum import check_known, check_lines
     from evaluation.reporting.curriculum import curriculum as choose

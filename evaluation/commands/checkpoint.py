@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `inspect`, `verify`, `import-hf` and `merge`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     command = add_command(
         commands, inspect, "show what a checkpoint contains, and whether it is complete"
     )
@@ -88,6 +93,11 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
+    """Add the option of commands that take a checkpoint which may lack config.yaml.
+
+    Args:
+        command: The command's parser.
+    """
     command.add_argument(
         "--use-mup",
         action=argparse.BooleanOptionalAction,
@@ -96,6 +106,14 @@ def add_use_mup(command: argparse.ArgumentParser) -> None:
 
 
 def inspect(options: argparse.Namespace) -> int:
+    """Print what a checkpoint contains, and whether it is complete.
+
+    Args:
+        options: Options of `inspect`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.inspect import describe
 
@@ -110,6 +128,17 @@ def inspect(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
+    """Compare a checkpoint's logits with stored ones, or with Nanotron's own.
+
+    Args:
+        options: Options of `verify`.
+
+    Returns:
+        Exit code: 0 within the tolerance, otherwise 1.
+
+    Raises:
+        ConfigError: When an option is given that goes with another.
+    """
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.nanotron_reference import TOLERANCE
     from evaluation.checkpoints.verify import relative_errors
@@ -144,6 +173,14 @@ def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> 
 
 
 def import_hf(options: argparse.Namespace) -> int:
+    """Convert a Hugging Face folder to a Nanotron checkpoint, and print its folder.
+
+    Args:
+        options: Options of `import-hf`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.checkpoints.import_hf import import_hf as write
 
     _check_import(options)
@@ -161,6 +198,14 @@ def import_hf(options: argparse.Namespace) -> int:
 
 
 def merge(options: argparse.Namespace) -> int:
+    """Write a configured merge as a checkpoint, and print its folder.
+
+    Args:
+        options: Options of `merge`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.checkpoints.agreement import check_agreement
     from evaluation.checkpoints.merge import open_location
     from evaluation.checkpoints.merged_weights import write_merge

@@ -24,6 +24,11 @@ from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `compare` and `table`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     _add_compare(commands)
     _add_table(commands)
 
@@ -94,10 +99,21 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def compare(options: argparse.Namespace) -> int:
+    """Compare two checkpoints' results, or two runs.
+
+    Args:
+        options: Options of `compare`.
+
+    Returns:
+        Exit code: 1 with `--fail-on-regression` if A is significantly worse, otherwise 0.
+
+    Raises:
+        ConfigError: When an option of runs is given for two checkpoints.
+    """
     from evaluation.runs.find import is_run
 
     if is_run(options.ours) or is_run(options.theirs):
-        return compare_runs(options)
+        return _compare_runs(options)
     given = [
         name
         for name in ("at_step", "at_tokens", "last", "by")
@@ -108,10 +124,10 @@ def compare(options: argparse.Namespace) -> int:
             f"--{given[0].replace('_', '-')} is for two runs; {options.ours} and {options.theirs} are "
             "read as results of two checkpoints"
         )
-    return compare_checkpoints(options)
+    return _compare_checkpoints(options)
 
 
-def compare_checkpoints(options: argparse.Namespace) -> int:
+def _compare_checkpoints(options: argparse.Namespace) -> int:
     from evaluation.reporting.comparison import compare_folders, folders_as_text
     from evaluation.runs.compare import write_comparisons
 
@@ -121,7 +137,7 @@ def compare_checkpoints(options: argparse.Namespace) -> int:
     return _ended(options, compared, folders_as_text)
 
 
-def compare_runs(options: argparse.Namespace) -> int:
+def _compare_runs(options: argparse.Namespace) -> int:
     from evaluation.dependencies.command_inputs import check_run
     from evaluation.reporting.comparison import runs_as_text
     from evaluation.runs.compare import compare_runs as compare_two
@@ -165,6 +181,14 @@ def _ended(
 
 
 def table(options: argparse.Namespace) -> int:
+    """Write checkpoints' results side by side.
+
+    Args:
+        options: Options of `table`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.tables.score_matrix import (
         LEGEND,
         checkpoint_columns,

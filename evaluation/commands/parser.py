@@ -44,12 +44,25 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the nearest command, choice or option."""
+    """A parser whose errors name the nearest command, choice or option.
+
+    Args:
+        **given: Arguments of argparse's parser.
+    """
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **given})
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
+        """Parse the command line, and refuse what no option takes.
+
+        Args:
+            *given: The words, and the namespace, as argparse has them.
+            **named: The same by name.
+
+        Returns:
+            The options, and no words that are left.
+        """
         words = given[0] if given and given[0] is not None else sys.argv[1:]
         self._typed = list(words)
         found, rest = super().parse_known_args(*given, **named)
@@ -65,6 +78,11 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
+        """End the process with usage and error on stderr.
+
+        Args:
+            message: What argparse found wrong; a hint on the nearest option is added.
+        """
         known = [name for action in self._actions for name in action.option_strings]
         words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
         for word in (word.partition("=")[0] for word in words):
@@ -77,7 +95,14 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands, called as the user has called it if `prog` is not given."""
+    """Return the parser of all commands.
+
+    Args:
+        prog: Name of the program in its help; None for the one that the user has called.
+
+    Returns:
+        A parser whose options have the function of the command as `run`.
+    """
     is_installed = os.path.basename(sys.argv[0]) == INSTALLED
     parser: argparse.ArgumentParser = Parser(
         prog=prog or (INSTALLED if is_installed else "python -m evaluation"),
@@ -96,12 +121,27 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parser of each command, by its name."""
+    """Return the parsers of the commands.
+
+    Args:
+        parser: What `build_parser` returned.
+
+    Returns:
+        The parser of each command, by the command's name.
+    """
     found = (action.choices for action in parser._actions if isinstance(action.choices, dict))
     return next(found, {})
 
 
 def completion(options: argparse.Namespace) -> int:
+    """Print a shell's completion script.
+
+    Args:
+        options: Options of `completion`.
+
+    Returns:
+        Exit code 0.
+    """
     import shtab
 
     parser = build_parser(INSTALLED)

@@ -14,6 +14,11 @@ from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `prefill` and `schema`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     command = add_configured(
         commands,
         prefill,
@@ -42,6 +47,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def prefill(options: argparse.Namespace) -> int:
+    """Make the caches of stages, or single entries of them.
+
+    Args:
+        options: Options of `prefill`.
+
+    Returns:
+        Exit code 0.
+    """
     chosen = [*chosen_plans(options, plan_stages(load_config(options.config))).values()]
     asked = _asked(options)
     if asked is not None:
@@ -128,6 +141,14 @@ def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:
 
 
 def schema(options: argparse.Namespace) -> int:
+    """Write the JSON schemas and the documentation's generated tables, and print their files.
+
+    Args:
+        options: Options of `schema`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.results.documents import write_documents
     from evaluation.settings.schema import write_generated
 

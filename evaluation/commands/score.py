@@ -39,6 +39,11 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `doctor`, `score`, `collect`, `expect` and `loglikelihood`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     command = add_configured(
         commands, doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )
@@ -93,6 +98,17 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def doctor(options: argparse.Namespace) -> int:
+    """Print what would stop a scoring job.
+
+    Args:
+        options: Options of `doctor`.
+
+    Returns:
+        Exit code: 1 if there is a fault, otherwise 0.
+
+    Raises:
+        EvaluationError: With `--gate`, when there is a fault.
+    """
     os.environ.update(OFFLINE)
     from evaluation.doctor.examine import examine
     from evaluation.doctor.findings import as_json, screen
@@ -112,6 +128,14 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def score(options: argparse.Namespace) -> int:
+    """Score checkpoints of a stage.
+
+    Args:
+        options: Options of `score`.
+
+    Returns:
+        Exit code: 0, or RECORDED if some cannot be scored and their records state why.
+    """
     os.environ.update(OFFLINE)
     plan, plans = _plans(options)
     steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
@@ -127,6 +151,14 @@ def score(options: argparse.Namespace) -> int:
 
 
 def collect(options: argparse.Namespace) -> int:
+    """Write scored checkpoints' tier files from their stored scores.
+
+    Args:
+        options: Options of `collect`.
+
+    Returns:
+        Exit code: 0, or RECORDED if some have no results and their records state why.
+    """
     from evaluation.dependencies.command_inputs import CommandInputs
     from evaluation.orchestration.checkpoints import collect_checkpoint
 
@@ -139,6 +171,17 @@ def collect(options: argparse.Namespace) -> int:
 
 
 def expect(options: argparse.Namespace) -> int:
+    """Check that a result file exists.
+
+    Args:
+        options: Options of `expect`.
+
+    Returns:
+        Exit code 0.
+
+    Raises:
+        ScoringError: When it does not exist; states why it could not be made.
+    """
     from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
     from evaluation.records import read_record
 
@@ -166,6 +209,14 @@ def _subjects(
 
 
 def loglikelihood(options: argparse.Namespace) -> int:
+    """Score a file of contexts and continuations.
+
+    Args:
+        options: Options of `loglikelihood`.
+
+    Returns:
+        Exit code 0.
+    """
     os.environ.update(OFFLINE)
     from evaluation.scoring.request_files import is_standard_output
     from evaluation.scoring.requests import score_request_file

@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page`, `tensorboard` and others.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     what = "compare steps with their bridge"
     add_candidates(add_configured(commands, deltas, what, stage=True), bridge=False)
     add_configured(
@@ -86,6 +91,17 @@ def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
 
 
 def deltas(options: argparse.Namespace) -> int:
+    """Compare steps or merges with their bridge, and print their folders.
+
+    Args:
+        options: Options of `deltas`.
+
+    Returns:
+        Exit code: 0, or RECORDED if some cannot be compared and their records state why.
+
+    Raises:
+        ConfigError: When the stage has no bridge.
+    """
     from evaluation.bridge.write import make_deltas
 
     plan, inputs = _stage(options)
@@ -108,6 +124,14 @@ def deltas(options: argparse.Namespace) -> int:
 
 
 def tables(options: argparse.Namespace) -> int:
+    """Write a stage's tables, recommendation and report.
+
+    Args:
+        options: Options of `tables`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.steps import make_tables
 
     plan, inputs = _stage(options)
@@ -117,6 +141,14 @@ def tables(options: argparse.Namespace) -> int:
 
 
 def figures(options: argparse.Namespace) -> int:
+    """Write a stage's figures, and print their files.
+
+    Args:
+        options: Options of `figures`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.steps import make_figures
 
     plan, inputs = _stage(options)
@@ -127,6 +159,17 @@ def figures(options: argparse.Namespace) -> int:
 
 
 def comparison(options: argparse.Namespace) -> int:
+    """Compare this run with the configured ones, and print the files.
+
+    Args:
+        options: Options of `comparison`.
+
+    Returns:
+        Exit code: 0, or RECORDED if some runs cannot be compared and the record states why.
+
+    Raises:
+        ConfigError: When no run is configured.
+    """
     from evaluation.reporting.steps import make_comparison
 
     plans = _plans_with_tables(options)
@@ -142,6 +185,14 @@ def comparison(options: argparse.Namespace) -> int:
 
 
 def front_page(options: argparse.Namespace) -> int:
+    """Write the report's first page, and print its file.
+
+    Args:
+        options: Options of `front-page`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.steps import make_front_page
 
     print(make_front_page(_plans_with_tables(options)))
@@ -149,6 +200,14 @@ def front_page(options: argparse.Namespace) -> int:
 
 
 def tensorboard(options: argparse.Namespace) -> int:
+    """Export all curves.
+
+    Args:
+        options: Options of `tensorboard`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.exports import export_curves
 
     plans = _plans_with_tables(options)
@@ -161,6 +220,14 @@ def tensorboard(options: argparse.Namespace) -> int:
 
 
 def bridge_table(options: argparse.Namespace) -> int:
+    """Print every stage's deltas and verdicts.
+
+    Args:
+        options: Options of `bridge-table`.
+
+    Returns:
+        Exit code 0.
+    """
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
@@ -173,6 +240,14 @@ def bridge_table(options: argparse.Namespace) -> int:
 
 
 def status(options: argparse.Namespace) -> int:
+    """Print what is done and what is missing.
+
+    Args:
+        options: Options of `status`.
+
+    Returns:
+        Exit code: 0 if all is done, otherwise 1.
+    """
     from evaluation.dependencies.outdated import Outdated
     from evaluation.reporting.status import stage_status, status_table
     from evaluation.results.command_output import Status

@@ -21,6 +21,11 @@ SHORTEST = 0.1
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
+    """Add `watch`.
+
+    Args:
+        commands: The subparsers of the command line.
+    """
     command = add_configured(
         commands,
         watch,
@@ -65,6 +70,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def watch(options: argparse.Namespace) -> int:
+    """Evaluate checkpoints as training saves them.
+
+    Args:
+        options: Options of `watch`.
+
+    Returns:
+        Exit code: 0 if it ended as intended, 1 if an evaluation or a page failed.
+    """
     from evaluation.watching.watch import Options, Watcher
 
     # A shell's background process ignores it, and so would the Snakemake that is stopped by it.

@@ -135,7 +135,7 @@ def remove_special_files(outputs: Iterable[Path]) -> None:
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
-    """Print, as a run ends, what its steps warned of, every stage's recommendation, and what failed.
+    """Print, as a run ends, its steps' warnings, every stage's recommendation, and what failed.
 
     A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
 

@@ -54,7 +54,7 @@ def require(owner: object, *names: str) -> None:
 
 
 def decide_by_records(workflow: Any) -> None:
-    """Let records alone decide what runs again; files of a run that ended badly are whole or absent.
+    """Let records alone decide what runs again; files of a failed run are whole or absent.
 
     Args:
         workflow: Snakemake's workflow.

@@ -80,7 +80,7 @@ class RuleInputs:
         self._checked = CHECKED / (run if self.is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
-        """Return what the check before a stage's scoring jobs writes; what is outdated waits for it.
+        """Return the output of the check before a stage's scoring jobs, which wait for it.
 
         Args:
             plan: The stage.

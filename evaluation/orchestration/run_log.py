@@ -93,7 +93,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         if event == LogEvent.RUN_INFO:
             self.pace.plan(about["stats"])
         elif event == LogEvent.JOB_INFO:
-            self._titles[about["jobid"]] = title(about["rule_name"], about["wildcards"])
+            self._titles[about["jobid"]] = _step_title(about["rule_name"], about["wildcards"])
             self._logs |= dict.fromkeys(about["log"], self._titles[about["jobid"]])
             self.pace.begin(about["jobid"], about["rule_name"])
         return bool(super().filter(record))
@@ -179,7 +179,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return text.startswith(_NOISE)
 
 
-def title(rule: str, wildcards: Mapping[str, str]) -> str:
+def _step_title(rule: str, wildcards: Mapping[str, str]) -> str:
     """Return what a step is called.
 
     Args:

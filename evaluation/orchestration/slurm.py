@@ -39,7 +39,7 @@ PLACEHOLDER = "YOUR_ACCOUNT"
 
 
 def check_cluster(workflow: Any) -> None:
-    """Check, before a run submits its first job, that it can; nothing where jobs run on this machine.
+    """Check, before a run submits its first job, that it can; do nothing without Slurm.
 
     Args:
         workflow: Snakemake's workflow.

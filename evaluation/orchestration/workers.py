@@ -274,7 +274,7 @@ class _Workers:
                     worker.process.kill()
 
 
-def serve(stage: str, *, scores_only: bool) -> None:
+def _serve(stage: str, *, scores_only: bool) -> None:
     """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
 
     Each is answered on stdout by its exit code and the seconds in which the device had work.
@@ -341,4 +341,4 @@ def _write_to(path: Path) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], scores_only=SCORES_ONLY in sys.argv[2:])
+    _serve(sys.argv[1], scores_only=SCORES_ONLY in sys.argv[2:])

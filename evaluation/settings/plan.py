@@ -175,7 +175,7 @@ class StagePlan:
         return self.results / "bridge"
 
     def step_log(self, step: Candidate) -> Path:
-        """Return the log of the job that scores a candidate, or of its part of a job of several steps.
+        """Return the log of a candidate's scoring, also where a job scores several steps.
 
         Args:
             step: A step or a merge of the stage.

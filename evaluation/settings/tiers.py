@@ -49,7 +49,7 @@ class Metric:
         return self.called or self.name.replace("_", " ")
 
     @property
-    def read_as(self) -> tuple[float, int, str]:
+    def _read_as(self) -> tuple[float, int, str]:
         """Scale, decimals and unit of numbers that people read; files keep the plain number."""
         return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
 
@@ -68,7 +68,7 @@ class Metric:
         Returns:
             For example `-3.98` for a fraction of -0.0398.
         """
-        scale, decimals, _ = self.read_as
+        scale, decimals, _ = self._read_as
         return f"{scale * value:{sign}.{decimals}f}"
 
     def interval(self, low: float, high: float, sign: str = "+") -> str:
@@ -99,7 +99,7 @@ class Metric:
             For example `-3.98 [-10.63, +2.55] points`.
         """
         bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
-        return f"{self.number(value, sign)}{bounds} {self.read_as[2]}"
+        return f"{self.number(value, sign)}{bounds} {self._read_as[2]}"
 
     def size(self, size: float) -> str:
         """Format a margin or the size of a difference, with its unit.

@@ -171,7 +171,7 @@ class Peer:
         if kind == _UNSENT:
             raise Broken(f"its answer cannot be taken: {answer}")
         if kind == _RAISE:
-            raise raised(*answer)
+            raise _raised(*answer)
         return answer
 
     def _serve(self, body: bytes) -> None:
@@ -238,7 +238,7 @@ def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
     return next(kinds), arguments, kind.__name__, kind.__module__
 
 
-def raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
+def _raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
     """Return Python's own exception that the other side names, or the nearest that can be made.
 
     Args:
