@@ -1,4 +1,4 @@
-"""Any results compared: two checkpoints or two runs paired, or a column for each folder."""
+"""`compare` and `table`: two checkpoints or two runs paired, or a column for each folder."""
 
 import argparse
 import json

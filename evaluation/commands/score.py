@@ -1,4 +1,4 @@
-"""`score`: checkpoints on their stage's suite, and `doctor`: whether all is there that this needs.
+"""`score` and `collect`: checkpoints on their stage's suite; `doctor`: whether all is there that this needs.
 
 `loglikelihood` scores any file of requests.
 """

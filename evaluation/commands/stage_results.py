@@ -1,4 +1,4 @@
-"""What is computed from stored scores, without model or GPU: deltas, tables, report, status."""
+"""`deltas`, `tables`, `status` and others: what is computed from stored scores, without model or GPU."""
 
 import argparse
 import json

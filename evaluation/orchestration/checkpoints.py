@@ -1,4 +1,4 @@
-"""One checkpoint scored and graded, as a job's command or one of its processes does it."""
+"""Scores and grades one checkpoint, for a job's command or one of its processes."""
 
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members

@@ -1,4 +1,4 @@
-"""Every use of Snakemake and of its Slurm executor beyond what they document, each looked for before.
+"""Every use of undocumented parts of Snakemake and its Slurm executor, each checked before it is used.
 
 workflow.dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off:
                                         records decide (records.py)

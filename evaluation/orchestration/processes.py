@@ -1,4 +1,4 @@
-"""Processes distinguished over time: a number alone may by now be another process's."""
+"""Identifies a process over time: its number alone may by now be another process's."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""What the rules that score checkpoints of a stage differ in: one by one, several in a job, the bridge.
+"""The rules that score checkpoints of a stage: one in a job, several in a job, or the bridge.
 
 `{candidate}` stands for the name of a folder, of a step or merge, or `bridge`.
 """

@@ -1,4 +1,4 @@
-"""What ends a run of Snakemake before or between jobs, as one sentence."""
+"""Errors that end a run of Snakemake before or between jobs, as one sentence."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar

@@ -1,4 +1,4 @@
-"""What a stage chooses from: its steps, each by its number, and its merges, each by its name.
+"""Candidates of a stage: its steps, each by its number, and its merges, each by its name.
 
 A configuration writes steps as a list, `all` or `every: N`. A merge is the weighted mean of
 checkpoints, which nobody saved; see `checkpoints.merge`.

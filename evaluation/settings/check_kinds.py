@@ -1,4 +1,4 @@
-"""What every check of an answer has: the kind that decides which rates of Tier4 it counts for.
+"""Kinds of checks: each check of an answer has one, which decides the rates of Tier4 that it counts for.
 
     format       lists, lengths, letter case, first and last words
     instruction  what the answer must say, must not say, or must refuse

@@ -1,4 +1,4 @@
-"""Checks of an answer to a probe: what a suite may ask for, each of one kind (`check_kinds`).
+"""Settings of the checks of answers to probes, each check of one kind (`check_kinds`).
 
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """

@@ -1,4 +1,4 @@
-"""Checks of answers that are Python: by what they do where they can be run, else by their form."""
+"""Settings of the checks of Python answers: by what they do where they can be run, else by their form."""
 
 import ast
 import builtins

@@ -1,4 +1,4 @@
-"""How models run and how their answers are judged: nothing of what is evaluated."""
+"""Settings of how models run and how their answers are verified; none of what is evaluated."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What things may be called and where results may lie: one name and one place for each thing.
+"""Rules for names and for folders of results: one name and one place for each thing.
 
 A stage's name is a target of the workflow, a part of its rules' names, and a folder. Names that are
 only shown may hold more, but nothing that a table, page or terminal would take for a command.

@@ -1,4 +1,4 @@
-"""What a stage is for: its objectives, checked against the items of its suites."""
+"""Objectives of a stage, checked against the items of its suites."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, Self

@@ -1,4 +1,4 @@
-"""Other runs that are laid over the one of a configuration, and the run that curves are exported to."""
+"""Settings of other runs that are compared with this one, and of the run that curves are exported to."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Where rows of data come from, and the texts and questions that are made of them."""
+"""Settings of data sources, and of the slices and tasks that are made of their rows."""
 
 from typing import Annotated, Any, ClassVar, Literal
 

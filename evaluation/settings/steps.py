@@ -1,4 +1,4 @@
-"""Read a step's number from a folder's name; imports nothing that a bare machine lacks."""
+"""Reads a step's number from a folder's name; imports nothing that a bare machine lacks."""
 
 import re
 

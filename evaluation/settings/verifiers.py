@@ -1,4 +1,4 @@
-"""Verifiers of generated answers: what a suite may ask for.
+"""Settings of the verifiers of generated answers.
 
 A verifier is one view of a completion. It reads the fields of the task's `document` that it names
 in `NEEDS`; the code of each kind is registered in `verification.registry`.

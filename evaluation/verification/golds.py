@@ -1,4 +1,4 @@
-"""Before anything is generated: is every gold answer right by the verifiers that will use it?
+"""Verifies every gold answer by the verifiers that will use it, before anything is generated.
 
 A gold that is no answer, or that a verifier cannot read, would count all completions of its prompt
 as wrong, and nobody would ever see why.

@@ -1,4 +1,4 @@
-"""IFEval and IFBench: was each instruction of a prompt followed?
+"""Verifiers of the kinds `ifeval` and `ifbench`: was each instruction of a prompt followed?
 
 The instructions are those of if-verifiable. What they leave to chance, as the letter of a prompt that
 names none, is drawn from the prompt, so that an answer always gets the same verdict.

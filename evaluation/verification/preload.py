@@ -1,4 +1,4 @@
-"""What the process imports that all workers are copies of.
+"""Imports the verifiers' libraries in the process that all workers are forked from.
 
 It ends with the one that started it, and they with it: by itself it would wait for its last worker,
 which an answer may keep busy for ever.

@@ -68,7 +68,7 @@ def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: 
         The verdict.
     """
     if isinstance(settings, CHECK_MODELS):
-        return verify_check(settings, document, completion)
+        return verify_check(settings, completion)
     return VERIFIERS[settings.kind].verify(settings, document, completion)
 
 

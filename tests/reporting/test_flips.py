@@ -165,7 +165,7 @@ def test_a_failed_check_says_what_it_expected_and_got(
 ) -> None:
     """The second check of a name is called so, as in the results; those that pass say nothing."""
     known = TypeAdapter(Check).validate_python(check)
-    assert verify_check(known, {}, text).credit == 0
+    assert verify_check(known, text).credit == 0
     name = check["check"]
     assert list(explanations([known], {name: False}, text)) == [shown]
     twice = list(explanations([known, known], {name: True, f"{name}-2": False}, text))

@@ -1,4 +1,4 @@
-"""Every check by its name: what a probe's answer is verified by.
+"""The function of every check of probes, by the check's name.
 
 A new check is a model in `settings/checks.py` and a function of the check's name in a module here, to
 which its settings are given by their names.
@@ -29,12 +29,11 @@ CHECKS: Mapping[str, Function] = {
 """Each check's function, which a module of MODULES has under the check's name."""
 
 
-def verify_check(check: Check, document: Mapping[str, Any], completion: str) -> Verdict:
+def verify_check(check: Check, completion: str) -> Verdict:
     """Verify an answer by a probe's check.
 
     Args:
         check: Settings of a probe's check.
-        document: Not read; verifiers of generation tasks have one.
         completion: Answer of a model to a probe.
 
     Returns:

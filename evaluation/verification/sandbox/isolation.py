@@ -1,4 +1,4 @@
-"""What hides the machine from a process but for what its programs may read, and limits what they take.
+"""Namespaces, Landlock and limits: what a sandboxed process can read, and how much it can take.
 
 Namespaces give it a user, file tree, network, process table and System V IPC of its own. Its root is
 an empty, read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no

@@ -1,4 +1,4 @@
-"""What the judge's tests hold in place of a program's function or object.
+"""Stands in the judge's tests for a function or object of the program.
 
 All that gives data is asked of the program: calls, attributes, items, length, text. Where it would
 be compared with data of the tests, the program would learn what is expected and be the one who

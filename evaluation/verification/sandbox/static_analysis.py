@@ -1,4 +1,4 @@
-"""What tests are about by their text alone, read before any program runs: none can change it."""
+"""Reads from the text of tests what they are about, before any program runs: none can change it."""
 
 import ast
 import builtins

@@ -32,7 +32,7 @@ def failed(name: str, text: str) -> list[str]:
     return [
         check_name
         for check_name, check in named(PROBES[name].checks)
-        if verify_check(check, {}, text.strip()).credit != 1
+        if verify_check(check, text.strip()).credit != 1
     ]
 
 
@@ -40,7 +40,7 @@ def passes_all(name: str, text: str) -> bool:
     """Whether none fails; code is run only where the other checks let it through."""
     ordered = sorted(PROBES[name].checks, key=lambda check: check.check == "passes_tests")
     part = checked_part(text, None)
-    return all(verify_check(check, {}, part).credit == 1 for check in ordered)
+    return all(verify_check(check, part).credit == 1 for check in ordered)
 
 
 def is_refused(name: str) -> bool:
