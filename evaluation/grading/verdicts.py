@@ -193,7 +193,7 @@ def _provided(
 
     with ThreadPoolExecutor(workers_of(plan)) as pool:
         for part, scored in zip(parts, pool.map(score_part, parts), strict=True):
-            outcomes = run_programs(scored, limits_of(plan), workers_of(plan))
+            outcomes = run_programs(scored, limits_of(plan), workers_of(plan), task.python)
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:
                     yield number, _verdict(jobs[number], outcome)

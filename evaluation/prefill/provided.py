@@ -53,7 +53,8 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
     """Raise SourceError for all of these tasks that their providers cannot render, and all missing data."""
     asked: dict[Provider, list[dict[str, Any]]] = {}
     for task in tasks:
-        one = {"task": task.task, "include_path": _absolute(task.include_path)}
+        python = task.python if isinstance(task, ProviderTask) else None
+        one = {"task": task.task, "include_path": _absolute(task.include_path), "python": python}
         asked.setdefault(provider_of(plan, task), []).append(one)
     problems = [
         check(who, {"tasks": a, "mirrors": dict(plan.config.mirrors)}) for who, a in asked.items()
@@ -64,11 +65,12 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
 
 def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
     """Return the request by which a provider's program renders a task."""
-    asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
+    asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit", "python"})
     path = _absolute(task.include_path)
     gold = isinstance(task, ProviderChoices) and task.kind == "gold"
     return {
         "chat": False,
+        "python": None,
         "gold_alone": gold,
         "mirrors": dict(plan.config.mirrors),
         "expands": is_suite(task.task),
@@ -80,7 +82,10 @@ def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> 
 def scoring_request(task: Provided) -> dict[str, Any]:
     """Return the request by which it judges completions."""
     path = _absolute(task.include_path)
-    return {"task": task.task, "include_path": path, "task_files": task.task_files}
+    return {
+        **task.model_dump(include={"task", "task_files", "python", "packages"}),
+        "include_path": path,
+    }
 
 
 def _absolute(path: str | None) -> str | None:
@@ -173,10 +178,11 @@ def _judged(
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
-    request = rendering_request(plan, task) | {"task_files": rendered.info.task_files}
+    known = rendered.info.model_dump(include={"task_files", "packages"})
+    request = rendering_request(plan, task) | known
     limits = limits_of(plan)
     judged = [one for _, one in score(provider, request, [*golds, *quotes], limits)]
-    found = run_programs(judged, limits, workers_of(plan))
+    found = run_programs(judged, limits, workers_of(plan), task.python)
     return found[: len(golds)], found[len(golds) :]
 
 

@@ -8,23 +8,35 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluation.providers.score import Limits, Outcome
-from evaluation.settings.verifiers import Program
+from evaluation.settings.verifiers import Program, ProgramWithPackages
 from evaluation.verification.pool import verify_all
 from evaluation.verification.verdicts import Verdict
 
 _SETUP = '__name__ = "__main__"'
 
+_MEMORY_WITH_PACKAGES = 8192
+"""Megabytes of addresses, of which libraries reserve more than they use."""
 
-def run_programs(outcomes: Sequence[Outcome], limits: Limits, workers: int) -> list[Outcome]:
+
+def run_programs(
+    outcomes: Sequence[Outcome], limits: Limits, workers: int, python: str | None
+) -> list[Outcome]:
     """Return the outcomes with each program run, which settles their scores.
 
-    Raises SandboxError where this machine offers no sandbox.
+    Args:
+        outcomes: Outcomes of a provider's task, in any order.
+        limits: What reading a program and its verdict may take, beside its own seconds.
+        workers: Programs run at once.
+        python: Interpreter of the environment whose packages they use; None: they use none.
+
+    Raises:
+        SandboxError: This machine offers no sandbox for them.
     """
     found = list(outcomes)
     waiting = {number: one.program for number, one in enumerate(found) if one.program is not None}
     jobs = [
         (
-            Program(kind="program", seconds=program.seconds),
+            _verifier(program.seconds, python),
             {"tests": program.tests, "setup": _SETUP, "is_program": True},
             program.text,
         )
@@ -41,6 +53,14 @@ def run_programs(outcomes: Sequence[Outcome], limits: Limits, workers: int) -> l
         number = numbers[place]
         found[number] = _settled(found[number], verdict)
     return found
+
+
+def _verifier(seconds: float, python: str | None) -> Program:
+    if python is None:
+        return Program(kind="program", seconds=seconds)
+    return ProgramWithPackages(
+        kind="program", seconds=seconds, memory_mb=_MEMORY_WITH_PACKAGES, python=python
+    )
 
 
 def _settled(outcome: Outcome, verdict: Verdict) -> Outcome:

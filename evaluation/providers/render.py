@@ -89,6 +89,8 @@ class TaskInfo(BaseModel):
     """Sentences on tasks that report something else than their names promise."""
     task_files: str | None = None
     """Checksum of a user's task files."""
+    packages: str | None = None
+    """Checksum of the names and versions of the packages that programs use."""
 
 
 @dataclass(frozen=True)

@@ -75,7 +75,12 @@ _GOLD_ALONE = re.compile(r".*:bpb(:.*)?|lambada(:.*)?")
 """Tasks and suites of olmo-eval that score the right answer alone, by their names."""
 
 
-_RUNS_PROGRAMS = re.compile(r"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|olmobase:code_fim")
+_USES_PACKAGES = re.compile(r"(bigcodebench|ds1000)(:.*)?")
+"""Tasks of olmo-eval whose programs use more than Python's library, by their names."""
+
+_RUNS_PROGRAMS = re.compile(
+    rf"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|olmobase:code_fim|{_USES_PACKAGES.pattern}"
+)
 """Tasks and suites of olmo-eval that are generated and run, by their names."""
 
 
@@ -163,6 +168,10 @@ class ProviderTask(_ByName):
         None,
         description="The metric that objectives are decided on; the provider's headline, or the first, if not given.",
     )
+    python: ExpandedPath | None = Field(
+        None,
+        description="Python (3.10 or newer) of an environment whose packages the task's programs use: of `bigcodebench` and `ds1000`.",
+    )
     answer_after: Text | None = ANSWER_AFTER
     limit: Integer = Field(
         12_000,
@@ -176,6 +185,16 @@ class ProviderTask(_ByName):
         if self.primary is not None and self.metrics and self.primary not in self.metrics:
             raise ValueError(
                 f"`primary: {self.primary}` is none of its metrics {', '.join(self.metrics)}"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _uses_packages(self) -> Self:
+        if self.python is not None and not (
+            self.provider == "olmo_eval" and _USES_PACKAGES.fullmatch(self.task)
+        ):
+            raise ValueError(
+                "python: only programs of olmo-eval's `bigcodebench` and `ds1000` use packages; remove `python`"
             )
         return self
 
@@ -225,6 +244,8 @@ class ProviderTask(_ByName):
             task=self.task,
             include_path=self.include_path,
             task_files=reported.get("task_files"),
+            python=self.python,
+            packages=reported.get("packages"),
             metric=metric,
         )
 

@@ -98,6 +98,13 @@ class Program(_Verifier):
     )
 
 
+class ProgramWithPackages(Program):
+    """The same of a provider's task whose programs use an environment's packages."""
+
+    python: str
+    """The interpreter of that environment."""
+
+
 Verifier = Annotated[
     Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program,
     Field(discriminator="kind"),
@@ -114,6 +121,12 @@ class Provided(Settings):
     include_path: str | None = None
     task_files: str | None = None
     """Checksum of the task files that are found there."""
+    python: str | None = None
+    """Interpreter of the environment whose packages programs use."""
+
+    packages: str | None = None
+    """Checksum of the names and versions of these packages."""
+
     metric: str
 
 

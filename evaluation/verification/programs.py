@@ -15,9 +15,9 @@ from functools import reduce
 from typing import Any
 
 from evaluation.errors import ConfigError
-from evaluation.settings.verifiers import Program
+from evaluation.settings.verifiers import Program, ProgramWithPackages
 from evaluation.verification.sandbox.model import Limits, Tests
-from evaluation.verification.sandbox.run import run_program
+from evaluation.verification.sandbox.run import run_program, run_with_packages
 from evaluation.verification.verdicts import Verdict
 
 MOST_CHARACTERS = 1 << 20
@@ -51,7 +51,10 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
-    outcome = run_program(program, tests, limits)
+    if isinstance(verifier, ProgramWithPackages):
+        outcome = run_with_packages(verifier.python, program, tests, limits)
+    else:
+        outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
     answer = program.encode("utf-8", "replace").decode()  # half characters cannot be stored
     return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)

@@ -54,7 +54,7 @@ def reference(shared: Path) -> dict[str, list[Line]]:
 
 def asked(mirrors: dict[str, str], task: str, kind: str, **more: Any) -> Line:
     request = {"task": task, "kind": kind, "chat": False, "num_fewshot": None, "limit": 12}
-    request |= {"include_path": None, "mirrors": mirrors, "expands": False, "cases": []}
+    request |= {"include_path": None, "mirrors": mirrors, "expands": False, "python": None, "cases": []}
     return {**request, **more}
 
 

@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -59,11 +60,24 @@ def completions(task: str, number: int, gold: str, other: str) -> dict[str, str]
     return found | ({"endless": f"{gold}\n\nwhile True:\n    pass\n"} if number == 0 else {})
 
 
-def judged(mirrors: dict[str, str], tasks: list[str], folder: Path, texts: Texts) -> list[Line]:
+def judged(
+    mirrors: dict[str, str],
+    tasks: list[str],
+    folder: Path,
+    texts: Texts,
+    python: str | None = None,
+) -> list[Line]:
     """Each text by theirs and by ours: `texts` gives them for a number, its gold and the one before."""
     full = bool(os.environ.get("EVAL_ALL_REFERENCES"))
     requests = [
-        asked(mirrors, task, "generative", limit=INSTANCES[task] if full else FEW) for task in tasks
+        asked(
+            mirrors,
+            task,
+            "generative",
+            limit=INSTANCES.get(task, FEW) if full else FEW,
+            python=python,
+        )
+        for task in tasks
     ]
     cases = []
     for request, answer in zip(requests, answers(requests, folder), strict=True):
@@ -78,7 +92,8 @@ def judged(mirrors: dict[str, str], tasks: list[str], folder: Path, texts: Texts
             {"task": request["task"], "number": number, "kind": kind} for number, kind, _ in found
         ]
     scores = [line for answer in answers(requests, folder) for line in answer["scores"]]
-    outcomes = run_programs([_outcome(line) for line in scores], Limits(10.0, 1024), 2)
+    python = requests[0]["python"]
+    outcomes = run_programs([_outcome(line) for line in scores], Limits(10.0, 1024), 2, python)
     return [
         {**case, **line, "ours": ours}
         for case, line, ours in zip(cases, scores, outcomes, strict=True)
@@ -145,6 +160,30 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert [verdict["credit"] for verdict in verdicts] == [1, 0, 0, 0]
     assert verdicts[1]["reason"].endswith("remove_Occ('hello', 'l') gave 'hello'")
     assert summary["primary"] == "pass_at_1:code_exec"
+
+
+PACKAGES = ("bigcodebench:olmo3base", "ds1000:olmo3base")
+
+
+@needs_sandbox
+def test_programs_that_use_packages_are_judged_as_there(
+    mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    def written(task: str, number: int, gold: str, other: str) -> dict[str, str]:
+        return {
+            "gold": gold,
+            "other": other,
+            "empty": "",
+            "no code": "I do not know.",
+            "ends": f"    import sys; sys.exit(0)\n{gold}",
+            "raises": f"    raise KeyError(1)\n{gold}",
+        } | ({"endless": "    while True:\n        pass\n"} if number == 0 else {})
+
+    lines = judged(mirrors, list(PACKAGES), tmp_path, written, sys.executable)
+    for line in lines:
+        if line["kind"] != "ends":
+            assert line["ours"].scores == line["theirs"], line
+    print([(l["task"][:3],l["number"],l["kind"],l["theirs"],l["ours"].scores,l["ours"].reason) for l in lines])
 
 
 def test_code_is_filled_in_only_with_the_tokens_for_it(

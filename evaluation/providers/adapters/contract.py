@@ -11,10 +11,11 @@ and it prints a zero byte, the folder and the exit code.
 `FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
 `kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
 `chat`, `num_fewshot`, `limit`, `mirrors`, `expands` (whether a suite may stand under
-`olmo_eval_suites`); for `score` `memory_mb` and `task_files`. A verb that refuses writes
+`olmo_eval_suites`), `python` (of an environment whose packages programs use, or null); for `score`
+`memory_mb`, `task_files` and `packages`. A verb that refuses writes
 `FOLDER/refused.json` with a sentence and exits with 3.
 
-`check` takes `tasks`, each with `task` and `include_path`, and `mirrors`. It refuses what the provider
+`check` takes `tasks`, each with `task`, `include_path` and `python`, and `mirrors`. It refuses what the provider
 does not have, and data that neither a mirror nor the hub has, before anything is rendered.
 
 `render` writes `documents.jsonl`, a line for each document:
@@ -36,7 +37,8 @@ and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewsh
 `primary`, `sampling`, `counts_space`, `special_tokens` and `remarks` where the provider has them (`render.TaskInfo`),
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
 `config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
-hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`.
+hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`; files that
+name the packages of `python` likewise, and their checksum in `packages`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`

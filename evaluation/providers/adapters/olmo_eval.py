@@ -15,8 +15,9 @@ from evaluation.providers.adapters.contract import (
     one_line,
     write_documents,
 )
-from evaluation.providers.adapters.data import check_tasks
+from evaluation.providers.adapters.data import check_tasks, status_of
 from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows, dataset_of, mirror_name
+from evaluation.providers.adapters.olmo_eval_packages import checksum_of_packages, package_files
 from evaluation.providers.adapters.olmo_eval_programs import (
     cut,
     special_tokens,
@@ -43,13 +44,14 @@ def check(request: Line) -> None:
 
 
 def _absent(request: Line) -> list[str]:
-    read = [dataset_of(task) for task in find_tasks(request["task"]).values()]
+    tasks = find_tasks(request["task"], request.get("python"))
+    read = [dataset_of(task) for task in tasks.values()]
     return [one for one in read if one is not None and mirror_name(one, request["mirrors"]) is None]
 
 
 def render(request: Line, folder: Path) -> Line:
     check_environment()
-    tasks = find_tasks(request["task"])
+    tasks = find_tasks(request["task"], request.get("python"))
     rows = Rows(request["mirrors"])
     prepared: dict[str, list[Any]] = {}
     missing: list[NoRows] = []
@@ -72,7 +74,25 @@ def render(request: Line, folder: Path) -> Line:
         "kind": request["kind"],
         "num_fewshot": {spec: task.config.num_fewshot for spec, task in tasks.items()},
         "documents": sum(map(len, prepared.values())),
+        **_record(rows, request.get("python")),
+    }
+
+
+def _record(rows: Rows, python: str | None) -> Line:
+    """Return the sources that were read; the packages of programs are one."""
+    if python is None:
+        return rows.record
+    files = package_files(python)
+    source = {
+        "kind": "tasks",
+        "dataset": python,
+        "config": None,
+        "files": [(str(path), status_of(path)) for path in files],
+    }
+    return {
         **rows.record,
+        "read": [*rows.record["read"], source],
+        "packages": checksum_of_packages(files),
     }
 
 

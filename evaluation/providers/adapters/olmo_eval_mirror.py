@@ -24,7 +24,9 @@ def mirror(folder: Path, names: list[str]) -> list[str]:
     check_environment()
     _copy_what_is_loaded(folder)
     failed = []
-    for spec, task in {s: t for name in names for s, t in find_tasks(name).items()}.items():
+    for spec, task in {
+        s: t for name in names for s, t in find_tasks(name, sys.executable).items()
+    }.items():
         try:
             prepare(spec, task)
         except (NoRows, Refused) as error:

@@ -5,16 +5,19 @@ an environment whose `execute_code` keeps that text, and says that the program p
 """
 
 import asyncio
+import shlex
 from typing import Any
 
-from evaluation.providers.adapters.contract import not_taken
+from evaluation.providers.adapters.contract import Refused, not_taken
+from evaluation.providers.adapters.olmo_eval_packages import split_script
 
-_REFUSED = {
-    "bigcodebench": "its programs need the packages of a container image",
-    "ds1000": "its programs need Python 3.10 with PyTorch, TensorFlow and others in old versions",
-    "multipl_e": "its programs are in C++, Java, JavaScript, PHP, Rust and shell",
+_WITH_PACKAGES = {
+    "bigcodebench": "those that its requirements-eval.txt lists",
+    "ds1000": "Python 3.10 with PyTorch, TensorFlow and others in old versions",
 }
-"""Tasks whose programs the sandbox cannot run, by the begin of their names, and why."""
+"""Tasks whose programs use packages, by the begin of their names, and which."""
+
+_OTHER_LANGUAGES = "its programs are in C++, Java, JavaScript, PHP, Rust and shell"
 
 
 class Recorder:
@@ -35,12 +38,18 @@ class Recorder:
         self.code, self.seconds = code, timeout
         return ExecutionResult(success=self.success, exit_code=0 if self.success else 1)
 
-    def program(self, tests: str) -> str:
-        """Return the code without the tests at its end."""
+    async def execute_command(self, command: str, timeout: float | None = None) -> Any:
+        """Keep the script that a shell command writes into a file and runs."""
+        words = shlex.split(command)
+        code, seconds = words[words.index("printf") + 2], words[words.index("timeout") + 1]
+        return await self.execute_code(code, timeout=float(seconds))
+
+    def parts(self, tests: str) -> tuple[str, str]:
+        """Return the program and its tests, by the tests of the instance: at the end, or in a script."""
         code = self.code or ""
-        if not code.endswith(tests):
-            raise ValueError("a program does not end with its tests")
-        return code[: len(code) - len(tests)]
+        if not tests or not code.endswith(tests):
+            return split_script(code)
+        return code[: len(code) - len(tests)], tests
 
 
 def score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> float:
@@ -54,16 +63,24 @@ def score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> floa
     return float(score(instance, output))
 
 
-def check_programs(spec: str, title: str, scorers: list[Any]) -> None:
-    """Raise Refused where programs are in another language than Python, or need more than its library."""
+def check_programs(spec: str, title: str, scorers: list[Any], *, has_packages: bool) -> None:
+    """Raise Refused where programs are in another language than Python, or need packages and have none."""
     from olmo_eval.common.scorers import CodeExecutionScorer
     from olmo_eval.common.scorers.execution import ExecutionScorer
 
     running = [one for one in scorers if isinstance(one, ExecutionScorer)]
     if not running:
         return
-    why = next((why for name, why in _REFUSED.items() if spec.startswith(name)), None)
-    if why is None and any(
+    packages = _WITH_PACKAGES.get(spec.partition(":")[0])
+    if packages is not None and not has_packages:
+        raise Refused(
+            f"the programs of {spec} use packages ({packages}); give the task `python: <the Python of an "
+            "environment that has them>`"
+        )
+    why = None
+    if spec.startswith("multipl_e"):
+        why = _OTHER_LANGUAGES
+    elif packages is None and any(
         type(one).ascore is not CodeExecutionScorer.ascore or one.language != "python"
         for one in running
     ):

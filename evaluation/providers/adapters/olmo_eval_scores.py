@@ -39,7 +39,7 @@ def scorer(request: Line, cases: list[Line]) -> Score:
     """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
     check_environment()
     _parse_once()
-    tasks = find_tasks(request["task"])
+    tasks = find_tasks(request["task"], request.get("python"))
     metrics = {spec: single_metrics(task) for spec, task in tasks.items()}
     return lambda document, completion: _scores(
         tasks[document["part"]], metrics[document["part"]], document["doc"], completion
@@ -60,8 +60,8 @@ def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -
     if passing.code is None:
         return passed
     failed = values_of(task, metrics, fields, completion, failing)
-    tests = fields["metadata"]["test"]
-    return Program(passing.program(tests), tests, passing.seconds, passed, failed)
+    program, tests = passing.parts(fields["metadata"]["test"])
+    return Program(program, tests, passing.seconds, passed, failed)
 
 
 def values_of(

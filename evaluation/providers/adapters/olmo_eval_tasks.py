@@ -51,8 +51,19 @@ def check_environment() -> None:
         )
 
 
-def find_tasks(name: str) -> dict[str, Any]:
-    """Return the named task, or the tasks of a suite, each once; raises Refused."""
+def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
+    """Return the named task, or the tasks of a suite, each once.
+
+    Args:
+        name: A task's name, variants included, or a suite's.
+        python: Interpreter of the environment whose packages programs may use.
+
+    Returns:
+        Tasks of olmo-eval by their names.
+
+    Raises:
+        Refused: There is none of this name, or one that is not taken.
+    """
     import olmo_eval.evals.tasks  # noqa: F401
     from olmo_eval.evals.suites import get_suite, suite_exists
     from olmo_eval.evals.tasks.common import get_task
@@ -65,7 +76,7 @@ def find_tasks(name: str) -> dict[str, Any]:
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise Refused(f"{TITLE} has no task and no suite {name!r}{hint}") from None
     for spec, task in found.items():
-        _check(spec, task)
+        _check(spec, task, has_packages=python is not None)
     return found
 
 
@@ -83,11 +94,11 @@ def task_names() -> Iterator[str]:
         yield from (f"{task}:{one}:{two}" for one in own for two in own if one != two)
 
 
-def _check(spec: str, task: Any) -> None:
+def _check(spec: str, task: Any, *, has_packages: bool) -> None:
     from olmo_eval.common.scorers.execution import ContextScorer
 
     scorers = list(task._get_scorers().values())
-    check_programs(spec, TITLE, scorers)
+    check_programs(spec, TITLE, scorers, has_packages=has_packages)
     needs = [one for one in task.config.dependencies or () if "antlr4" not in one]
     why = None
     if any(isinstance(one, ContextScorer) for one in scorers):

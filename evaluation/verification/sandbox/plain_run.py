@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-from evaluation.verification.sandbox import threadless
 from evaluation.verification.sandbox.model import Tests
 from evaluation.verification.sandbox.reasons import (
     FILE,
@@ -105,7 +104,6 @@ def new_module(text: str) -> dict[str, Any]:
     Returns:
         The module's names.
     """
-    threadless.prepare()
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
     sys.modules[PROGRAM] = sys.modules["__main__"] = module

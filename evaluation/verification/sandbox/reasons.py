@@ -18,7 +18,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 120
 _SHORT.maxlist = _SHORT.maxtuple = _SHORT.maxset = _SHORT.maxdict = 8
 _REFUSALS = {errno.EPERM, errno.EACCES, errno.EROFS, errno.ENOENT, errno.EAGAIN}
-_NOT_GIVEN = "programs are run without files, network, threads and other processes"
+_NOT_GIVEN = "the sandbox does not allow it"
 
 
 class Unusable(Exception):

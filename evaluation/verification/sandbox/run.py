@@ -9,6 +9,9 @@ A program is verified by two runs: the plain one, and the guarded one if that is
     passes  fails                       fails, and is counted as forged
 
 Where tests themselves cannot be run, or the machine is too busy, there is no verdict.
+
+A program with packages has a sandbox of its own, as it may leave files there. It is run plainly alone,
+and a pass is counted as unguarded.
 """
 
 import atexit
@@ -23,11 +26,23 @@ from typing import Any
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
-from evaluation.verification.sandbox.model import FORGED, Limits, ProgramVerdict, Tests
+from evaluation.verification.sandbox.model import (
+    FORGED,
+    UNGUARDED,
+    Limits,
+    ProgramVerdict,
+    Tests,
+)
 from evaluation.verification.sandbox.peer import ENDED
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
-from evaluation.verification.sandbox.zygote import COMPUTED, PATIENCE, STARVED, WAITED
+from evaluation.verification.sandbox.zygote import (
+    COMPUTED,
+    PACKAGES,
+    PATIENCE,
+    STARVED,
+    WAITED,
+)
 
 MODES = ("namespaces", "landlock")
 """Kinds of sandbox, the strongest first; each has the seccomp filter and the limits, too."""
@@ -62,6 +77,45 @@ def run_program(
             return _run_twice(_sandbox(modes), program, tests, limits)
         except SandboxError:  # it ended, perhaps before this program; a new one shows
             return _run_twice(_sandbox(modes), program, tests, limits)
+
+
+def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
+    """Run the tests against a program that may use packages, write files and start threads.
+
+    Args:
+        python: Interpreter of the environment that has the packages.
+        program: Source of the program.
+        tests: Its tests.
+        limits: Limits of the program, imports included.
+
+    Returns:
+        The verdict of the plain run; a pass is unguarded.
+
+    Raises:
+        SandboxError: The machine has no user namespaces, or the interpreter does not start.
+    """
+    try:
+        sandbox = Sandbox(PACKAGES, python)
+    except SandboxError as reason:
+        raise SandboxError(
+            f"programs that use packages cannot be run safely on this machine ({reason}): allow user "
+            "namespaces (`sysctl user.max_user_namespaces=10000`), see that `python` of the task is an "
+            "interpreter (3.10 or newer), or verify on another machine"
+        ) from reason
+    try:
+        checked = _run_plainly(sandbox, "x = 1", Tests(asserts=("assert x == 1",)), Limits())
+        if not checked.passed:
+            raise SandboxError(f"{python}: a program that is right fails ({checked.reason})")
+        return _run_plainly(sandbox, program, tests, limits)
+    finally:
+        sandbox.close()
+
+
+def _run_plainly(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
+    source = program.encode("utf-8", "surrogatepass")
+    report = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
+    outcome, _ = _plainly(report, tests, limits)
+    return replace(outcome, note=UNGUARDED) if outcome.passed else outcome
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:

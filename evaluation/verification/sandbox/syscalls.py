@@ -3,6 +3,7 @@
 What is missing is the point: no sockets, no new processes or threads, no signals to others, no
 files to write, no mounts, namespaces, keys, io_uring, bpf or ptrace. Memory beside the process's
 own (pipes, memory files, shared segments) is missing too, as the memory limit does not count it.
+Programs with packages may also write files, where their sandbox has a folder for them, and start threads.
 """
 
 import errno
@@ -25,6 +26,17 @@ _ALLOWED = """
     getpid getppid gettid getuid geteuid getgid getegid getgroups getresuid getresgid getpgrp
     exit exit_group
 """.split()
+_WITH_PACKAGES = """
+    open openat creat mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2
+    link linkat symlink symlinkat truncate ftruncate fallocate fsync fdatasync
+    pwrite64 pwritev sendfile copy_file_range flock chmod fchmod fchmodat umask chdir fchdir
+    utime utimes utimensat futimesat set_tid_address sched_setaffinity sched_getparam
+    sched_getscheduler getpriority
+""".split()
+_LOCKS = (5, 6, 7)
+"""File locks, which sqlite takes."""
+_THREAD = 0x00010000
+"""CLONE_THREAD: the new thread ends with its process, and shares its limits."""
 _FILE_CONTROLS = (0, 1, 2, 3, 1030)
 """Duplicate a descriptor, read and set its flags; not: have signals sent to somebody."""
 _WRITES = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
@@ -32,8 +44,11 @@ _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libs
 
 
 @functools.cache
-def compiled_filter() -> bytes:
+def compiled_filter(*, packages: bool = False) -> bytes:
     """Return the filter as the kernel takes it.
+
+    Args:
+        packages: Whether programs use packages, write files and start threads.
 
     Returns:
         Instructions of eight bytes each.
@@ -49,7 +64,7 @@ def compiled_filter() -> bytes:
             f"missing ({reason}); {_REMEDY}, or verify on another machine"
         ) from reason
     try:
-        return _compile(pyseccomp)
+        return _compile(pyseccomp, packages)
     except OSError as reason:
         raise SandboxError(
             f"no sandbox for generated programs can be built: libseccomp refuses the filter "
@@ -57,18 +72,23 @@ def compiled_filter() -> bytes:
         ) from reason
 
 
-def _compile(seccomp: Any) -> bytes:
+def _compile(seccomp: Any, packages: bool) -> bytes:
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
 
     def allow(name: str, *arguments: Any) -> None:
         if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:  # else: not of this machine
             rules.add_rule(seccomp.ALLOW, name, *arguments)
 
-    for name in _ALLOWED:
+    for name in (*_ALLOWED, *(_WITH_PACKAGES if packages else ())):
         allow(name)
-    for place, name in ((1, "open"), (2, "openat")):
-        allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
-    for control in _FILE_CONTROLS:
+    if packages:
+        allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
+        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
+            rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # then libc takes clone
+    else:
+        for place, name in ((1, "open"), (2, "openat")):
+            allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
+    for control in (*_FILE_CONTROLS, *(_LOCKS if packages else ())):
         allow("fcntl", seccomp.Arg(1, seccomp.EQ, control))
     allow("prlimit64", seccomp.Arg(0, seccomp.EQ, 0))  # of itself
     with tempfile.TemporaryFile() as file:

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.children import end_with_parent
-from evaluation.verification.sandbox import candidate, isolation, libc, plain_run
+from evaluation.verification.sandbox import candidate, isolation, libc, plain_run, threadless
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
@@ -38,6 +38,17 @@ DONE, COMPUTED, WAITED, STARVED = range(4)
 PATIENCE = 10.0
 """Only computing decides what passes: by the clock, a busy machine may take this much longer."""
 READY = b"ready"
+PACKAGES = "packages"
+"""The kind of sandbox whose programs may use the packages of its interpreter, and write files."""
+_ENTER = {
+    "namespaces": isolation.enter_root,
+    "landlock": isolation.apply_landlock,
+    PACKAGES: isolation.enter_root_with_packages,
+}
+_VARIABLES = {
+    "HOME": isolation.FILES,
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS"), "1"),
+}
 _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
 _IDLE = 0.005
@@ -67,11 +78,12 @@ def start(
     try:
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
         seccomp = _read_all(filter_descriptor)
-        candidate.preload()
+        if mode != PACKAGES:
+            candidate.preload()
         sys.path[:] = [path for path in sys.path if path not in sources]
         sys.argv[:] = [""]
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
-        if mode == "namespaces":
+        if mode != "landlock":
             isolation.enter_namespaces()
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         zygote = os.fork()
@@ -93,11 +105,13 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         memory = os.open("/proc/self/statm", os.O_RDONLY)
         null = os.open(os.devnull, os.O_RDWR)
-        {"namespaces": isolation.enter_root, "landlock": isolation.apply_landlock}[mode]()
+        _ENTER[mode]()
         libc.drop_capabilities()
         libc.prctl(libc.PR_SET_DUMPABLE, 0)
         end_with_parent()
         os.environ.clear()
+        if mode == PACKAGES:
+            os.environ.update(_VARIABLES)
         os.umask(0o077)
     except OSError as reason:
         connection.send(str(reason).encode()[:1000])
@@ -105,13 +119,15 @@ def _become_zygote(mode: str, connection: socket.socket, seccomp: bytes) -> NoRe
     gc.collect()
     gc.freeze()
     connection.send(READY)
-    _Zygote(connection, memory, null, seccomp).serve()
+    _Zygote(connection, memory, null, seccomp, packages=mode == PACKAGES).serve()
 
 
 class _Zygote:
-    def __init__(self, connection: socket.socket, memory: int, null: int, seccomp: bytes) -> None:
+    def __init__(
+        self, connection: socket.socket, memory: int, null: int, seccomp: bytes, *, packages: bool
+    ) -> None:
         self._connection, self._memory, self._null = connection, memory, null
-        self._seccomp = seccomp
+        self._seccomp, self._packages = seccomp, packages
 
     def serve(self) -> NoReturn:
         while True:
@@ -184,7 +200,9 @@ class _Zygote:
             return child
         try:
             arrange_descriptors(self._null, descriptors)
-            confine(limits, present, self._seccomp)
+            confine(limits, present, self._seccomp, packages=self._packages)
+            if not self._packages:
+                threadless.prepare()
             run()
         finally:
             os._exit(1)
