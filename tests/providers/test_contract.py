@@ -112,7 +112,7 @@ def test_a_case_that_a_program_decides_has_no_verdict_before_it_was_run(
     texts = ["a", *(f"def f():\n    {body}\n" for body in bodies), f"def f(): ...{main}"]
     found = scored(installed(), *texts)
     assert credits("exact", found) == [1, None, None, None, None]
-    ran = run_programs(found, LIMITS, workers=1)
+    ran = run_programs(found, LIMITS, workers=1, python=None)
     assert credits("exact", ran) == [1, 1, 0, 0, 1]
     reasons = [verdict_of("exact", outcome, "text").reason for outcome in ran]
     assert "f() == 1" in reasons[2]

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,7 +38,8 @@ from tests.workflow.world import World, ask_for_answers
 
 Line = dict[str, Any]
 
-REFUSED = ("bigcodebench", "ds1000", "multipl_e")
+REFUSED = "multipl_e"
+WITH_PACKAGES = ("bigcodebench", "ds1000")
 
 
 def read(path: Path) -> list[Line]:
@@ -54,7 +56,13 @@ def reference(shared: Path) -> dict[str, list[Line]]:
 
 def asked(mirrors: dict[str, str], task: str, kind: str, **more: Any) -> Line:
     request = {"task": task, "kind": kind, "chat": False, "num_fewshot": None, "limit": 12}
-    request |= {"include_path": None, "mirrors": mirrors, "expands": False, "python": None, "cases": []}
+    request |= {
+        "include_path": None,
+        "mirrors": mirrors,
+        "expands": False,
+        "python": None,
+        "cases": [],
+    }
     return {**request, **more}
 
 
@@ -86,7 +94,12 @@ def test_prompts_are_those_of_olmo_evals_own_code(
     reference: dict[str, list[Line]], mirrors: dict[str, str], tmp_path: Path
 ) -> None:
     requests = [
-        asked(mirrors, task, "choices" if one["request_type"] == "loglikelihood" else "generative")
+        asked(
+            mirrors,
+            task,
+            "choices" if one["request_type"] == "loglikelihood" else "generative",
+            python=sys.executable if task.startswith(WITH_PACKAGES) else None,
+        )
         for task, (one, *_) in reference.items()
     ]
     counts = {"tasks": 0, "prompts": 0, "refused": 0}
@@ -104,7 +117,7 @@ def test_prompts_are_those_of_olmo_evals_own_code(
             compare(mine, theirs, answer["meta"])
             counts["prompts"] += 1
         counts["tasks"] += 1
-    assert counts == {"tasks": 149, "prompts": 1185, "refused": 14}
+    assert counts == {"tasks": 151, "prompts": 1195, "refused": 12}
 
 
 @pytest.mark.parametrize(
@@ -540,12 +553,16 @@ def test_a_right_answer_is_prefilled_with_all_its_bytes(
             r"no task and no suite .*did you mean arc_easy:rc:olmo3",
         ),
         ("olmobase:maths", "choices", r"no task and no suite .*did you mean olmobase:math"),
-        ("ds1000:olmo3base", "generative", r"as its programs need Python 3.10 with"),
+        (
+            "ds1000:olmo3base",
+            "generative",
+            r"use packages \(Python 3.10 with .*give the task `python: ",
+        ),
         ("multipl_e_mbpp_sh:olmo3base", "generative", r"as its programs are in C\+\+, Java"),
         (
             "bigcodebench:olmo3base",
             "generative",
-            r"as its programs need the packages of a container",
+            r"use packages \(those that its requirements-eval.txt lists\); give the task `python: <",
         ),
         ("simpleqa", "generative", r"as it has no metric"),
         ("drop:gen:olmo3base", "choices", r"ranks no choices; put it under `generation_tasks`"),

@@ -162,6 +162,7 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert summary["primary"] == "pass_at_1:code_exec"
 
 
+HEADLINE = "pass_at_1:code_exec"
 PACKAGES = ("bigcodebench:olmo3base", "ds1000:olmo3base")
 
 
@@ -180,10 +181,10 @@ def test_programs_that_use_packages_are_judged_as_there(
         } | ({"endless": "    while True:\n        pass\n"} if number == 0 else {})
 
     lines = judged(mirrors, list(PACKAGES), tmp_path, written, sys.executable)
-    for line in lines:
-        if line["kind"] != "ends":
-            assert line["ours"].scores == line["theirs"], line
-    print([(l["task"][:3],l["number"],l["kind"],l["theirs"],l["ours"].scores,l["ours"].reason) for l in lines])
+    assert [line for line in lines if line["ours"].scores != line["theirs"]] == []
+    passed = Counter((line["task"], line["kind"]) for line in lines if line["theirs"][HEADLINE])
+    assert passed == {(task, kind): FEW for task in PACKAGES for kind in ("gold", "other")}
+    assert {line["ours"].note for line in lines if line["theirs"][HEADLINE]} == {"unguarded"}
 
 
 def test_code_is_filled_in_only_with_the_tokens_for_it(

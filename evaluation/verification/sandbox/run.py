@@ -146,6 +146,8 @@ def _sandbox(modes: Sequence[str]) -> Sandbox:
         sandbox = _open.get((os.getpid(), mode))
         if sandbox is not None and sandbox.is_open:
             return sandbox
+        if sandbox is not None:  # it was killed
+            sandbox.close()
         try:
             sandbox = Sandbox(mode)
             check(sandbox)

@@ -19,7 +19,13 @@ from typing import Any
 import psutil
 
 from evaluation.verification.sandbox.model import Limits, Tests
-from evaluation.verification.sandbox.run import close_sandbox, describe_sandbox, run_program
+from evaluation.verification.sandbox.run import (
+    close_sandbox,
+    describe_sandbox,
+    run_program,
+    run_with_packages,
+)
+from evaluation.verification.sandbox.zygote import PACKAGES
 from tests.tables import table
 
 MARK = "sandbox-escape"
@@ -100,7 +106,11 @@ class Arena:
     def run(self, attempt: Attempt, mode: str) -> dict[str, Any]:
         limits = Limits(seconds=attempt.seconds, memory_mb=attempt.memory_mb)
         tests = Tests(asserts=tuple(attempt.asserts), given=attempt.given)
-        outcome = run_program(self.fill_in(attempt.program), tests, limits, modes=[mode])
+        program = self.fill_in(attempt.program)
+        if mode == PACKAGES:
+            outcome = run_with_packages(sys.executable, program, tests, limits)
+        else:
+            outcome = run_program(program, tests, limits, modes=[mode])
         return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}
 
     def left(self) -> list[str]:
@@ -165,7 +175,8 @@ def main(mode: str, kinds: list[str]) -> dict[str, Any]:
     watchdog.start()
     with ExitStack() as stack:
         arena = Arena(stack)
-        results: dict[str, Any] = {"sandbox": describe_sandbox(modes=[mode]), "user": os.getuid()}
+        own = PACKAGES if mode == PACKAGES else describe_sandbox(modes=[mode])
+        results: dict[str, Any] = {"sandbox": own, "user": os.getuid()}
         results["outcomes"] = {attempt.name: arena.run(attempt, mode) for attempt in chosen}
         close_sandbox()
         results["processes left"] = len(descendants(os.getpid()) - {arena.victim})

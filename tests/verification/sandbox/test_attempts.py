@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from evaluation.verification.sandbox.run import MODES
+from evaluation.verification.sandbox.zygote import PACKAGES
 from tests.conftest import ROOT
 from tests.verification.sandbox.arena import KINDS, Arena
 from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
@@ -81,6 +82,26 @@ def _chosen() -> list[tuple[str, str, str]]:
         return [(u, m, k) for u in ("own", "nobody") for m in MODES for k in KINDS]
     pairs = zip(("nobody", "own"), MODES, strict=True)
     return [*((user, mode, "attempts") for user, mode in pairs), ("own", MODES[0], "pretences")]
+
+
+ALLOWED_WITH_PACKAGES = {
+    "thread",
+    "write where it is",
+    "environment of C",  # its HOME is the folder for files
+    "descriptors",  # those of tests and output, as in every plain run
+    "tests in memory",
+}
+
+
+@needs_sandbox
+@pytest.mark.parametrize("user", ["own", *(["nobody"] if EVERYTHING else [])])
+def test_no_attempt_succeeds_with_packages(user: str) -> None:
+    results = _results(user, PACKAGES, "attempts")
+    outcomes = results["outcomes"]
+    passed = {name for name, one in outcomes.items() if one["passed"] is not False}
+    assert passed == ALLOWED_WITH_PACKAGES
+    assert {name: o["left"] for name, o in outcomes.items() if o["left"]} == {}
+    assert results["processes left"] == 0
 
 
 @needs_sandbox
