@@ -1,4 +1,4 @@
-"""What a model is asked to write, when its answer ends, and what it wrote."""
+"""Requests for generated answers, the answers, and the rules that end them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,15 @@ class Stopping:
     decode: Callable[[list[int]], str]
 
     def answer(self, tokens: list[int], reason: StopReason) -> Answer:
-        """Return an answer that ended for this reason; a stop string in it comes before others."""
+        """Return an answer that ended for this reason; a stop string in it comes before others.
+
+        Args:
+            tokens: Ids that the model wrote, without the EOS.
+            reason: Why it wrote no more.
+
+        Returns:
+            The answer, its text cut at the first stop string.
+        """
         raw = self.decode(tokens)
         text = cut(raw, self.strings)
         if text is None:
@@ -69,7 +77,16 @@ class Stopping:
 def stopping_with(
     tokenizer: "AnyTokenizer", eos: Iterable[int], strings: Iterable[str]
 ) -> Stopping:
-    """Return when answers end; token ids are decoded with their special tokens, as they are."""
+    """Return when answers end; token ids are decoded with their special tokens, as they are.
+
+    Args:
+        tokenizer: The model's, which decodes answers.
+        eos: Token ids that end an answer.
+        strings: Stop strings; an answer ends where one is complete.
+
+    Returns:
+        The rules for ending an answer.
+    """
 
     def decode(tokens: list[int]) -> str:
         return str(
@@ -80,7 +97,11 @@ def stopping_with(
 
 
 class StopSearch:
-    """Looks for stop strings in an answer that grows, decoding no more of it than its end."""
+    """Looks for stop strings in an answer that grows, decoding no more of it than its end.
+
+    Args:
+        stopping: The rules for ending an answer.
+    """
 
     def __init__(self, stopping: Stopping) -> None:
         self._stopping = stopping
@@ -88,7 +109,14 @@ class StopSearch:
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
     def reached(self, tokens: list[int]) -> bool:
-        """Return whether the last token completed a stop string; called after every token."""
+        """Return whether the last token completed a stop string; called after every token.
+
+        Args:
+            tokens: All tokens of the answer so far.
+
+        Returns:
+            True from the token on that completes a stop string.
+        """
         strings, decode = self._stopping.strings, self._stopping.decode
         if not strings:
             return False
@@ -103,7 +131,15 @@ class StopSearch:
 
 
 def cut(text: str, strings: Sequence[str]) -> str | None:
-    """Return the text up to the first stop string in it; None if there is none."""
+    """Cut a text at the first stop string in it.
+
+    Args:
+        text: Decoded text of an answer.
+        strings: Stop strings.
+
+    Returns:
+        The text before it; None if there is no stop string.
+    """
     found = [place for string in strings if (place := text.find(string)) >= 0]
     return text[: min(found)] if found else None
 
@@ -111,10 +147,16 @@ def cut(text: str, strings: Sequence[str]) -> str | None:
 def cut_again(
     raw: str, stop_reason: StopReason, strings: Sequence[str]
 ) -> tuple[str, StopReason] | None:
-    """Return a stored raw text as it would have ended with these stop strings, and why.
+    """Cut a stored raw text as it would have ended with these stop strings.
 
-    None where another stop string had ended it and none of these is in it: the model would have
-    gone on, so it has to generate again.
+    Args:
+        raw: Text of all generated tokens.
+        stop_reason: Why generation ended.
+        strings: Stop strings that count now.
+
+    Returns:
+        The text and why it ends. None where another stop string had ended it and none of these is
+        in it: the model would have gone on, so it has to generate again.
     """
     text = cut(raw, strings)
     if text is not None:

@@ -34,7 +34,15 @@ SCHEMA = pa.schema(
 
 
 def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
-    """Score the questions that are not stored; return the tier's entry of the job's record."""
+    """Score the questions that are not stored.
+
+    Args:
+        job: The checkpoint and its stage's settings.
+        tasks: Prefilled questions, by the task's name.
+
+    Returns:
+        The tier's entry of the job's record.
+    """
     return {"items": {name: _score_task(job, name, cache) for name, cache in tasks.items()}}
 
 
@@ -67,10 +75,21 @@ def score_questions(
     prefix_token: int,
     label: str,
 ) -> StoredScore:
-    """Score every candidate of questions by their keys, and what `pmi` subtracts.
+    """Score every candidate of questions, and what `pmi` subtracts.
+
+    Args:
+        backend: Runs the checkpoint.
+        questions: Questions by the key that they are stored under.
+        max_length: Context window, in tokens.
+        prefix_token: Id that stands before an empty context.
+        label: Label of the progress bar.
+
+    Returns:
+        A table of SCHEMA, a row for each question in their order.
 
     Raises:
-        NonFiniteError, ScoringError: name the item.
+        NonFiniteError: When the model gives NaN or infinity; it names the item.
+        ScoringError: When a question cannot be scored; it names the item.
     """
     fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token)
     fitted = {key: fit(_requests(item)) for key, item in questions.items()}

@@ -1,4 +1,4 @@
-"""Tier4 and Tier5: what a model writes after each prompt, stored as it is done; verifying is another step.
+"""Tier4 and Tier5: completions of prompts, stored as they are done; another step verifies them.
 
 A completion is stored whole, with the text behind its stop string, so that other stop strings cut it
 again. Only where it ended at a string that is no stop any more has the model to go on.
@@ -32,7 +32,15 @@ GREEDY = Sampling()
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Answer the prompts that have no answer yet, greedily; return the tier's entry of the job's record."""
+    """Answer the prompts that have no answer yet, greedily.
+
+    Args:
+        job: The checkpoint and its stage's settings.
+        probes: Prefilled prompts, by the stage's name.
+
+    Returns:
+        The tier's entry of the job's record.
+    """
     cache = probes[job.plan.name]
     job.begin("probes")
     meta = cache.meta
@@ -50,7 +58,15 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
 
 
 def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Complete the prompts that lack samples; return the tier's entry of the job's record."""
+    """Complete the prompts that lack samples.
+
+    Args:
+        job: The checkpoint and its stage's settings.
+        tasks: Prefilled prompts, by the task's name.
+
+    Returns:
+        The tier's entry of the job's record.
+    """
     return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
 
 
@@ -127,7 +143,16 @@ def _complete(
 def missing_requests(
     sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
-    """Return a request for each prompt that lacks samples; prompts of equal tokens are asked once."""
+    """Return what has to be generated; prompts of equal tokens are asked once.
+
+    Args:
+        sampling: How samples are drawn, and how many for each prompt.
+        prompts: All prompts of a task.
+        stored: Completions that are there, by `sample_key`.
+
+    Returns:
+        A request for each prompt that lacks samples, in the order of the prompts.
+    """
     requests: dict[str, GenerationRequest] = {}
     for prompt in prompts:
         key = prompt_key(prompt)
@@ -142,7 +167,15 @@ def missing_requests(
 def completion_tables(
     requests: Sequence[GenerationRequest], parts: Iterator[dict[AnswerKey, Answer]]
 ) -> Iterator[StoredScore]:
-    """Yield a table of COMPLETIONS for each part as soon as it is done; a prompt counts once in each."""
+    """Yield a table of COMPLETIONS for each part once it is done; a prompt counts once in each.
+
+    Args:
+        requests: What was asked, in the order that the answers' keys count in.
+        parts: Answers, in parts as they are done.
+
+    Yields:
+        The part's table, with the seconds it took and the tokens read and written.
+    """
     start = time.perf_counter()
     for answers in parts:
         rows = [

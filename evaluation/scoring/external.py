@@ -1,4 +1,4 @@
-"""An external program in place of the engine, by the contract that existing launchers use.
+"""Runs an external program in place of the engine, by the contract of existing launchers.
 
 It is called with LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP,
 LIGHTEVAL_TOKENIZER, LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR set and writes the tier files into
@@ -43,7 +43,14 @@ LINE = "line"
 
 
 def command_name(command: str) -> str:
-    """Return how results name a command: program and fingerprint, since it may hold secrets."""
+    """Return how results name a command, since the command itself may hold secrets.
+
+    Args:
+        command: Shell command of a stage.
+
+    Returns:
+        The program's name and the command's fingerprint.
+    """
     try:
         words = shlex.split(command)
     except ValueError:
@@ -55,11 +62,15 @@ def command_name(command: str) -> str:
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     """Run the stage's command unless what it gives is stored already.
 
-    Returns the job's record, the store, and the names of its scores there.
+    Args:
+        subject: A checkpoint of a stage that has a command.
+
+    Returns:
+        The job's record, the store, and the names of its scores there.
 
     Raises:
-        CommandError: if the command fails, or a tier file is missing or does not hold what the suite
-            asks for; nothing is stored then.
+        CommandError: When the command fails, or a tier file is missing or does not hold what the
+            suite asks for; nothing is stored then.
     """
     assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
     plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)

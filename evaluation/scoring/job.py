@@ -1,4 +1,4 @@
-"""One job: a checkpoint scored on all that a stage evaluates.
+"""Scores one checkpoint on all that a stage evaluates, and records it.
 
 Every item goes through the score store: what is there is taken, what is not is scored and stored
 at once, so a job that was killed goes on after its last finished item. The model is loaded only if
@@ -41,9 +41,15 @@ def score_subject(subject: Subject) -> Record:
 
     An error that lies with the checkpoint is recorded: others go on without it.
 
+    Args:
+        subject: The checkpoint, its stage, and the folder of its record.
+
+    Returns:
+        The record as it was written: the names of the scores, or the error.
+
     Raises:
-        EvaluationError: any other, such as a missing cache or a GPU that does not answer; what was
-            scored stays in the store.
+        EvaluationError: When anything else is wrong, such as a missing cache or a GPU that does not
+            answer; what was scored stays in the store.
     """
     about = score_inputs(subject)
     consumed = consumed_tokens(subject.checkpoint)  # as long as it is there
@@ -91,8 +97,14 @@ def read_stage_data(plan: StagePlan) -> StageData:
 
     Many questions take seconds, in which a GPU would wait before each checkpoint.
 
+    Args:
+        plan: The stage.
+
+    Returns:
+        Every tier's entries by name, checked.
+
     Raises:
-        CacheError: names the first entry that is missing or damaged.
+        CacheError: When an entry is missing or damaged; it names the first.
     """
     global _read
     before, _read = _read, {}

@@ -21,7 +21,15 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
 def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
-    """Score the slices that are not stored; return the tier's entry of the job's record."""
+    """Score the slices that are not stored.
+
+    Args:
+        job: The checkpoint and its stage's settings.
+        slices: Packed text, by the slice's name.
+
+    Returns:
+        The tier's entry of the job's record.
+    """
     attention = job.plan.suite.attention
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
     items = {
@@ -34,10 +42,24 @@ def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
 def score_slice(
     backend: EngineBackend, cache: SliceCache, attention: Literal["block", "document"]
 ) -> StoredScore:
-    """Score every block; see `EngineBackend.block_nats` for what each kind of attention predicts."""
+    """Score every block; see `EngineBackend.block_nats` for what each kind of attention predicts.
+
+    Args:
+        backend: Runs the checkpoint.
+        cache: The packed text.
+        attention: Whether a token sees its whole `block` or only its own `document`.
+
+    Returns:
+        A table of SCHEMA, a row for each block.
+    """
     starts = cache.document_starts if attention == "document" else None
     found = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
-    amounts = [np.arange(len(found.nats)), found.nats, found.tokens, scored_bytes(cache, attention)]
+    amounts = [
+        np.arange(len(found.nats)),
+        found.nats,
+        found.tokens,
+        _scored_bytes(cache, attention),
+    ]
     by_position = [found.nats_by_position, found.tokens_by_position]
     columns = [*map(pa.array, amounts), *(pa.array(one.tolist()) for one in by_position)]
     table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
@@ -45,7 +67,7 @@ def score_slice(
     return StoredScore(table, {})
 
 
-def scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
+def _scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
     """Return the UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
     total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
     if attention == "document" and cache.start_bytes is not None:

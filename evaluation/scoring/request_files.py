@@ -1,4 +1,4 @@
-"""Files of requests, read line by line with every row checked, and where the answers to them go.
+"""Reads files of requests, checking every row, and writes the rows with their scores.
 
 A row holds either two strings, `context` and `continuation`, or two lists of token ids,
 `context_tokens` and `continuation_tokens`, and nothing else. Answers go to a file that appears whole,
@@ -27,7 +27,17 @@ Row = dict[str, Any]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read and check every line; raise ScoringError naming the first that is wrong."""
+    """Read and check every line.
+
+    Args:
+        path: JSONL file of requests, a pipe, or `-` for standard input.
+
+    Returns:
+        The rows in their order, at least one.
+
+    Raises:
+        ScoringError: When there is no row, or one is wrong; it names the first such line.
+    """
     lines = read_lines(path, ScoringError, "JSONL, one request on each line")
     rows = [_checked(line, f"{path}: line {number}") for number, line in lines]
     if not rows:
@@ -75,7 +85,14 @@ def _is_tokens(value: Any) -> bool:
 def check_output(requests: Path, output: Path) -> None:
     """Find out before any GPU time is spent whether answers can be written.
 
-    Raises OutputError naming the path; makes the folder that a file is to be in.
+    Makes the folder that a file is to be in.
+
+    Args:
+        requests: File of the requests, which the answers must not replace.
+        output: Where answers go: a file, a pipe, a device, or `-` for standard output.
+
+    Raises:
+        OutputError: When they cannot be written there; it names the path.
     """
     _check_apart(requests, output)
     if is_standard_output(output) or _is_written_through(output):
@@ -90,7 +107,15 @@ def check_output(requests: Path, output: Path) -> None:
 
 
 def write_answers(output: Path, rows: Iterable[Row]) -> int:
-    """Write one JSON object a line and return how many. Raise OutputError naming the path."""
+    """Write one JSON object a line.
+
+    Args:
+        output: Where answers go: a file, a pipe, a device, or `-` for standard output.
+        rows: Requests with their scores, taken one by one.
+
+    Returns:
+        How many rows were written.
+    """
     count = 0
     with _opened(output) as file:
         for row in rows:
@@ -100,7 +125,14 @@ def write_answers(output: Path, rows: Iterable[Row]) -> int:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether `path` is where this program's own messages would go."""
+    """Return whether a path is where this program's own messages would go.
+
+    Args:
+        path: Where answers go; it need not exist.
+
+    Returns:
+        True for `-`, and for the file, pipe or terminal behind standard output.
+    """
     if path == STANDARD:
         return True
     try:

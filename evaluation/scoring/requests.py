@@ -26,14 +26,26 @@ def score_request_file(
     max_length: int | None,
     use_mup: bool | None = None,
 ) -> int:
-    """Score a file with a checkpoint, loading a tokenizer if the file needs one; returns rows.
+    """Score a file of requests with a checkpoint.
 
-    The file is read once, so that it may be a pipe. The context window is the sequence length the
-    checkpoint was trained on, unless given. The output is a file that is there whole or not at all,
-    or a pipe or device that rows are written to.
+    The file is read once, so that it may be a pipe. The output is a file that is there whole or not
+    at all, or a pipe or device that rows are written to.
+
+    Args:
+        checkpoint_path: Folder of a Nanotron or Hugging Face checkpoint.
+        requests_path: JSONL file of requests, a pipe, or `-` for standard input.
+        output_path: Where answers go: a file, a pipe, a device, or `-` for standard output.
+        tokenizer: Name or folder; None takes the checkpoint's own. Loaded only if a row needs it.
+        dtype: Type that the model runs in, or `auto` as in the configuration.
+        device: `cpu`, `cuda` or `auto`.
+        max_length: Context window in tokens; None takes the length of the sequences in training.
+        use_mup: Whether the checkpoint uses µP; None reads it from the checkpoint.
+
+    Returns:
+        How many rows were written.
 
     Raises:
-        CheckpointError, SourceError, ScoringError, OutputError: name the file, and the line.
+        ScoringError: When `max_length` is below 1, or a row cannot be scored; it names the line.
     """
     if max_length is not None and max_length < 1:
         raise ScoringError(f"--max-length {max_length}: must be at least 1 token, or left out")
@@ -57,10 +69,20 @@ def prepare(
     max_length: int,
     vocab_size: int,
 ) -> list[Request]:
-    """Return rows as requests that fit the window, each with a context; log how many were cut.
+    """Turn rows into requests that fit the window, each with a context; log how many were cut.
+
+    Args:
+        rows: Checked rows of a file.
+        tokenizer: Encodes strings; None where all rows hold token ids.
+        source: The file's name, for messages.
+        max_length: Context window, in tokens.
+        vocab_size: Rows of the model's embedding.
+
+    Returns:
+        A request for each row, in their order.
 
     Raises:
-        ScoringError: names the file (`source`) and the line of a row that cannot be scored.
+        ScoringError: When a row cannot be scored; it names the file and the line.
     """
     names = [f"{source}: line {line}" for line in range(1, len(rows) + 1)]
     requests = [_request(row, tokenizer, name) for row, name in zip(rows, names, strict=True)]

@@ -1,4 +1,4 @@
-"""One checkpoint under one stage's settings: what runs it, and its items through the score store."""
+"""`Job`: a checkpoint under a stage's settings, its backend, its items in the score store."""
 
 import importlib.metadata
 import logging
@@ -36,6 +36,11 @@ class Job:
     """A complete, agreeing checkpoint, whose items are scored through the store.
 
     `names` collects the scores it used. The model is loaded when `backend` is first asked.
+
+    Args:
+        subject: The checkpoint and its stage.
+        tokenizer: `meta.json` of the stage's tokenizer.
+        vocab_size_needed: Rows that the model's embedding must have for the stage's token ids.
     """
 
     def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
@@ -57,9 +62,12 @@ class Job:
         self._busy = busy_seconds()
 
     def check_unchanged(self) -> None:
-        """Raise ScoringError if the checkpoint on disk is no longer the one that was opened.
+        """Check that the checkpoint on disk is still the one that was opened.
 
         It may be deleted: what was loaded was whole.
+
+        Raises:
+            ScoringError: When it was replaced.
         """
         if not is_left_of(checkpoint_state(self.location), self._state):
             raise ScoringError(
@@ -68,11 +76,22 @@ class Job:
             )
 
     def numeric_settings(self) -> dict[str, Any]:
-        """Return what of the settings can change a score beyond floating-point noise."""
+        """Return what of the settings can change a score beyond floating-point noise.
+
+        Returns:
+            Device and dtype, a part of every score's key.
+        """
         return {"device": self.backend.device, "dtype": self.backend.dtype}
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that decides an item's numbers but the token ids, which are in the item's data."""
+        """Return all that decides an item's numbers but the token ids, which are in its data.
+
+        Args:
+            own: What of the key only this tier has, such as its protocol.
+
+        Returns:
+            The key that the item's scores are stored under.
+        """
         return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings()}
 
     def item(
@@ -82,7 +101,17 @@ class Job:
         meta: Mapping[str, Any],
         score: Callable[[], StoredScore],
     ) -> dict[str, Any]:
-        """Score an item unless it is stored; return its entry of the record."""
+        """Score an item unless it is stored.
+
+        Args:
+            name: The item's name in the suite and the store.
+            own: What of the key only this tier has, such as its protocol.
+            meta: The item's `meta.json`.
+            score: Scores the whole item; called only if it is not stored.
+
+        Returns:
+            The item's entry of the record.
+        """
         self.begin(name)
         key = self.key({**own, "data": meta["checksum"]})
         found = self.store.find(name, key)
@@ -100,13 +129,25 @@ class Job:
         }
 
     def begin(self, name: str) -> None:
-        """Log which of the stage's items is scored from here on, as `status` reads it."""
+        """Log which of the stage's items is scored from here on, as `status` reads it.
+
+        Args:
+            name: The item's name in the suite.
+        """
         self._begun += 1
         total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
         log.info(ITEM, self._begun, total, name)
 
     def missing(self, prefix: str, requested: Mapping[str, Requested]) -> dict[str, Requested]:
-        """Return those that are not stored, by key; add the names of what is."""
+        """Return the requested questions that are not stored; add the names of what is to `names`.
+
+        Args:
+            prefix: How the names of the item's scores in the store begin.
+            requested: All questions, by key.
+
+        Returns:
+            Those to score, by key, in the same order.
+        """
         keys = set(requested)
         for name, part in self.store.holding(prefix, keys):
             self.names.append(name)
@@ -114,11 +155,25 @@ class Job:
         return {key: one for key, one in requested.items() if key in keys}
 
     def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
-        """Store a part of an item, which the record names."""
+        """Store a part of an item, and have the record name it.
+
+        Args:
+            item: The item's name in the store.
+            key: What decides the item's numbers.
+            part: Some of the item's rows.
+        """
         self.names.append(self.store.put_part(item, key, part))
 
     def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
-        """Return a score with what it took; its errors name checkpoint and item."""
+        """Run a function that scores; its errors name checkpoint and item.
+
+        Args:
+            name: The item's name in the suite.
+            score: Scores the item.
+
+        Returns:
+            Its score with what it took, without the time to load the model.
+        """
         before = self.backend.tokens_processed  # loads the model, which takes no part
         start = time.perf_counter()
         with self.naming(name):
@@ -131,21 +186,40 @@ class Job:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """Have errors of the block name checkpoint and item."""
+        """Have errors of the block name checkpoint and item.
+
+        Args:
+            name: The item's name in the suite.
+
+        Raises:
+            EvaluationError: When the block raises one, of the same class.
+        """
         try:
             yield
         except EvaluationError as error:
             raise type(error)(f"{self.location}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
-        """Return a score with what it took, on which machine, and with which packages."""
+        """Return a score with what it took, on which machine, and with which packages.
+
+        Args:
+            score: The score as it was computed.
+            spent: Its `seconds`, and whatever else was counted.
+
+        Returns:
+            The same table with a longer summary.
+        """
         packages = {name: importlib.metadata.version(name) for name in PACKAGES}
         machine = {**self.machine(), **self._busy_since()}
         stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
         return replace(score, summary={**score.summary, **stamp})
 
     def machine(self) -> dict[str, Any]:
-        """Return what it computes on, which decides the time that it takes and no score."""
+        """Return what it computes on, which decides the time that it takes and no score.
+
+        Returns:
+            Name of the GPU (None on CPU), tokens of a pass, and how layers run and are distributed.
+        """
         is_gpu = self.backend.device == "cuda"
         name = torch.cuda.get_device_name() if is_gpu else None
         gpus = self.plan.config.scoring.gpus_per_checkpoint
@@ -162,6 +236,6 @@ class Job:
 
     @property
     def prefix_token(self) -> int:
-        """Return what stands before an empty context: BOS, or EOS if there is none."""
+        """What stands before an empty context: the id of BOS, or of EOS if there is none."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
         return int(eos if bos is None else bos)

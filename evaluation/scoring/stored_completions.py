@@ -1,4 +1,4 @@
-"""Completions in the score store: a row for each, found again by what it depends on."""
+"""Completions in the score store: a row for each, found by what it depends on."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,11 +44,27 @@ class Completion:
 
 
 def prompt_key(prompt: Prompt) -> str:
-    """Return what an answer depends on, next to checkpoint, decoding settings and stop rules."""
+    """Return what an answer depends on, next to checkpoint, decoding settings and stop rules.
+
+    Args:
+        prompt: A prefilled prompt.
+
+    Returns:
+        A fingerprint of its tokens and of how many may follow.
+    """
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 
 
 def sample_key(prompt: str, sample: int) -> str:
+    """Return the key of one sample's row.
+
+    Args:
+        prompt: The prompt's `prompt_key`.
+        sample: Index of the sample, from 0.
+
+    Returns:
+        Both, joined.
+    """
     return f"{prompt}-{sample}"
 
 
@@ -59,10 +75,18 @@ def stored_completions(
     stops: Sequence[str],
     count: Count | None = None,
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """Return those that these stop strings leave complete, by key; by name, their summaries.
+    """Return the completions that these stop strings leave complete.
 
-    One that other stop strings had ended has as many tokens as `count` gives; without it, as many
-    as were generated.
+    Args:
+        store: Scores of one checkpoint.
+        prefix: How the names of the item's scores in the store begin.
+        keys: The `sample_key` of each requested sample.
+        stops: Stop strings that count now.
+        count: Counts tokens of a completion that other stop strings had ended; None takes as many
+            as were generated.
+
+    Returns:
+        Completions by key, and the summaries of the parts they are in by the part's name.
     """
 
     def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Completion | None:
@@ -87,10 +111,23 @@ def counted_completions(
     keys: Sequence[str],
     stops: Sequence[str],
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """Return all of these, with as many tokens as a model writes until it is stopped.
+    """Return all of these completions, with as many tokens as a model writes until it is stopped.
 
-    The tokenizer is loaded where completions were generated with other stop strings. Raises
-    ScoringError, which calls them by `name`, where one is not stored.
+    The tokenizer is loaded where completions were generated with other stop strings.
+
+    Args:
+        plan: The stage, which has the tokenizer.
+        store: Scores of one checkpoint.
+        name: What an error calls the item.
+        prefix: How the names of the item's scores in the store begin.
+        keys: The `sample_key` of each requested sample.
+        stops: Stop strings that count now.
+
+    Returns:
+        Completions by key, and the summaries of the parts they are in by the part's name.
+
+    Raises:
+        ScoringError: When a completion is not stored.
     """
 
     @lru_cache
@@ -109,7 +146,14 @@ def counted_completions(
 
 
 def until_stopped(stopping: Stopping) -> Count:
-    """Return a count as generation does it: token by token, until a stop string is complete."""
+    """Return a count as generation does it: token by token, until a stop string is complete.
+
+    Args:
+        stopping: The rules for ending an answer.
+
+    Returns:
+        A function that takes a completion's ids, and counts those up to its stop string.
+    """
 
     def count(tokens: Sequence[int]) -> int:
         search = StopSearch(stopping)

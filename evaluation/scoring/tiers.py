@@ -1,4 +1,4 @@
-"""What scores each tier, every item of it through the store.
+"""The function that scores each tier; every item goes through the score store.
 
 Each function takes the tier's caches by name and returns the tier's entry of the job's record: the
 name of each score, and of what it was made.

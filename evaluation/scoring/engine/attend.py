@@ -1,4 +1,4 @@
-"""Attention of our own, which transformers calls by its name.
+"""This project's attention function, which transformers calls by its name.
 
 For the kinds of attention that transformers knows it makes a mask in every pass, and looks for
 packed sequences, for which the host waits for the GPU. For this one it makes none: each layer gets
@@ -42,10 +42,22 @@ def attend(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attend, (B, H, S, D) to (B, S, H, D); without a mask every token sees all before it.
+    """Attend; without a mask every token sees all before it.
+
+    Args:
+        module: The model's attention layer, for messages.
+        query: Queries, (B, H, S, D).
+        key: Keys, (B, heads of keys, S, D).
+        value: Values, of the keys' shape.
+        attention_mask: What `layer_masks` gave for the layer's type.
+        scaling: Factor of the products; None is one over the square root of D.
+        **others: What else transformers passes on; what would change scores is refused.
+
+    Returns:
+        What each token attends to, (B, S, H, D), and None in place of weights.
 
     Raises:
-        ScoringError: the model asks for more than scores under a mask.
+        ScoringError: When the model asks for more than scores under a mask.
     """
     for name in ("softcap", "s_aux", "position_bias"):
         if others.get(name) is not None:
@@ -66,7 +78,12 @@ AttentionInterface.register(NAME, attend)
 
 @contextlib.contextmanager
 def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Have a model attend by what transformers knows by this name; others get it back as it was."""
+    """Have a model attend by what transformers knows by this name; others get it back as it was.
+
+    Args:
+        model: The model, changed within the block.
+        name: NAME, or another registered one.
+    """
     before = model.config._attn_implementation
     model.set_attn_implementation(name)
     try:
@@ -76,16 +93,28 @@ def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
 
 
 def unplanned_kernels() -> contextlib.AbstractContextManager[None]:
-    """Leave out kernels that are planned for each shape, as long as shapes vary."""
+    """Leave out kernels that are planned for each shape, as long as shapes vary.
+
+    Returns:
+        A context within which they are left out.
+    """
     found: contextlib.AbstractContextManager[None] = sdpa_kernel(UNPLANNED)
     return found
 
 
 def is_on_gpu(part: torch.Tensor) -> bool:
+    """Return whether a tensor is on a GPU.
+
+    Args:
+        part: Any tensor.
+
+    Returns:
+        True for CUDA and ROCm.
+    """
     return part.is_cuda
 
 
-def kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
+def _kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
     """Return flex attention's tiles on a GPU where its own do not fit all that we run on."""
     return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
 
@@ -100,7 +129,7 @@ def _sparse(
         block_mask=mask,
         scale=scale,
         enable_gqa=query.shape[1] != key.shape[1],
-        kernel_options=kernel_options(query),
+        kernel_options=_kernel_options(query),
     )
     return found
 
@@ -112,9 +141,20 @@ def dense(
     mask: torch.Tensor | None,
     scale: float,
 ) -> torch.Tensor:
-    """Attend under a mask like `dense_mask`'s, or causally, by a kernel that writes out no scores."""
+    """Attend under a mask like `dense_mask`'s, or causally, by a kernel that writes out no scores.
+
+    Args:
+        query: Queries, (B, H, S, D).
+        key: Keys, (B, heads of keys, S, D).
+        value: Values, of the keys' shape.
+        mask: Booleans, or what `mask_piece` makes them of; None: causal.
+        scale: Factor of the products.
+
+    Returns:
+        What each token attends to, (B, H, S, D).
+    """
     groups = query.shape[1] // key.shape[1]
-    if groups > 1 and not shares_heads(query, mask):
+    if groups > 1 and not _shares_heads(query, mask):
         key, value = key.repeat_interleave(groups, dim=1), value.repeat_interleave(groups, dim=1)
         groups = 1
     if mask is not None and mask.dtype != torch.bool:
@@ -150,7 +190,7 @@ def _in_pieces(
     return torch.cat(pieces, dim=2)
 
 
-def shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
+def _shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
     """Return whether a fused kernel takes fewer heads of keys than of queries.
 
     On a GPU flash attention alone does, in narrow types and to a width of 256; elsewhere SDPA would

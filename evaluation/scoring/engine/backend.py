@@ -1,4 +1,4 @@
-"""Log-likelihoods, losses and completions of one checkpoint, whose model is loaded when first needed."""
+"""Log-likelihoods, losses and completions of one checkpoint; its model is loaded on first use."""
 
 import functools
 import gc
@@ -36,13 +36,17 @@ SMALLEST = 256
 
 
 class EngineBackend:
-    """Runs a checkpoint by the engine; `loaded` is called once the model is in memory.
+    """Runs a checkpoint by the engine.
 
-    What a GPU compiles is stored in `cache`, for other jobs. `device` and `dtype` are part of every
-    score's key; `row_tokens`, the tokens of a pass, is less than configured where memory was not enough.
+    `device` and `dtype` are part of every score's key; `row_tokens`, the tokens of a pass, is less
+    than configured where memory was not enough. Scoring raises NonFiniteError where the model gives
+    NaN or infinity, and ScoringError where it cannot be run; both name the item.
 
-    Scoring raises NonFiniteError where the model gives NaN or infinity, and ScoringError where it
-    cannot be run; both name the item.
+    Args:
+        scoring: The configuration's section.
+        checkpoint: An opened checkpoint.
+        loaded: Called once the model is in memory.
+        cache: Shared folder for what a GPU compiles, for other jobs; None stores nothing.
     """
 
     def __init__(
@@ -79,7 +83,14 @@ class EngineBackend:
 
     @functools.cached_property
     def devices(self) -> list[torch.device]:
-        """Those that the model's layers are distributed over; raises ConfigError for too few GPUs."""
+        """Find those that the model's layers are distributed over.
+
+        Returns:
+            One device for each GPU of a checkpoint, in the order of layers.
+
+        Raises:
+            ConfigError: When this process sees too few GPUs.
+        """
         count = self._scoring.gpus_per_checkpoint
         if self.device == "cpu" or count == 1:
             return [torch.device(self.device)] * count
@@ -92,6 +103,14 @@ class EngineBackend:
 
     @functools.cached_property
     def model(self) -> PreTrainedModel:
+        """Load the model when it is first needed.
+
+        Returns:
+            The model on its devices.
+
+        Raises:
+            NotEnoughMemory: When a GPU has too little left for the weights.
+        """
         start = time.perf_counter()
         dtype = getattr(torch, self.dtype)
         try:
@@ -114,6 +133,11 @@ class EngineBackend:
 
     @functools.cached_property
     def engine(self) -> Engine:
+        """Make the model ready to score when it is first needed.
+
+        Returns:
+            The engine, checked against the model itself.
+        """
         model = self.model
         with gpu_faults():
             compiler = INDUCTOR[self.device] if self._compiles else None
@@ -148,13 +172,31 @@ class EngineBackend:
                 torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
-        """Return the log-likelihood of each continuation after its context, in their order."""
+        """Return the log-likelihood of each continuation after its context.
+
+        Args:
+            requests: Requests that fit the context window.
+            label: Label of the progress bar.
+
+        Returns:
+            A score for each request, in their order.
+        """
         return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
 
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
     ) -> BlockNats:
-        """Return the nats of each block (blocks, length) of packed tokens, in all and by position."""
+        """Return the nats of each block of packed tokens, in all and by position.
+
+        Args:
+            tokens: Token ids, (blocks, length).
+            document_starts: Flat positions at which documents begin; a token then sees its own
+                document only. None: all before it in its block.
+            label: Label of the progress bar.
+
+        Returns:
+            The blocks' nats and their numbers of scored tokens.
+        """
         return self._within_memory(
             lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
         )
@@ -165,7 +207,15 @@ class EngineBackend:
         """Yield all samples of the requests, in parts as they are done.
 
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
-        seed, and the sample's index; not on the requests next to it.
+        seed, and the sample's index; not on the requests next to it. The model is loaded at once.
+
+        Args:
+            requests: Prompts, and which samples of each.
+            stopping: The rules for ending an answer.
+            vocabulary: Ids from here on are never chosen.
+
+        Returns:
+            An iterator over parts of the answers.
         """
         return generate(
             self.model,  # loaded now, so that its time is not that of the first answers

@@ -1,4 +1,4 @@
-"""Rows side by side, as tensors: what one forward pass reads and what it is asked.
+"""Batches of rows as tensors: what one forward pass reads, and what is asked of it.
 
 On CPU rows of about one length run together, padded to the longest. On a GPU they are padded to few
 shapes, for each is compiled once:
@@ -58,7 +58,11 @@ class Batch:
         return positions
 
     def pinned(self) -> "Batch":
-        """Return the batch in memory from which a GPU reads while the host goes on."""
+        """Return the batch in memory from which a GPU reads while the host goes on.
+
+        Returns:
+            The same batch with its tensors in pinned memory.
+        """
         return replace(self, **{name: getattr(self, name).pin_memory() for name in ON_DEVICE})
 
 
@@ -68,10 +72,16 @@ ON_DEVICE = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
 def collate(
     rows: Sequence[PackedRow], length: int, *, count: int = 0, is_trie: bool = False
 ) -> Batch:
-    """Pad rows to `length`; a padding token sees nothing but itself, and nothing sees it.
+    """Pad rows to one length; a padding token sees nothing but itself, and nothing sees it.
 
-    Adds rows of padding up to `count` of them. `is_trie` keeps the mask even where each row happens
-    to be one plain sequence.
+    Args:
+        rows: Packed rows, at least one.
+        length: Tokens of each row of the batch, S.
+        count: Rows of the batch at least; the others are padding.
+        is_trie: Whether to keep the mask even where each row happens to be one plain sequence.
+
+    Returns:
+        The batch, on the host.
     """
     is_causal = not is_trie and all(row.is_chain for row in rows)
     count = max(count, len(rows))
@@ -117,6 +127,13 @@ def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
     Longest first, so that memory runs out at once or not at all. A row that is longer than
     `tokens` runs alone, and rows so short that padding would outweigh a forward pass run later.
+
+    Args:
+        lengths: Tokens of each row.
+        tokens: Row budget of a forward pass.
+
+    Yields:
+        Indices into `lengths`, of one forward pass.
     """
     group: list[int] = []
     padding = 0
@@ -139,12 +156,28 @@ class Shape(NamedTuple):
 
 
 def padded(tokens: int) -> int:
-    """Round tokens up to whole blocks of attention."""
+    """Round tokens up to whole blocks of attention.
+
+    Args:
+        tokens: How many there are.
+
+    Returns:
+        The next multiple of BLOCK.
+    """
     return -(-tokens // BLOCK) * BLOCK
 
 
 def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
-    """Return what a row of `length` tokens is padded to under a budget of `row_tokens`."""
+    """Return what a row is padded to where layers are compiled.
+
+    Args:
+        length: Tokens of the row.
+        row_tokens: Row budget of a forward pass, in tokens.
+        is_text: Whether rows are blocks of text.
+
+    Returns:
+        The shape of the pass that the row is in.
+    """
     if is_text:
         block = padded(length)
         return Shape(max(1, row_tokens // block), block)
@@ -160,7 +193,16 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
 def group_shapes(
     lengths: Sequence[int], row_tokens: int, *, is_text: bool
 ) -> Iterator[tuple[list[int], Shape]]:
-    """Yield indices of rows that run together and the shape they are padded to, the longest first."""
+    """Yield rows that run together where layers are compiled, the longest first.
+
+    Args:
+        lengths: Tokens of each row.
+        row_tokens: Row budget of a forward pass, in tokens.
+        is_text: Whether rows are blocks of text.
+
+    Yields:
+        Indices into `lengths`, and the shape that these rows are padded to.
+    """
     group: list[int] = []
     shape: Shape | None = None
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):

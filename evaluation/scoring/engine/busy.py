@@ -24,7 +24,11 @@ _passes: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
 
 def busy_seconds() -> float:
-    """Return the seconds with work of this process so far; wait for the GPU's queue."""
+    """Wait for the GPU's queue, and add up the time it had work from this process.
+
+    Returns:
+        Seconds since the process began; 0 on CPU.
+    """
     try:
         while _passes:
             _passes[0][1].synchronize()
@@ -35,7 +39,14 @@ def busy_seconds() -> float:
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:
-    """Count the method's calls, none within another, as work of the GPU."""
+    """Count the method's calls, none within another, as work of the GPU.
+
+    Args:
+        method: What begins work of a GPU.
+
+    Returns:
+        The same method, with events before and after it.
+    """
 
     @functools.wraps(method)
     def counted(*arguments: P.args, **keywords: P.kwargs) -> T:

@@ -1,4 +1,4 @@
-"""Kernels that another job has compiled, for jobs that compile the same.
+"""Compiled kernels in the shared cache, for other jobs that compile the same.
 
 torch.compile keeps what it has compiled in a folder of the node, which jobs on other nodes do not see.
 Files in the shared cache carry it over:
@@ -44,7 +44,12 @@ _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 
 
 class CompileCache:
-    """What jobs on one model of GPU have compiled for one model in one dtype."""
+    """What jobs on one model of GPU have compiled for one model in one dtype.
+
+    Args:
+        folder: Folder of artifacts for these versions and this GPU.
+        model: Fingerprint of the architecture and its dtype.
+    """
 
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model = folder, model
@@ -98,7 +103,17 @@ class CompileCache:
 
 
 def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> CompileCache:
-    """Return the compile cache for this architecture and GPU, in the shared folder `cache`."""
+    """Return the compile cache for this architecture and GPU.
+
+    Args:
+        cache: Shared folder.
+        checkpoint: Any checkpoint of the architecture.
+        dtype: Type that the model runs in.
+        gpu: The GPU's model, as torch names it.
+
+    Returns:
+        The cache; its folder need not exist.
+    """
     versions = (f"{name}-{importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     place = "_".join([*versions, re.sub(r"[^A-Za-z0-9.-]+", "-", gpu)])
     model = fingerprint(

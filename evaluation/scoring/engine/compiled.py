@@ -30,17 +30,44 @@ it halve its rows."""
 
 @cache
 def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., Any]:
-    """Compile a function of a class or module, once per process; no graph is ever left half compiled."""
+    """Compile a function of a class or module, once per process.
+
+    No graph is ever left half compiled.
+
+    Args:
+        function: A forward pass, or a function of tensors.
+        compiler: Backend of `torch.compile`.
+
+    Returns:
+        The compiled function.
+    """
     return torch.compile(function, dynamic=False, fullgraph=True, backend=compiler)
 
 
 def has_experts(model: PreTrainedModel) -> bool:
-    """Return whether tokens choose the weights they go through."""
+    """Return whether tokens choose the weights they go through.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        True for a mixture of experts.
+    """
     return any(type(module).__name__.endswith("Experts") for module in model.modules())
 
 
 def units(model: PreTrainedModel) -> list[nn.Module]:
-    """Return the parts of a model that are compiled: its decoder layers; raise CompileError for none."""
+    """Return the parts of a model that are compiled.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        Its decoder layers, in their order.
+
+    Raises:
+        CompileError: When the model does not say what its decoder layers are.
+    """
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
     if not layers:
@@ -56,13 +83,25 @@ Parts = list[tuple[nn.Module, Callable[..., Any]]]
 
 
 def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
-    """Return the parts to compile, each with what runs in its place; raise like `units`."""
+    """Return the parts to compile, each with what runs in its place; raise like `units`.
+
+    Args:
+        model: Any model.
+        compiler: Backend of `torch.compile`.
+
+    Returns:
+        The decoder layers, not changed yet.
+    """
     return [(part, partial(compiled(type(part).forward, compiler), part)) for part in units(model)]
 
 
 @contextlib.contextmanager
 def running(parts: Parts) -> Iterator[None]:
-    """Run the model with these parts compiled, as long as it lasts."""
+    """Run the model with these parts compiled, as long as the block lasts.
+
+    Args:
+        parts: What `compiled_parts` gave for the model.
+    """
     most = MOST_GRAPHS * len({next(part.parameters()).device for part, _ in parts})
     limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
     for part, forward in parts:

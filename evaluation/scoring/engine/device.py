@@ -44,9 +44,16 @@ def choose_device(asked: str, gpus: int = 1) -> str:
 
     A job that was given a GPU and cannot use it would take days on the CPU, so it stops instead.
 
+    Args:
+        asked: `cpu`, `cuda` or `auto`.
+        gpus: GPUs for each checkpoint.
+
+    Returns:
+        `cpu` or `cuda`.
+
     Raises:
-        ConfigError: where a GPU is asked for and there is none.
-        ScoringError: where it is dead, occupied by others, or not usable by this PyTorch,
+        ConfigError: When a GPU is asked for and there is none.
+        ScoringError: When it is dead, occupied by others, or not usable by this PyTorch,
             or CUDA_VISIBLE_DEVICES names one that is not there.
     """
     if asked == "cpu":
@@ -69,7 +76,15 @@ def choose_device(asked: str, gpus: int = 1) -> str:
 
 
 def check_dtype(device: str, dtype: str) -> None:
-    """Raise ConfigError for a type that the GPU only emulates."""
+    """Check that the device computes in a type.
+
+    Args:
+        device: `cpu` or `cuda`.
+        dtype: Name of the type in torch.
+
+    Raises:
+        ConfigError: When the GPU only emulates the type.
+    """
     if device != "cuda" or dtype != "bfloat16" or torch.version.hip is not None:
         return
     if torch.cuda.get_device_capability() < AMPERE:
@@ -91,7 +106,14 @@ def _check_not_lost() -> None:
 
 
 def why_unusable(gpu: Gpu) -> str:
-    """Return a sentence on why PyTorch cannot use a GPU that NVML sees, and what to do."""
+    """Return why PyTorch cannot use a GPU that NVML sees, and what to do.
+
+    Args:
+        gpu: The GPU, as NVML has it.
+
+    Returns:
+        A sentence.
+    """
     reason = driver_fault(driver_version()) or (
         "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "
         "the node"
@@ -103,7 +125,11 @@ def why_unusable(gpu: Gpu) -> str:
 
 
 def amd_fault() -> str | None:
-    """Return why this PyTorch cannot use an AMD GPU of this machine; None without one, or if it can."""
+    """Return why this PyTorch cannot use an AMD GPU of this machine.
+
+    Returns:
+        A sentence; None without such a GPU, or if PyTorch can use it.
+    """
     if torch.version.hip is not None or not AMD_DRIVER.exists():
         return None
     return (
@@ -113,7 +139,14 @@ def amd_fault() -> str | None:
 
 
 def driver_fault(driver: str | None) -> str | None:
-    """Return why this PyTorch cannot use a GPU under a driver such as `535.129.03`; None if it may."""
+    """Return why this PyTorch cannot use a GPU under a driver.
+
+    Args:
+        driver: The driver's version, such as `535.129.03`; None if it is not known.
+
+    Returns:
+        The reason and remedies; None if it may.
+    """
     if torch.version.cuda is None:
         return f"it is built without CUDA; install another build ({ANOTHER_BUILD})"
     built, found = _leading(torch.version.cuda), _leading(driver)
@@ -135,7 +168,11 @@ def _leading(version: str | None) -> int:
 
 
 def compiler_fault() -> str | None:
-    """Return what Triton lacks to compile, looked for where it looks; None if nothing, or on CPU."""
+    """Return what Triton lacks to compile, looked for where it looks.
+
+    Returns:
+        The reason and remedies; None if nothing is missing, or with a PyTorch for CPU.
+    """
     if torch.version.cuda is None and torch.version.hip is None:
         return None
     given = os.environ.get("CC")

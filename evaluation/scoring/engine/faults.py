@@ -1,4 +1,4 @@
-"""What a GPU, its driver or its compiler raise in the middle of a run, as one sentence.
+"""Errors that a GPU, its driver or its compiler raise in a run, as sentences of this project.
 
 CUDA reports an error at whatever call comes next, and from then on refuses all calls of the process.
 What was scored is in the store, and another process goes on from there.
@@ -41,10 +41,10 @@ def gpu_faults() -> Iterator[None]:
     """Raise faults of the GPU in the block as this project's errors; let others pass.
 
     Raises:
-        NotEnoughMemory: it has too little left, whichever library reports that.
-        GpuFault: it failed, and this process cannot use it any more.
-        CompileError: the model's layers could not be compiled.
-        ScoringError: this build of PyTorch has nothing for this GPU.
+        NotEnoughMemory: When it has too little left, whichever library reports that.
+        GpuFault: When it failed, and this process cannot use it any more.
+        CompileError: When the model's layers could not be compiled.
+        ScoringError: When this build of PyTorch has nothing for this GPU.
     """
     try:
         yield
@@ -99,7 +99,14 @@ def _gpu_of(node: str) -> str:
 
 
 def too_little_memory(what: str) -> NotEnoughMemory:
-    """Return an error for `what` lacks memory, which names who else has some, or the remedy."""
+    """Return an error that names who else holds memory of the GPU, or the remedy.
+
+    Args:
+        what: What lacks memory, as the beginning of the sentence.
+
+    Returns:
+        The error, to be raised.
+    """
     try:
         gpus = visible_gpus()
     except ScoringError as error:

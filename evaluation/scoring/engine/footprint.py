@@ -32,18 +32,34 @@ class Footprint:
     logits: int
 
     def with_pass(self, tokens: int) -> int:
-        """Estimate the bytes for scoring in passes of so many tokens."""
+        """Estimate the bytes for scoring in passes of so many tokens.
+
+        Args:
+            tokens: Tokens of a pass, padding included.
+
+        Returns:
+            Bytes on the fullest GPU, with what CUDA itself takes.
+        """
         logits = min(self.logits * tokens, 4 * CHUNK_LOGITS["cuda"])
         return CONTEXT + self.weights + self.step * tokens + logits
 
 
 def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
-    """Return the footprint of a checkpoint in a dtype, its layers distributed over so many GPUs.
-
-    Raises CheckpointError if its shapes are unknown.
+    """Return the memory that a checkpoint takes.
 
     A pass holds, of one layer at a time, for each token some copies of the hidden state, two of
     them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
+
+    Args:
+        checkpoint: An opened checkpoint.
+        dtype: Type that the model runs in.
+        gpus: GPUs that its layers are distributed over.
+
+    Returns:
+        Bytes on the fullest GPU.
+
+    Raises:
+        CheckpointError: When its shapes are unknown.
     """
     shape = text_config(checkpoint.model_config)
 
@@ -80,7 +96,16 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
-    """Raise ScoringError where the weights exceed the memory of a GPU that holds them."""
+    """Check that the weights fit into the memory of the GPUs, whoever else uses it.
+
+    Args:
+        checkpoint: An opened checkpoint.
+        dtype: Type that the model runs in.
+        devices: GPUs that its layers are distributed over, in the order of layers.
+
+    Raises:
+        ScoringError: When the weights exceed the memory of a GPU that holds them.
+    """
     for elements, device in zip(_elements(checkpoint, len(devices)), devices, strict=True):
         needed = elements * dtype.itemsize + CONTEXT
         _, total = torch.cuda.mem_get_info(device)
@@ -89,7 +114,17 @@ def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[tor
 
 
 def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> str:
-    """Return a sentence for a model that no such GPU can hold."""
+    """Return a sentence for a model that no such GPU can hold.
+
+    Args:
+        path: The checkpoint, for the message.
+        dtype: Type that the model runs in.
+        needed: Bytes that the model takes on one GPU.
+        total: Bytes that the GPU has.
+
+    Returns:
+        The reason and remedies.
+    """
     name = str(dtype).removeprefix("torch.")
     narrower = "set scoring.dtype: bfloat16, or " if dtype == torch.float32 else ""
     return (
@@ -100,4 +135,12 @@ def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> st
 
 
 def gigabytes(size: float) -> str:
+    """Return a size for people.
+
+    Args:
+        size: Bytes.
+
+    Returns:
+        Units of 10^9 bytes, with one decimal.
+    """
     return f"{size / 1e9:,.1f} GB"

@@ -31,11 +31,17 @@ from evaluation.scoring.engine.tries import Ints
 
 
 class Engine(PreparedModel):
-    """A model ready to score batches of about `row_tokens` tokens, in fixed shapes where it is compiled.
+    """A model ready to score batches, in fixed shapes where it is compiled.
 
     A model whose scores this way of running it does not reproduce is refused with a ScoringError:
     at once and before the first pass beyond a window, or compiled, before the first of each shape
     and kind of mask.
+
+    Args:
+        model: A loaded model, which others may use between passes.
+        row_tokens: Row budget of a forward pass, in tokens.
+        device: Where the model's first layer is: `cpu` or `cuda`.
+        compiler: Backend of `torch.compile` for its layers; None runs them plainly.
     """
 
     def __init__(
@@ -56,13 +62,29 @@ class Engine(PreparedModel):
             check_eager(self)
 
     def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
-        """Return indices of the rows that run together, the longest first."""
+        """Return which rows run together, the longest first.
+
+        Args:
+            lengths: Tokens of each row.
+            is_text: Whether rows are blocks of text.
+
+        Returns:
+            Indices into `lengths`, of one forward pass after the other.
+        """
         if not self.is_compiled:
             return group_rows(lengths, self.row_tokens)
         return (group for group, _ in group_shapes(lengths, self.row_tokens, is_text=is_text))
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Lay rows side by side, padded to what this engine runs."""
+        """Lay rows side by side, padded to what this engine runs.
+
+        Args:
+            rows: Packed rows of one group.
+            is_text: Whether rows are blocks of text.
+
+        Returns:
+            The batch, on the host.
+        """
         longest = max(map(len, rows))
         if not self.is_compiled:
             return collate(rows, longest)
@@ -71,11 +93,18 @@ class Engine(PreparedModel):
         return batch.pinned() if self.on_gpu else batch
 
     def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
-        """Return how many tokens rows hold whose inputs have prefixes of `shared` tokens in common.
+        """Return how many tokens rows hold whose inputs share a prefix.
 
         Compiled, a full forward pass, or as much as the prefix needs. Else attention is dense: a
         row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
         where S = shared + sqrt(shared^2 + shared a / b); but no less than `shortest`.
+
+        Args:
+            shared: Tokens of each shared prefix.
+            shortest: Tokens that any row may hold where attention is dense.
+
+        Returns:
+            Tokens for each prefix, of the shape of `shared`.
         """
         if self.is_compiled:
             return np.maximum(self.row_tokens, shared + BLOCK)
@@ -84,7 +113,14 @@ class Engine(PreparedModel):
         return np.maximum(shortest, best.astype(np.int64))
 
     def cost(self, groups: Iterable[Sequence[int]]) -> float:
-        """Return the multiply-adds on CPU for rows of these lengths, each group one padded forward pass."""
+        """Return what rows cost on CPU, each group one padded forward pass.
+
+        Args:
+            groups: Tokens of each row, the longest row of a group first.
+
+        Returns:
+            Multiply-adds.
+        """
         per_token, per_pair = self.costs
         return sum(
             len(group) * (group[0] * per_token + group[0] ** 2 * per_pair) + PASS_TOKENS * per_token
@@ -93,7 +129,11 @@ class Engine(PreparedModel):
 
     @cached_property
     def costs(self) -> tuple[float, float]:
-        """Multiply-adds of the body for each token, and for each pair of tokens in a row."""
+        """Count what the body of the model computes.
+
+        Returns:
+            Multiply-adds for each token, and for each pair of tokens in a row.
+        """
         body = sum(weight.numel() for weight in self.model.base_model.parameters())
         body -= self.model.get_input_embeddings().weight.numel()
         config = self.model.config
@@ -103,15 +143,28 @@ class Engine(PreparedModel):
         return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
     def score(self, batch: Batch) -> PairScores:
-        """Score the pairs of a batch, in the order of its rows; raise like `launch`."""
+        """Score the pairs of a batch and wait for them; raise like `launch`.
+
+        Args:
+            batch: What `collate` made.
+
+        Returns:
+            Scores in the order of the batch's rows.
+        """
         return self.launch(batch).scores()
 
     def launch(self, batch: Batch) -> Pending:
         """Begin to score the pairs of a batch.
 
+        Args:
+            batch: What `collate` made.
+
+        Returns:
+            The scores, on their way from the device.
+
         Raises:
-            ScoringError: a token has no embedding; the layers cannot be compiled.
-            NotEnoughMemory: of a GPU.
+            ScoringError: When a token has no embedding, or the layers cannot be compiled.
+            NotEnoughMemory: When a GPU has too little left.
         """
         self._check(batch)
         try:
@@ -152,7 +205,14 @@ class Engine(PreparedModel):
 
 
 def longest_position(model: PreTrainedModel) -> float:
-    """Return the position up to which a rotary embedding does not change with the longest one in the batch."""
+    """Return up to where a rotary embedding does not change with the longest input in the batch.
+
+    Args:
+        model: Any model.
+
+    Returns:
+        A number of tokens; infinite for most models.
+    """
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") not in ("dynamic", "longrope"):

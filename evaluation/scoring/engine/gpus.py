@@ -55,13 +55,16 @@ class Gpu:
 
 
 def visible_gpus() -> list[Gpu]:
-    """Return the GPUs that CUDA would show this process, in its order; none on a machine without.
+    """Return the GPUs that CUDA would show this process.
 
     Of a GPU that is divided (MIG) CUDA shows a part, by the part's name or the first one.
 
+    Returns:
+        GPUs in CUDA's order; none on a machine without.
+
     Raises:
-        ScoringError: NVML cannot reach one, or does not return. Or CUDA_VISIBLE_DEVICES names one
-            that is not there, or one twice: CUDA would hide that and all after it.
+        ScoringError: When NVML cannot reach one, or does not return. Or CUDA_VISIBLE_DEVICES names
+            one that is not there, or one twice: CUDA would hide that and all after it.
     """
     if torch.version.hip is not None:
         return _amd_gpus()
@@ -118,7 +121,11 @@ def _amd_gpus() -> list[Gpu]:
 
 
 def read_gpus() -> list[Gpu]:
-    """Return all GPUs of this machine as NVML has them; raise ScoringError for one that is dead."""
+    """Return all GPUs of this machine as NVML has them; raise ScoringError for one that is dead.
+
+    Returns:
+        GPUs in NVML's order, those that this process may not use included.
+    """
 
     def read() -> list[Gpu]:
         handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
@@ -128,7 +135,11 @@ def read_gpus() -> list[Gpu]:
 
 
 def driver_version() -> str | None:
-    """Return the NVIDIA driver's version, such as `580.65.06`; None on a machine without."""
+    """Return the NVIDIA driver's version.
+
+    Returns:
+        A version such as `580.65.06`; None on a machine without the driver.
+    """
     return _ask_nvml(lambda: str(pynvml.nvmlSystemGetDriverVersion()))
 
 
@@ -202,31 +213,58 @@ def _processes(handle: Any) -> tuple[str, ...]:
 
 
 def memory_in_use(gpu: Gpu) -> float:
-    """Return the part of a GPU's memory that is taken, 0 to 1; 0 where that is not known."""
+    """Return how much of a GPU's memory is taken, by whomever.
+
+    Args:
+        gpu: The GPU, as NVML has it.
+
+    Returns:
+        A share from 0 to 1; 0 where that is not known.
+    """
     return gpu.used / gpu.total if gpu.used is not None and gpu.total else 0.0
 
 
 def remark_on(gpu: Gpu) -> str | None:
-    """Return a sentence where others hold more of its memory than goes unmentioned, or may do."""
+    """Return a remark where others hold more memory than goes unmentioned, or may do.
+
+    Args:
+        gpu: The GPU, as NVML has it.
+
+    Returns:
+        A sentence; None if there is nothing to mention.
+    """
     if gpu.used is None:
         return f"{gpu.title} does not show its memory: whether others hold it is not checked"
     return holders(gpu) if memory_in_use(gpu) > NOTED else None
 
 
 def holders(gpu: Gpu) -> str:
-    """Return a sentence on who holds a GPU's memory."""
+    """Return who holds a GPU's memory, and what to do.
+
+    Args:
+        gpu: A GPU whose memory is known.
+
+    Returns:
+        A sentence.
+    """
     who = " and ".join(gpu.processes) or "processes that this user cannot see"
     return f"{gpu.title}: {gpu.used:,} of {gpu.total:,} MiB are held by {who}; {_OTHERS}"
 
 
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:
-    """Make sure that the first `count` visible GPUs can be used by this process, before it does.
+    """Check that this process can use its GPUs, before it does.
 
-    A job that has just ended may hold memory for some seconds more, so a held GPU is asked again for
-    `patience` s. Returns a remark on memory that others hold, None if there is none.
+    A job that has just ended may hold memory for some seconds more, so a held GPU is asked again.
+
+    Args:
+        count: GPUs to check, the first that are visible.
+        patience: Seconds in which a held GPU is asked again.
+
+    Returns:
+        A remark on memory that others hold; None if there is none.
 
     Raises:
-        ScoringError: if one is dead, or others hold more than HELD of its memory.
+        ScoringError: When one is dead, or others hold more than HELD of its memory.
     """
     end = time.monotonic() + patience
     while True:

@@ -1,4 +1,4 @@
-"""Log-probabilities from hidden states, a chunk of queries at a time, and their way to the host.
+"""Log-probabilities from hidden states, a chunk of queries at a time, and their copy to the host.
 
 Logits are float32, also from bfloat16 weights: the matrix product gives them so, for rounding
 logits to bfloat16 costs 0.03 nat a token. Only one chunk of them exists at any time. Compiled, all
@@ -38,10 +38,14 @@ class PairScores(NamedTuple):
 
 
 class Pending:
-    """The scores of a pass: on their way to the host, or there."""
+    """The scores of a pass: on their way to the host, or there.
+
+    Args:
+        scored: What the head computed, on its device.
+        order: Where each pair stood in the batch's rows, (P,).
+    """
 
     def __init__(self, scored: Scored, order: NDArray[np.int64]) -> None:
-        """Take in `order[p]` where the p-th pair stood in the batch's rows."""
         self._order = order
         self._logprob = _to_host(scored.logprob.double())
         self._is_greedy = _to_host(scored.is_greedy)
@@ -50,7 +54,11 @@ class Pending:
             self._done.record(torch.cuda.current_stream(scored.logprob.device))
 
     def scores(self) -> PairScores:
-        """Return the scores in the order of the batch's rows; wait until they are there."""
+        """Wait until the scores are on the host.
+
+        Returns:
+            Scores in the order of the batch's rows.
+        """
         if self._done is not None:
             self._done.synchronize()
         logprob = np.empty(len(self._order))
@@ -68,7 +76,14 @@ def _to_host(values: torch.Tensor) -> torch.Tensor:
 
 
 def gives_float32(part: torch.Tensor) -> bool:
-    """Return whether products of a narrow type can be had in float32: of CUDA, not on CPU or by ROCm."""
+    """Return whether a matrix product of a narrow type can be had in float32.
+
+    Args:
+        part: A factor of the product.
+
+    Returns:
+        True for narrow types on CUDA; False on CPU and by ROCm.
+    """
     return part.is_cuda and part.dtype != torch.float32 and torch.version.hip is None
 
 
@@ -76,6 +91,10 @@ class Head:
     """A model's output layer.
 
     Among equally likely tokens the one with the lowest id counts as the most likely.
+
+    Args:
+        layer: The model's own, (V, D), with or without bias.
+        compiler: Backend of `torch.compile` for scoring; None runs it plainly.
     """
 
     def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
@@ -88,7 +107,14 @@ class Head:
         self._is_warm = False
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return logits, (Q, D) to (Q, V) float32, on the head's device."""
+        """Return the logits of all tokens, on the head's device.
+
+        Args:
+            hidden: Last hidden states, (Q, D).
+
+        Returns:
+            Logits, (Q, V) float32.
+        """
         hidden = hidden.to(self.device)
         if gives_float32(hidden):
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
@@ -99,9 +125,17 @@ class Head:
     def score(
         self, hidden: torch.Tensor, pair_query: torch.Tensor, pair_token: torch.Tensor
     ) -> Scored:
-        """Score pairs, in ascending order of `pair_query`, over hidden states (Q, D).
+        """Score pairs of a query and a token, a chunk of queries at a time.
 
         Pairs are given on the host, which knows where chunks begin and does not wait to ask.
+
+        Args:
+            hidden: Last hidden states, (Q, D).
+            pair_query: Index into `hidden` of each pair, ascending, (P,).
+            pair_token: Token id of each pair, (P,).
+
+        Returns:
+            Scores of the pairs, on the head's device.
         """
         starts = np.arange(0, len(hidden), self.rows)
         stops = np.searchsorted(pair_query.numpy(), starts + self.rows)

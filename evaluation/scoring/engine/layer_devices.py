@@ -1,4 +1,4 @@
-"""A model whose decoder layers are on several devices: what a layer takes is brought to its device.
+"""Decoder layers on several devices: hooks move what a layer takes to its device.
 
 Hidden states move from each device to the next; masks, positions and the like from the first device to
 each of the others, once in a pass. No copy between GPUs is waited for, so the next packed rows run on
@@ -22,8 +22,11 @@ Copies = dict[tuple[int, torch.device], tuple[Any, Any]]
 def connect_layers(model: PreTrainedModel) -> None:
     """Let each layer, and the head, take what is on another device.
 
+    Args:
+        model: A model whose layers are on several devices; it is changed for good.
+
     Raises:
-        ScoringError: the model does not have its layers in a list.
+        ScoringError: When the model does not have its layers in a list.
     """
     layers = getattr(model.base_model, "layers", None)
     if not isinstance(layers, nn.ModuleList):

@@ -21,18 +21,24 @@ SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
 def score_requests(
     engine: Engine, requests: Sequence[Request], *, progress: str | None = None
 ) -> list[Score]:
-    """Score requests, each with a context and a continuation, in their order.
+    """Score requests, each with a context and a continuation.
 
-    `progress` is the label of a progress bar on stderr; None shows none.
+    Args:
+        engine: The model.
+        requests: Requests that fit the context window.
+        progress: Label of a progress bar on stderr; None shows none.
+
+    Returns:
+        A score for each request, in their order.
 
     Raises:
-        NonFiniteError: names the request for which the model gives NaN or infinity.
-        ScoringError: a token without an embedding, or too little GPU memory.
+        NonFiniteError: When the model gives NaN or infinity; it names the request.
+        ScoringError: When a token has no embedding, or a GPU has too little memory.
     """
     if not requests:
         return []
     plan = plan_requests(requests)
-    pieces = choose_rows(engine, plan.trie)
+    pieces = _choose_rows(engine, plan.trie)
     work = Work(
         lengths=[piece.size for piece in pieces],
         row=lambda index: packed_row(plan, pieces[index]),
@@ -52,13 +58,19 @@ def score_blocks(
     *,
     progress: str | None = None,
 ) -> BlockNats:
-    """Return the negative log-likelihood of every block in nats, and its scored tokens, also by position.
+    """Return the negative log-likelihood of blocks of text, in all and by position.
 
-    Every token but the first is predicted from all before it in its block. With `document_starts`
-    (flat positions), from those of its document only, and a document's first token is not scored.
+    Every token but the first is predicted from all before it in its block. With `document_starts`,
+    from those of its document only, and a document's first token is not scored.
 
     Args:
-        tokens: (blocks, length), any integer type.
+        engine: The model.
+        tokens: Token ids, (blocks, length), any integer type.
+        document_starts: Flat positions at which documents begin; None for scores within blocks.
+        progress: Label of a progress bar on stderr; None shows none.
+
+    Returns:
+        The blocks' nats and their numbers of scored tokens.
     """
     blocks, length = tokens.shape
     begins = np.zeros((blocks, length), dtype=np.bool_)
@@ -84,7 +96,7 @@ def score_blocks(
     return BlockNats(-totals.logprob, scored, *by_position)
 
 
-def choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
+def _choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
     """Cut a trie into rows: full ones of fixed shapes, or as is cheapest under dense masks.
 
     On CPU inputs that have nothing in common gain nothing from a long row, but few short rows

@@ -1,4 +1,4 @@
-"""What a token may look at, in the form that a transformers model takes.
+"""Attention masks in the form that a transformers model takes: what each token may look at.
 
 The rule is `kv <= q and q < end[kv]`; layers with a sliding window also ask that the positions
 differ by less than the window. Positions are depths, so the window counts tokens of the sequence,
@@ -34,13 +34,19 @@ _RULES: WeakKeyDictionary[MaskRule, tuple[torch.Tensor, torch.Tensor, int | None
 
 
 def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
-    """Return the window of each type of layer, or of all layers, in tokens; None sees everything.
+    """Return how far each type of layer looks back.
 
     A class goes by the keys that its own configuration declares: Llama takes any others and heeds
     none of them.
 
+    Args:
+        config: The model's configuration.
+
+    Returns:
+        The window in tokens for each type of layer, or of all layers; None sees everything.
+
     Raises:
-        ScoringError: for layers that are neither full nor sliding attention.
+        ScoringError: When there are layers that are neither full nor sliding attention.
     """
     window = getattr(config, "sliding_window", None)
     types = (
@@ -73,8 +79,16 @@ def layer_masks(
 ) -> Masks:
     """Return one mask for all layers, or one per type where the model's layers differ.
 
-    None where every token sees all before it, for which there are kernels that need no mask:
-    in plain sequences (`is_causal`) that are no longer than the layer's window.
+    Args:
+        depth: Position of each token in its sequence, (B, S).
+        end: Index in the row from which on a token is not seen, (B, S).
+        windows: What `layer_windows` gave.
+        mask: Makes a mask of depth, end and window.
+        is_causal: Whether every row is one plain sequence.
+
+    Returns:
+        The masks. None where every token sees all before it, for which there are kernels that need
+        no mask: in plain sequences that are no longer than the layer's window.
     """
 
     def of(window: int | None) -> Mask | None:
@@ -88,9 +102,16 @@ def layer_masks(
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Return a boolean (B, 1, S, S) mask, True where row q may look at column kv.
+    """Return a boolean mask, True where row q may look at column kv.
 
-    Where that has more than MOST_PAIRS, return what `mask_piece` makes it of: (B, 3, 1, S) integers.
+    Args:
+        depth: Position of each token in its sequence, (B, S).
+        end: Index in the row from which on a token is not seen, (B, S).
+        window: Tokens that a layer looks back, itself included; None: all.
+
+    Returns:
+        The mask, (B, 1, S, S). Where that has more than MOST_PAIRS, what `mask_piece` makes it of:
+        (B, 3, 1, S) integers.
     """
     rows, length = end.shape
     sizes = torch.full_like(depth, length if window is None else window)
@@ -99,7 +120,16 @@ def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> to
 
 
 def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-    """Return rows `start` to `stop` of a mask over the columns that they may see; (B, 1, rows, stop)."""
+    """Return some rows of a mask over the columns that they may see.
+
+    Args:
+        made_of: Depth, end and window of each token, (B, 3, 1, S).
+        start: First row.
+        stop: Row behind the last.
+
+    Returns:
+        Booleans, (B, 1, stop - start, stop).
+    """
     depth, end, sizes = made_of[:, :, 0, :stop].unbind(1)
     index = torch.arange(stop, device=end.device)
     q, kv = index[start:, None], index[None, :]
@@ -109,10 +139,18 @@ def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
 
 
 def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
-    """Return the same as a sparse mask for flex attention; S must be a multiple of BLOCK.
+    """Return the same as a sparse mask for flex attention.
 
     Which pairs of blocks hold anything follows from each block's extremes, so no (S, S) tensor is
     made. A pair may be taken as partial that a window leaves empty; the rule inside decides.
+
+    Args:
+        depth: Position of each token in its sequence, (B, S); S must be a multiple of BLOCK.
+        end: Index in the row from which on a token is not seen, (B, S).
+        window: Tokens that a layer looks back, itself included; None: all.
+
+    Returns:
+        The mask, on the device of `end`.
     """
     length = end.shape[1]
     blocks = length // BLOCK
@@ -143,7 +181,15 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
 
 
 def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
-    """Return the same sparse mask on another device, made anew, for its rule holds tensors."""
+    """Return the same sparse mask on another device, made anew, for its rule holds tensors.
+
+    Args:
+        mask: What `block_mask` made.
+        device: Where the mask is to be.
+
+    Returns:
+        The mask there; the same one if it is there already.
+    """
     depth, end, window = _RULES[mask.mask_mod]
     return mask if depth.device == device else block_mask(depth.to(device), end.to(device), window)
 

@@ -56,7 +56,14 @@ class Plan:
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:
-    """Merge the inputs of all requests (all tokens but the last) into one trie."""
+    """Merge the inputs of all requests (all tokens but the last) into one trie.
+
+    Args:
+        requests: Requests that fit the context window, none without a context.
+
+    Returns:
+        The trie, and which requests each input belongs to.
+    """
     # Candidates of a question share its context, which may have many tokens.
     contexts = {id(one.context): one.context for one in requests}
     keys = {name: key_of(context) for name, context in contexts.items()}
@@ -68,7 +75,15 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
 
 
 def packed_row(plan: Plan, piece: Piece) -> PackedRow:
-    """Write the inputs of a piece depth-first into one row."""
+    """Write the inputs of a piece depth-first into one row.
+
+    Args:
+        plan: The requests and their trie.
+        piece: Inputs that share the row.
+
+    Returns:
+        The row, which asks for all tokens of the continuations.
+    """
     trie, last = plan.trie, 0
     tokens: list[int] = []
     depth: list[int] = []
@@ -96,7 +111,16 @@ def packed_row(plan: Plan, piece: Piece) -> PackedRow:
 
 
 def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:
-    """Return the row of a block of text (T,), in which a sequence begins where `begins` (T,) is true."""
+    """Return the row of a block of text.
+
+    Args:
+        tokens: Token ids, (T,).
+        begins: Where a sequence begins, (T,); its first token is true.
+        block: Index of the block, the row's only owner.
+
+    Returns:
+        The row, which asks for every token but the first of each sequence.
+    """
     index = np.arange(len(tokens))
     starts = np.flatnonzero(begins)
     ends = np.append(starts[1:], len(tokens))

@@ -25,7 +25,11 @@ from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks,
 class PreparedModel:
     """A model, its head, and how its layers are run.
 
-    `compiler` is what its layers are compiled by: by `inductor` on a GPU, or not at all.
+    Args:
+        model: A loaded model, which others may use between passes.
+        device: Where the model's first layer is: `cpu` or `cuda`.
+        compiler: Backend of `torch.compile` for its layers, `inductor` on a GPU; None runs them
+            plainly.
     """
 
     def __init__(
@@ -41,16 +45,25 @@ class PreparedModel:
 
     @property
     def on_gpu(self) -> bool:
+        """Whether the model's first layer is on a GPU."""
         return self.device.type == "cuda"
 
     @property
     def is_compiled(self) -> bool:
+        """Whether layers are compiled."""
         return self.compiler is not None
 
     @working
     @torch.inference_mode()
     def begin(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch, whatever it asks; raise like `gpu_faults`."""
+        """Begin to score the pairs of a batch, whatever it asks; raise like `gpu_faults`.
+
+        Args:
+            batch: What `collate` made.
+
+        Returns:
+            The scores, on their way from the device.
+        """
         with gpu_faults():
             hidden = self.hidden(batch)
             queries = batch.queries.to(hidden.device, non_blocking=True)
@@ -60,7 +73,14 @@ class PreparedModel:
 
     @torch.inference_mode()
     def hidden(self, batch: Batch) -> torch.Tensor:
-        """Return the last hidden state, (B, S, D)."""
+        """Return the last hidden states of a batch.
+
+        Args:
+            batch: What `collate` made.
+
+        Returns:
+            Hidden states, (B, S, D).
+        """
         tokens, depth, end = (
             part.to(self.device, non_blocking=True)
             for part in (batch.tokens, batch.depth, batch.end)
@@ -79,6 +99,9 @@ class PreparedModel:
         """Give the model our attention and compiled layers; others get it back as it was.
 
         Once around many passes it costs nothing in each of them.
+
+        Yields:
+            Nothing.
         """
         if self._swaps is not None:
             yield

@@ -59,10 +59,17 @@ class Totals(NamedTuple):
 
 @contextlib.contextmanager
 def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
-    """Give the same items in the same order, `most` of them made before they are asked for.
+    """Give the same items in the same order, some of them made before they are asked for.
 
     What making them raises is raised where they are asked for, after those made before. When the
     block ends, however it does, the thread has ended too.
+
+    Args:
+        items: Items, made one by one as they are taken.
+        most: How many are made ahead.
+
+    Yields:
+        An iterator over the items.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
     source = iter(items)
@@ -80,11 +87,19 @@ def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
 
 
 def run(engine: Engine, work: Work, label: str | None) -> Totals:
-    """Score all rows, the longest first; `label` is that of a progress bar, None shows none.
+    """Score all rows, the longest first.
+
+    Args:
+        engine: The model.
+        work: The rows, and whose they are.
+        label: Label of a progress bar on stderr; None shows none.
+
+    Returns:
+        Sums for each owner, in the order of `work.names`.
 
     Raises:
-        NonFiniteError: names an owner for which the model gives NaN or infinity.
-        ScoringError: a token without an embedding, or too little GPU memory.
+        NonFiniteError: When the model gives NaN or infinity; it names an owner.
+        ScoringError: When a token has no embedding, or a GPU has too little memory.
     """
     owners, shape = len(work.names), (len(work.names), len(work.bins))
     totals = Totals(

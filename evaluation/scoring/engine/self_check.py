@@ -1,4 +1,4 @@
-"""Whether an engine gives what the model itself gives, asked once for each way that passes run.
+"""Compares an engine's scores with the model's own, once for each way that passes run.
 
 Some classes scale their logits behind the head, or carry a state past any mask; a compiler or a
 kernel may be wrong. Either would score wrongly without notice. What is compared is what will run:
@@ -60,18 +60,32 @@ class Sample(NamedTuple):
 
 
 def check_eager(engine: PreparedModel, length: int = SHORT) -> None:
-    """Compare a trie of so many tokens; raise like `check_shape`."""
+    """Compare a trie with the model's own passes.
+
+    Args:
+        engine: A model whose layers are not compiled.
+        length: Tokens of the trie.
+
+    Raises:
+        ScoringError: When they differ by more than rounding, or the class takes no mask.
+        torch.OutOfMemoryError: When a GPU has too little left.
+    """
     sample = _sample(length, engine.vocab_size, is_trie=True)
     _compare(engine, collate([sample.row], len(sample.row)), sample)
 
 
 def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None:
-    """Compare a row in a compiled shape.
+    """Compare a row in a compiled shape with the model's own passes.
+
+    Args:
+        engine: A model whose layers are compiled.
+        shape: Rows of the pass, and tokens of each.
+        is_causal: Whether the row is one plain sequence; else it is a trie.
 
     Raises:
-        ScoringError: they differ by more than rounding, or the type cannot be run; CompileError where
-            that may be the compiler's fault.
-        torch.OutOfMemoryError: of a GPU.
+        CompileError: When they differ by more than rounding, or the class takes no mask; layers may
+            be right without being compiled.
+        torch.OutOfMemoryError: When a GPU has too little left.
     """
     length = min(max(BLOCK + _BEYOND, beyond_windows(engine, shape.length)), shape.length)
     sample = _sample(length, engine.vocab_size, is_trie=not is_causal)
@@ -80,9 +94,16 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
 
 
 def beyond_windows(engine: PreparedModel, length: int) -> int:
-    """Return the length of a sequence that goes beyond every window that rows of `length` tokens meet.
+    """Return the length of a sequence that goes beyond every window that rows meet.
 
     A window is whatever the configuration calls one, also where the class does not heed it.
+
+    Args:
+        engine: The model.
+        length: Tokens of the rows.
+
+    Returns:
+        Tokens of the sequence; 0 where rows meet no window.
     """
     windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
     met = [size for size in (*windows, *_named(engine.model.config.to_dict())) if size]
@@ -179,7 +200,7 @@ def _error(
     routed = has_experts(model)
     expected = _reference(engine, tokens, last, is_exact=engine.is_compiled and not routed)
     error = _difference(found, expected)
-    allowed = tolerance(model)
+    allowed = _tolerance(model)
     if error > allowed == NARROW:
         exact = _reference(engine, tokens, last, is_exact=True)
         rounded = _reference(engine, tokens, last, is_exact=False)
@@ -187,7 +208,7 @@ def _error(
     return error, allowed
 
 
-def tolerance(model: PreTrainedModel) -> float:
+def _tolerance(model: PreTrainedModel) -> float:
     """Return the relative L2 difference that rounding in the model's type may make."""
     return TOLERANCE.get(model.dtype, EXPERTS if has_experts(model) else NARROW)
 
@@ -211,7 +232,11 @@ def _reference(
 
 @contextlib.contextmanager
 def in_float64(model: PreTrainedModel) -> Iterator[None]:
-    """Have a model compute in float64, of which only one layer at a time is there so wide."""
+    """Have a model compute in float64, of which only one layer at a time is there so wide.
+
+    Args:
+        model: The model, changed within the block.
+    """
     parts = _parts(model, set(model._no_split_modules or ()))
     for part in parts:
         part.forward = partial(_widened, part)

@@ -41,6 +41,14 @@ class Trie:
         return len(self.starts)
 
     def input(self, index: int) -> NDArray[np.uint32]:
+        """Return the tokens of one input.
+
+        Args:
+            index: Its place in lexicographic order.
+
+        Returns:
+            Token ids, (length,), as a view.
+        """
         return self.tokens[self.starts[index] : self.starts[index] + self.lengths[index]]
 
 
@@ -57,12 +65,26 @@ class Piece(NamedTuple):
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
-    """Return bytes that compare as the tokens do; of tokens in a row, the keys are joined."""
+    """Return bytes that compare as the tokens do.
+
+    Args:
+        tokens: Token ids.
+
+    Returns:
+        Four bytes for each; the keys of two sequences are joined to the key of both.
+    """
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
 def build_trie(keys: Sequence[bytes]) -> Trie:
-    """Sort inputs, given by `key_of` and none of them empty, and drop what is there twice."""
+    """Sort inputs, and drop what is there twice.
+
+    Args:
+        keys: Inputs by `key_of`, none of them empty.
+
+    Returns:
+        The trie, whose `place` has the given order.
+    """
     ordered = sorted(set(keys))
     index = {key: i for i, key in enumerate(ordered)}
     lengths = np.array([len(key) // _TOKEN.itemsize for key in ordered])
@@ -99,9 +121,15 @@ class _Node:
     pieces: list[Piece] = field(default_factory=list)
 
     def divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
-        """Find its children; return those that are to be divided too.
+        """Find its children, and make pieces of those that fit a row.
 
-        `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
+        Args:
+            trie: The trie that it is a node of.
+            before: `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
+            capacity: Tokens that a row may hold whose inputs share a prefix.
+
+        Returns:
+            Children that are to be divided too.
         """
         here = slice(self.begin, self.stop)
         is_child = trie.shared[here] == self.depth
@@ -137,7 +165,14 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
     """Cut a trie into rows.
 
     Inputs that have a prefix of d tokens in common, and no more, come together in rows of at most
-    `capacity(d)` tokens, which must not fall as d grows. A longer input has a row of its own.
+    `capacity(d)` tokens. A longer input has a row of its own.
+
+    Args:
+        trie: All inputs.
+        capacity: Tokens that a row may hold, which must not fall as d grows.
+
+    Returns:
+        A piece for each row, which together have all inputs.
     """
     before = np.append(0, np.cumsum(trie.lengths - trie.shared))
     at_root = np.zeros(1, dtype=np.int64)

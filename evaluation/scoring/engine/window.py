@@ -56,8 +56,16 @@ class Fitted(NamedTuple):
 def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: int) -> Fitted:
     """Give every request a context and cut it from the left to the window.
 
+    Args:
+        requests: Requests of any length.
+        max_length: Context window, in tokens.
+        prefix_token: Id that stands before an empty context.
+
+    Returns:
+        Requests that fit, in their order, and how many were cut.
+
     Raises:
-        ScoringError: a continuation is empty or longer than the window.
+        ScoringError: When a continuation is empty or longer than the window.
     """
     fitted = [_fit(request, max_length, prefix_token) for request in requests]
     return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))

@@ -1,4 +1,4 @@
-"""vLLM's answers to a task, and how many of its greedy ones are those of the built-in engine.
+"""How often vLLM's greedy answers to a task equal those of the built-in engine.
 
 Two engines round differently, so greedy answers differ where two tokens nearly tie. How often they do
 is measured on a few prompts of each task, in the same run, and is part of the results.
@@ -26,7 +26,14 @@ Answers = dict[AnswerKey, Answer]
 
 
 class Agreement:
-    """What is stored of one task's agreement on `both`, by the key of its completions."""
+    """What is stored of one task's agreement, by the key of its completions.
+
+    Args:
+        job: The checkpoint and its stage's settings.
+        task: The task's name in the suite.
+        key: What decides the task's completions.
+        both: What both engines are asked, by `greedy`.
+    """
 
     def __init__(
         self,
@@ -47,7 +54,12 @@ class Agreement:
         return found or self._job.store.path(self._item, self._key).name
 
     def stored(self) -> dict[str, Any] | None:
-        """Return the engine, its version, and how many greedy answers of how many are equal; None if unknown."""
+        """Return what was measured before.
+
+        Returns:
+            The engine's name and version, how many greedy answers both gave, how many are equal;
+            None if that is not known.
+        """
         found = self._job.store.read(self.name)
         if not found:
             return None
@@ -56,7 +68,16 @@ class Agreement:
     def measured(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
     ) -> Iterator[Answers]:
-        """Yield vLLM's answers to the requests; store how those to `both` agree, if it is not known."""
+        """Yield vLLM's answers; store how those to `both` agree, if it is not known.
+
+        Args:
+            requests: Prompts, and which samples of each.
+            stopping: The rules for ending an answer.
+            vocabulary: Ids from here on are never chosen.
+
+        Yields:
+            Answers to the requests, in parts as they are done.
+        """
         job = self._job
         both = [] if self.stored() is not None else self._both
         job.backend.unload()
@@ -87,7 +108,14 @@ class Agreement:
 
 
 def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
-    """Return requests for what both engines are asked: the first prompts, one greedy answer each."""
+    """Return what both engines are asked: the first prompts, one greedy answer each.
+
+    Args:
+        requests: All requests of a task.
+
+    Returns:
+        At most PROMPTS requests, for at most TOKENS tokens each.
+    """
     return [
         replace(one, samples=(0,), sampling=None, max_new_tokens=min(one.max_new_tokens, TOKENS))
         for one in requests[:PROMPTS]

@@ -1,4 +1,4 @@
-"""Answers by vLLM from a Nanotron checkpoint: its weights as a Hugging Face folder, and two files.
+"""Answers by vLLM, which reads a checkpoint's weights from a Hugging Face folder.
 
 `program` has the contract. The folder lies on the node's own disk (TMPDIR) until all is written.
 vLLM draws other samples than the built-in engine, and other greedy answers where two tokens nearly
@@ -63,7 +63,16 @@ class Vllm:
     ) -> Iterator[dict[AnswerKey, Answer]]:
         """Answer as `EngineBackend.answers` does.
 
-        Raises ScoringError if it cannot be started, or ends before all answers are written.
+        Args:
+            requests: Prompts, and which samples of each.
+            stopping: The rules for ending an answer.
+            vocabulary: Ids from here on are never chosen.
+
+        Yields:
+            Answers to the requests, in parts as they are done.
+
+        Raises:
+            ScoringError: When it cannot be started, or ends before all answers are written.
         """
         python = find_vllm(self.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
@@ -115,8 +124,16 @@ class Vllm:
 def answer_lines(program: Program, count: int, silent: float) -> Iterator[list[dict[str, Any]]]:
     """Yield the answers' lines as a program writes them, some at a time.
 
-    Raises ScoringError for a program that cannot be run, ends too early, or prints nothing for
-    `silent` seconds: vLLM reports each answer.
+    Args:
+        program: Writes `answers.jsonl` into its folder.
+        count: Answers that it is to write.
+        silent: Seconds without output after which it is stopped; vLLM reports each answer.
+
+    Yields:
+        Parsed lines, at least one.
+
+    Raises:
+        ScoringError: When it cannot be run, ends too early, or prints nothing for too long.
     """
     path = program.folder / "answers.jsonl"
     path.touch()
@@ -153,7 +170,17 @@ def answer_lines(program: Program, count: int, silent: float) -> Iterator[list[d
 
 
 def find_vllm(generation: Generation) -> Path:
-    """Return the Python that has vLLM; raise ScoringError if there is none."""
+    """Return the Python that has vLLM.
+
+    Args:
+        generation: The configuration's section.
+
+    Returns:
+        Path of the interpreter.
+
+    Raises:
+        ScoringError: When there is none, it cannot be run, or it has no vLLM.
+    """
     python = generation.interpreter
     if python is None or not is_python(python):
         raise ScoringError(

@@ -1,4 +1,4 @@
-"""Writes answers with vLLM: run by a Python that has it, and that need not have anything of ours.
+"""Writes answers with vLLM; runs in vLLM's environment, where this project need not be installed.
 
     python -m evaluation.scoring.vllm.program FOLDER
 
@@ -23,6 +23,11 @@ Line = dict[str, Any]
 
 
 def main(folder: Path) -> None:
+    """Write all answers that a folder asks for.
+
+    Args:
+        folder: Has `request.json` and `cases.jsonl`; gets `version.json` and `answers.jsonl`.
+    """
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     with open(folder / "cases.jsonl", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]

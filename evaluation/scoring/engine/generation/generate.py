@@ -48,16 +48,24 @@ def generate(
     batch: int,
     device: str | torch.device,
 ) -> Iterator[Answers]:
-    """Yield answers in parts as they are done, with `batch` rows decoded at once, the longest prompts first.
+    """Yield answers in parts as they are done, the longest prompts first.
 
     Where a GPU's memory is not enough, those being decoded begin again, half as many at once.
 
     Args:
-        vocabulary: ids from here on are never chosen.
+        model: A loaded model.
+        requests: Prompts, and which samples of each.
+        stopping: The rules for ending an answer.
+        vocabulary: Ids from here on are never chosen.
+        batch: Rows that are decoded at once.
+        device: Where the model's first layer is.
+
+    Yields:
+        Answers by request and sample, each once.
 
     Raises:
-        NonFiniteError: where the model gives NaN or infinity, naming the prompt.
-        ScoringError: where memory is not enough for a single row, or an answer may become too long.
+        NonFiniteError: When the model gives NaN or infinity; it names the prompt.
+        ScoringError: When memory is not enough for a single row, or an answer may become too long.
     """
     _check(model, requests)
     device = torch.device(device)
@@ -86,6 +94,15 @@ class DecodingBatch:
     """A fixed number of rows, and the prompts and answers they are filled with.
 
     A row's place among them is its slot; rows that cannot be refilled are closed up.
+
+    Args:
+        model: A loaded model.
+        requests: All prompts.
+        wanted: Requests and samples to be decoded.
+        stopping: The rules for ending an answer.
+        vocabulary: Ids from here on are never chosen.
+        rows: Rows that are decoded at once.
+        device: Where the model's first layer is.
     """
 
     def __init__(
@@ -121,7 +138,11 @@ class DecodingBatch:
         self._finished: Answers = {}
 
     def parts(self) -> Iterator[Answers]:
-        """Yield all answers, a part at a time; end early where memory is not enough."""
+        """Yield all answers, a part at a time; end early where memory is not enough.
+
+        Yields:
+            Answers by request and sample, at least one.
+        """
         is_going = True
         while is_going:
             try:

@@ -1,4 +1,4 @@
-"""Keys and values: of prefixes that several rows share, and of what each row has of its own.
+"""Key-value cache: of prefixes that several rows share, and of each row's own tokens.
 
 A row sees a chain of shared prefixes and then its slot, from which it writes on; every row of a
 slot begins at its first column, so nothing is padded on the left. Columns of attention are
@@ -33,20 +33,27 @@ class Prefix(NamedTuple):
 
     @property
     def length(self) -> int:
+        """Tokens that it has."""
         return self.keys[0].shape[1]
 
     @property
     def stop(self) -> int:
+        """Position of the token that follows it."""
         return self.start + self.length
 
 
 class Reading:
-    """What prompts of about one length attend to while they are read, padded on the right."""
+    """What prompts of about one length attend to while they are read, padded on the right.
+
+    Args:
+        before: Prefixes that all prompts follow, one after the other.
+        windows: Window of each layer, in tokens; None sees everything.
+        positions: Positions of the columns that are read, (1, T).
+    """
 
     def __init__(
         self, before: Sequence[Prefix], windows: Sequence[int | None], positions: torch.Tensor
     ) -> None:
-        """Take the positions of the columns that are read, (1, T)."""
         self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
         self._before = before
         self._windows = windows
@@ -54,16 +61,24 @@ class Reading:
         self._masks: dict[int | None, torch.Tensor | None] = {}
 
     def to(self, device: torch.device) -> Self:
-        """Return the same for layers on another device; keys and values are added to the same list."""
+        """Return the same for layers on another device.
+
+        Args:
+            device: Where the layers are.
+
+        Returns:
+            A copy there, whose keys and values are added to the same list.
+        """
         if device == self._positions.device:
             return self
         there = copy.copy(self)
         there._positions, there._masks = self._positions.to(device), {}
         return there
 
-    def attend(
+    def _attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
+        """Attend (B, T, heads, D) in one layer, and add its keys and values to `layers`."""
         self.layers.append((key, value))
         if self._before:
             shape = (key.shape[0], -1, -1, -1)
@@ -81,25 +96,37 @@ class Reading:
             columns = torch.cat(
                 [*(torch.arange(p.start, p.stop, device=at.device) for p in self._before), at]
             )
-            mask = visible(columns[None], at[:, None], window)
+            mask = _visible(columns[None], at[:, None], window)
             self._masks[window] = None if window is None and not self._before else mask
         return self._masks[window]
 
     def prefix(self, row: int, length: int) -> Prefix:
-        """Return what was read of a row."""
+        """Return what was read of a prompt.
+
+        Args:
+            row: Its place in the pass.
+            length: Its tokens, without padding.
+
+        Returns:
+            A copy of its keys and values in all layers.
+        """
         keys = [keys[row, :, :length].clone() for keys, _ in self.layers]
         values = [values[row, :, :length].clone() for _, values in self.layers]
         return Prefix(keys, values, self._before[-1].stop if self._before else 0)
 
 
-def visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torch.Tensor:
+def _visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torch.Tensor:
     """Return whether what is at a position sees a column's position."""
     seen = columns <= at
     return seen if window is None else seen & (at - columns < window)
 
 
 class Slots:
-    """Room for the keys and values (rows, H, T, D) of each row being decoded, wider when it has to be."""
+    """Room for keys and values (rows, H, T, D) of rows being decoded, wider when it has to be.
+
+    Args:
+        rows: How many rows there is room for.
+    """
 
     def __init__(self, rows: int) -> None:
         self.rows = rows
@@ -107,7 +134,11 @@ class Slots:
         self.values: list[torch.Tensor] = []
 
     def open(self, like: Prefix) -> None:
-        """Make them, of no width yet, for keys and values of this kind."""
+        """Make the slots, of no width yet, if there are none.
+
+        Args:
+            like: Keys and values of this kind will be put in.
+        """
         if not self.keys:
             self.keys, self.values = (
                 [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
@@ -115,7 +146,11 @@ class Slots:
             )
 
     def widen(self, width: int) -> None:
-        """Make them at least this wide; what is new is 0, as NaN would pass any mask."""
+        """Make them at least this wide; what is new is 0, as NaN would pass any mask.
+
+        Args:
+            width: Columns that are needed.
+        """
         before = self.keys[0].shape[2]
         if width <= before:
             return
@@ -125,11 +160,24 @@ class Slots:
                 store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, width - before))
 
     def put(self, row: int, prefix: Prefix) -> None:
+        """Begin a slot with a prompt's keys and values.
+
+        Args:
+            row: The slot.
+            prefix: What is copied to its first columns.
+        """
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
             self.keys[layer][row, :, : prefix.length] = keys
             self.values[layer][row, :, : prefix.length] = values
 
     def move(self, origin: int, target: int, length: int) -> None:
+        """Copy the beginning of a slot to another.
+
+        Args:
+            origin: Slot to copy.
+            target: Slot that is overwritten.
+            length: Columns in use.
+        """
         for store in (*self.keys, *self.values):
             store[target, :, :length] = store[origin, :, :length]
 
@@ -142,12 +190,28 @@ class Share(NamedTuple):
     column: int
 
     def to(self, device: torch.device) -> "Share":
-        """Return the rows as an index on a device; the prefix is on that of each layer."""
+        """Return the rows as an index on a device; the prefix is on that of each layer.
+
+        Args:
+            device: Where a layer is.
+
+        Returns:
+            A copy, or itself where all rows see the prefix.
+        """
         return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
 
 
 class Step:
-    """What rows attend to as each of them reads one token more."""
+    """What rows attend to as each of them reads one token more.
+
+    Args:
+        slots: Keys and values of each row's own tokens.
+        shares: Prefixes that rows have before their slot.
+        columns: Position of each column for each row, (B, T); NOWHERE: none.
+        at: Position of each row's token, (B,).
+        places: Column of the slot that each row writes, (B,).
+        windows: Window of each layer, in tokens; None sees everything.
+    """
 
     def __init__(
         self,
@@ -158,20 +222,26 @@ class Step:
         places: torch.Tensor,
         windows: Sequence[int | None],
     ) -> None:
-        """Take for B rows the positions of columns (B, T) and tokens (B,), and places in the slot."""
         self._slots, self._shares, self._windows = slots, shares, windows
         self._places, self._rows = places, torch.arange(len(at), device=at.device)
         self._width = columns.shape[1]
         self._begin = max((share.column + share.prefix.length for share in shares), default=0)
         self._masks = {
             window: torch.zeros(columns.shape, device=at.device)
-            .masked_fill_(~visible(columns, at[:, None], window), -torch.inf)
+            .masked_fill_(~_visible(columns, at[:, None], window), -torch.inf)
             .view(len(at), 1, 1, -1)
             for window in set(windows)
         }
 
     def to(self, device: torch.device) -> Self:
-        """Return the same step for layers on another device, where their slots and prefixes are."""
+        """Return the same step for layers on another device, where their slots and prefixes are.
+
+        Args:
+            device: Where the layers are.
+
+        Returns:
+            A copy there.
+        """
         if device == self._rows.device:
             return self
         there = copy.copy(self)
@@ -180,9 +250,10 @@ class Step:
         there._masks = {window: mask.to(device) for window, mask in self._masks.items()}
         return there
 
-    def attend(
+    def _attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
+        """Write a layer's keys and values into the slots; attend, (B, 1, heads, D)."""
         rows, begin, width = len(query), self._begin, self._width - self._begin
         keys, values = self._slots.keys[layer], self._slots.values[layer]
         keys[self._rows, :, self._places] = key[:, :, 0]
@@ -219,7 +290,7 @@ def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
     return torch.matmul(left.float(), right.float())
 
 
-def attend(
+def _attend(
     module: Any,
     query: torch.Tensor,
     key: torch.Tensor,
@@ -230,9 +301,9 @@ def attend(
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
     """Attend as transformers calls it; the result is (B, T, heads, D)."""
-    return memory.attend(module.layer_idx, query, key, value, scaling), None
+    return memory._attend(module.layer_idx, query, key, value, scaling), None
 
 
 ATTENTION = "evaluation_generation"
 """By which transformers knows it."""
-AttentionInterface.register(ATTENTION, attend)
+AttentionInterface.register(ATTENTION, _attend)

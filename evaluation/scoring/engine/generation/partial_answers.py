@@ -1,4 +1,4 @@
-"""The rows of the batch being decoded: each a partial answer, with its slot and what it sees before that."""
+"""Partial answers: the rows of the batch being decoded, with their slots and shared prefixes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -41,7 +41,17 @@ class PartialAnswer:
 
     @classmethod
     def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "PartialAnswer":
-        """Begin an answer; samples share a prompt if it is long and they are several; `width` as Stream's."""
+        """Begin an answer; samples share a prompt if it is long and they are several.
+
+        Args:
+            prompt: A prompt that was read.
+            sample: Index of the sample.
+            stopping: The rules for ending an answer.
+            width: Random numbers for each token, as in `Stream`.
+
+        Returns:
+            An answer without tokens.
+        """
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
         chain = (prompt.stem, prompt.rest if is_shared else None)
@@ -59,6 +69,7 @@ class PartialAnswer:
 
     @property
     def sampling(self) -> Sampling:
+        """How its tokens are chosen."""
         return self.request.sampling or GREEDY
 
     @property
@@ -67,7 +78,14 @@ class PartialAnswer:
         return self.shares[-1].stop if self.shares else 0
 
     def take(self, token: int) -> None:
-        """Add a token; raise NonFiniteError for -1, which stands for NaN or infinity."""
+        """Add a token, and note whether the answer ends by it.
+
+        Args:
+            token: The chosen id; -1 stands for NaN or infinity.
+
+        Raises:
+            NonFiniteError: When the token is -1; it names the prompt.
+        """
         if token < 0:
             raise NonFiniteError(
                 f"prompt {self.request.id}: the model gives NaN or infinite logits for token "
@@ -84,13 +102,25 @@ class PartialAnswer:
             self.stop_reason = "length"
 
     def answer(self) -> Answer:
+        """Return what was decoded, cut at a stop string.
+
+        Returns:
+            The answer, ended by `length` if by nothing else.
+        """
         return self.stopping.answer(self.tokens, self.stop_reason or "length")
 
 
 def take_next(
     rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
 ) -> None:
-    """Give each row its next token, of logits (B, V); wait for the device once."""
+    """Give each row its next token; wait for the device once.
+
+    Args:
+        rows: Answers being decoded.
+        logits: Logits of their next tokens, (B, V).
+        rules: How tokens are chosen; None: all rows are greedy.
+        width: Random numbers for each token, as in `Stream`.
+    """
     numbers = None
     if rules is not None:
         drawn = np.zeros((len(rows), width))
@@ -104,19 +134,32 @@ def take_next(
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
-    """Return how tokens are chosen; None where all rows are greedy."""
+    """Return how the tokens of rows are chosen.
+
+    Args:
+        rows: Answers being decoded.
+        device: Where tokens are chosen.
+
+    Returns:
+        A table of the rows' settings; None where all rows are greedy.
+    """
     if all(row.stream is None for row in rows):
         return None
     return Rules.of([row.sampling for row in rows], device)
 
 
 class Layout:
-    """What does not change from step to step while the same rows are decoded."""
+    """What does not change from step to step while the same rows are decoded.
+
+    Args:
+        rows: Answers being decoded, each at its slot.
+        device: Where rows are read.
+        head: Where what follows them is chosen.
+    """
 
     def __init__(
         self, rows: Sequence[PartialAnswer], device: torch.device, head: torch.device
     ) -> None:
-        """Take `device`, where rows are read, and `head`, where what follows them is chosen."""
         self.rows = list(rows)
         self.rules = rules_of(rows, head)
         self._device = device
@@ -135,7 +178,15 @@ class Layout:
         return torch.cat([shared, own], dim=1)
 
     def step(self, slots: Slots, windows: Sequence[int | None]) -> tuple[torch.Tensor, Step]:
-        """Return ids and positions (2, B) of what the rows read next, and what they attend to then."""
+        """Return what the rows read next, and count one more column of each slot as used.
+
+        Args:
+            slots: Keys and values of each row's own tokens.
+            windows: Window of each layer, in tokens; None sees everything.
+
+        Returns:
+            Ids and positions of the tokens, (2, B), and what they attend to.
+        """
         places = [row.used for row in self.rows]
         width = -(-(max(places) + 1) // WIDEN) * WIDEN
         if self._columns.shape[1] != self._begin + width:

@@ -1,4 +1,4 @@
-"""Prompts of which answers are still wanted, read some at a time before there is a row for them.
+"""Prompts that still need answers, read some at a time before there is a row for them.
 
 Prefixes that prompts have in common (few-shot examples, preambles) are read once.
 """
@@ -52,7 +52,16 @@ class Prompt:
 
 
 class Queue:
-    """Gives prompts, the longest families and of these the longest prompts first."""
+    """Gives prompts, the longest families and of these the longest prompts first.
+
+    Args:
+        requests: All prompts.
+        wanted: Samples that are to be made, by index of the request.
+        forward: Reads tokens.
+        logits: Makes logits of hidden states, (B, D) to (B, V).
+        windows: Window of each layer, in tokens; None sees everything.
+        device: Where the model's first layer is.
+    """
 
     def __init__(
         self,
@@ -64,13 +73,12 @@ class Queue:
         windows: Sequence[int | None],
         device: torch.device,
     ) -> None:
-        """Take in `wanted` the samples of each request that are to be made."""
         self._requests, self._wanted = requests, wanted
         self._forward, self._logits = forward, logits
         self._windows, self._device = windows, device
         self._ready: list[Prompt] = []
         indices = list(wanted)
-        self._families = families([requests[index].tokens for index in indices])
+        self._families = _families([requests[index].tokens for index in indices])
         for family in self._families:  # the longest last
             family.members = sorted((indices[i] for i in family.members), key=self._length)
         self._families.sort(key=lambda family: self._length(family.members[-1]))
@@ -80,7 +88,11 @@ class Queue:
         return len(request.tokens) + request.max_new_tokens, len(request.tokens)
 
     def next(self) -> Prompt | None:
-        """Return a prompt with a sample that is in no row yet; None if there is none."""
+        """Return a prompt with a sample that is in no row yet; read more prompts if there is none.
+
+        Returns:
+            The prompt, whose `samples` the caller takes; None when all are taken.
+        """
         while self._ready and not self._ready[0].samples:
             self._ready.pop(0)
         if not self._ready and self._families:
@@ -127,8 +139,8 @@ class Queue:
         return reading, self._forward(ids.to(self._device), positions, reading)
 
 
-def families(prompts: Sequence[Tokens]) -> list[Family]:
-    """Return all prompts, each once, split so that sharing a prefix for each family saves the most tokens.
+def _families(prompts: Sequence[Tokens]) -> list[Family]:
+    """Split prompts so that reading a shared prefix once for each family saves the most tokens.
 
     Of every prompt at least the last token is its own, for its answer begins there.
     """

@@ -32,7 +32,13 @@ _BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no mor
 
 
 class Stream:
-    """The random numbers of one sample, `width` of them for each of its tokens."""
+    """The random numbers of one sample.
+
+    Args:
+        request: The prompt and its sampling settings, which key the stream.
+        sample: Index of the sample.
+        width: Numbers for each token.
+    """
 
     def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
         sampling = request.sampling or GREEDY
@@ -49,14 +55,25 @@ class Stream:
         self._width = width
 
     def next(self) -> NDArray[np.float64]:
-        """Return numbers in [0, 1) for the next token, (width,)."""
+        """Return the random numbers for the next token.
+
+        Returns:
+            Numbers in [0, 1), (width,).
+        """
         raw = self._bits.random_raw(self._width)
         numbers: NDArray[np.float64] = (raw >> 11).astype(np.float64) * 2.0**-53
         return numbers
 
 
 def stream_width(vocabulary: int) -> int:
-    """Return how many numbers one draw takes: as often can the vocabulary be halved."""
+    """Return how many numbers one draw takes: as often can the vocabulary be halved.
+
+    Args:
+        vocabulary: Ids that can be chosen.
+
+    Returns:
+        At least 1.
+    """
     return max(1, (vocabulary - 1).bit_length())
 
 
@@ -71,6 +88,15 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, sampling: list[Sampling], device: torch.device) -> "Rules":
+        """Return a table of rows' settings.
+
+        Args:
+            sampling: Settings of each row.
+            device: Where tokens are chosen.
+
+        Returns:
+            The table, on that device.
+        """
         table = torch.tensor(
             [[one.temperature, one.top_k, one.top_p] for one in sampling], dtype=torch.float64
         ).to(device)
@@ -84,9 +110,16 @@ class Rules(NamedTuple):
 
 
 def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Return probabilities (B, V) by temperature, then top_k, then top_p, not summing to 1 after that.
+    """Return probabilities by temperature, then top_k, then top_p.
 
     As in transformers: tokens that tie with the last one kept are kept too.
+
+    Args:
+        logits: Logits, (B, V).
+        rules: How each row's token is chosen.
+
+    Returns:
+        Probabilities, (B, V); they do not sum to 1 after top_p.
     """
     heat = torch.where(rules.temperature > 0, rules.temperature, 1.0)
     logits = logits / heat[:, None].to(logits.dtype)
@@ -137,7 +170,15 @@ def _largest(values: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """Return an id for each row, with these shares of the probability (B, V), by numbers (B, width)."""
+    """Draw an id for each row.
+
+    Args:
+        shares: Probability of each token, (B, V), up to a factor.
+        numbers: Random numbers in [0, 1), (B, width).
+
+    Returns:
+        Ids, (B,).
+    """
     rows, vocabulary = shares.shape
     inner = min(_BLOCK_LEVELS, numbers.shape[1])
     size = 1 << inner
@@ -166,9 +207,17 @@ def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
-    """Return the next id of each row (B,); -1 where the logits are NaN or infinite.
+    """Return the next id of each row.
 
-    The likeliest is the one with the lowest id of those that tie. Without rules all are greedy.
+    The likeliest is the one with the lowest id of those that tie.
+
+    Args:
+        logits: Logits, (B, V).
+        rules: How each row's token is chosen; None: all rows are greedy.
+        numbers: Random numbers in [0, 1), (B, width); None with `rules`.
+
+    Returns:
+        Ids, (B,); -1 where the logits are NaN or infinite.
     """
     largest, best = logits.max(dim=-1)  # NaN counts as larger than any number
     chosen = best
