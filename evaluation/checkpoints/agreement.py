@@ -18,12 +18,12 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool 
 
     Args:
         plan: The stage that scores it.
-        checkpoint: The checkpoint; of a merge each of its members is checked.
+        checkpoint: The checkpoint; of a merge each member is checked.
         is_bridge: Whether it is the stage's baseline.
 
     Raises:
-        CheckpointError: it disagrees, or does not record them and the stage does not assume them.
-        ConfigError: it has fewer layers than GPUs are configured.
+        CheckpointError: It disagrees, or does not record them and the stage does not assume them.
+        ConfigError: It has fewer layers than GPUs are configured.
     """
     for one in checkpoint.parts:
         _check_agreement(plan, one, is_bridge)
@@ -51,7 +51,15 @@ def _check_agreement(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -
 
 
 def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
-    """Raise CheckpointError if a token id (the largest plus one is needed) has no embedding."""
+    """Refuse a checkpoint that lacks an embedding for a token id.
+
+    Args:
+        checkpoint: The checkpoint that will score the tokens.
+        vocab_size_needed: The largest token id plus one.
+
+    Raises:
+        CheckpointError: Its embedding has fewer rows.
+    """
     if vocab_size_needed > checkpoint.vocab_size:
         raise CheckpointError(
             f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer "

@@ -81,6 +81,7 @@ class Architecture:
 
     @property
     def head_dim(self) -> int:
+        """Size of an attention head."""
         return self.hidden_size // self.heads
 
     @property
@@ -95,10 +96,20 @@ class Architecture:
 def parse_architecture(
     config: dict[str, Any], use_mup: bool | None, sequence_length: int | None, where: str
 ) -> Architecture:
-    """Read Nanotron's model configuration, which does not record whether the model uses muP.
+    """Read Nanotron's model configuration.
 
-    Raises UnsupportedCheckpoint for what no class represents, CheckpointError for a missing or
-    impossible value, naming the file `where` it was read.
+    Args:
+        config: Content of model_config.json, or of the same table in config.yaml.
+        use_mup: Whether the model uses muP, which this configuration does not record; None if not known.
+        sequence_length: Tokens of a training sequence; the model gets at least as many positions.
+        where: File that the configuration was read from, for messages.
+
+    Returns:
+        Sizes and features, with Nanotron's older defaults where a key is absent.
+
+    Raises:
+        UnsupportedCheckpoint: No class in transformers represents the model.
+        CheckpointError: A value is missing or impossible.
     """
     keys = Keys(config, where)
     llama = _is_llama(keys)
@@ -237,7 +248,15 @@ def _is_neutral(value: Any) -> bool:
 
 
 def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Return a key that both configurations give, with different values; None if there is none."""
+    """Return a key that two model configurations give with different values.
+
+    Args:
+        one: A model configuration.
+        other: Another one, which may have fewer keys.
+
+    Returns:
+        The first such key, or a model's marker; None if they agree.
+    """
     for key in sorted((_MODEL | _QWEN2) & one.keys() & other.keys()):
         is_default = key in _MODEL and None in (one[key], other[key])
         if not is_default and not _are_same(one[key], other[key]):

@@ -39,9 +39,15 @@ _FIRST, _CHUNK = 4096, 1 << 20
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
-    """Check that every parameter is there, of the right shape, covered exactly, and none being written.
+    """Check that every parameter is there, of the right shape, and that none is being written.
 
-    Raises IncompleteCheckpoint, CheckpointError or UnsupportedCheckpoint naming file and remedy.
+    Args:
+        checkpoint: The checkpoint; of a merge each member is checked.
+
+    Raises:
+        IncompleteCheckpoint: A part is missing, or is still being written.
+        CheckpointError: Files do not fit the configuration.
+        UnsupportedCheckpoint: No class in transformers represents the model.
     """
     for one in checkpoint.parts:
         if one.kind == "nanotron":
@@ -53,8 +59,14 @@ def check_complete(checkpoint: Checkpoint) -> None:
 def check_whole(checkpoint: Checkpoint) -> None:
     """Check what can be known of any model, also of those that no class here represents.
 
-    Every tensor that has a file is covered exactly, and nothing is being written. Raises
-    IncompleteCheckpoint or CheckpointError naming file and remedy.
+    Every tensor that has a file is covered exactly, and nothing is being written.
+
+    Args:
+        checkpoint: A single checkpoint, not a merge.
+
+    Raises:
+        IncompleteCheckpoint: A part is missing, or is still being written.
+        CheckpointError: Files disagree with each other, or cannot be read.
     """
     if checkpoint.kind == "nanotron":
         found = read_parameters(checkpoint.path).values()
@@ -64,7 +76,18 @@ def check_whole(checkpoint: Checkpoint) -> None:
 
 
 def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Source]]:
-    """Return the parameters of a complete Nanotron checkpoint, each with where its rows go."""
+    """Return the parameters of a complete Nanotron checkpoint.
+
+    Args:
+        checkpoint: A single checkpoint, not a merge.
+
+    Returns:
+        By Nanotron's name, each parameter and where its rows go in transformers' model.
+
+    Raises:
+        IncompleteCheckpoint: A parameter is missing, or is still being written.
+        CheckpointError: A parameter is not the configuration's, or of another shape.
+    """
     arch = read_architecture(checkpoint)
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
@@ -124,7 +147,14 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
 
 
 def check_unchanged(headers: Iterable[Header]) -> None:
-    """Raise IncompleteCheckpoint if a file is not as it was when its header was read."""
+    """Check that files are still as they were when their headers were read.
+
+    Args:
+        headers: Headers of the weight files.
+
+    Raises:
+        IncompleteCheckpoint: A file was deleted, or its size or mtime changed.
+    """
     for header in headers:
         try:
             status = header.path.stat()
@@ -141,7 +171,17 @@ def _changed(path: Path) -> IncompleteCheckpoint:
 
 
 def check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
-    """Raise IncompleteCheckpoint for a matrix of zeros, CheckpointError for an unreadable file."""
+    """Check that weight files hold numbers, and not the zeros of an unfinished copy.
+
+    Args:
+        folder: The checkpoint's folder.
+        headers: Headers of the weight files.
+        step: The checkpoint's step; at 0 or None some matrices may be zero, which is logged.
+
+    Raises:
+        IncompleteCheckpoint: A matrix holds nothing but zeros.
+        CheckpointError: A file cannot be read.
+    """
     begun = []
     for header in headers:
         for tensor in _zero_matrices(header):

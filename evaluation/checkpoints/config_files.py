@@ -27,7 +27,14 @@ _LARGEST_COUNT = 2**31 - 1
 
 @contextlib.contextmanager
 def os_errors_named(path: Path) -> Iterator[None]:
-    """Turn an OSError into a CheckpointError that names the file: its own, or else `path`."""
+    """Turn an OSError of the block into a CheckpointError that names the file.
+
+    Args:
+        path: File or folder to name where the OSError names none.
+
+    Raises:
+        CheckpointError: The block raised an OSError.
+    """
     try:
         yield
     except OSError as error:
@@ -37,18 +44,42 @@ def os_errors_named(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether there is a file, or a link, pipe or folder in its place, which reading refuses."""
+    """Return whether anything is there, also a link, pipe or folder, which reading refuses.
+
+    Args:
+        path: Place of a file.
+
+    Returns:
+        False only if the path is free.
+    """
     return path.exists() or path.is_symlink()
 
 
 def configuration_file(checkpoint: Path) -> Path | None:
-    """Return a file that every writing of a checkpoint renews; None if there is no checkpoint."""
+    """Return a file that every writing of a checkpoint renews.
+
+    Args:
+        checkpoint: Folder of the checkpoint.
+
+    Returns:
+        The first of `CONFIG_FILES` that is there; None if there is no checkpoint.
+    """
     found = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
     return next(found, None)
 
 
 def read_text(path: Path) -> str:
-    """Return a file's text; raise CheckpointError."""
+    """Read a configuration file.
+
+    Args:
+        path: A regular UTF-8 file of at most 64 MiB.
+
+    Returns:
+        The file's text.
+
+    Raises:
+        CheckpointError: It cannot be read, is too large, or is not UTF-8.
+    """
     with os_errors_named(path), open_regular(path) as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
@@ -60,7 +91,17 @@ def read_text(path: Path) -> str:
 
 
 def parse_json(path: Path) -> dict[str, Any]:
-    """Return the mapping in a JSON file; raise CheckpointError."""
+    """Read the table in a JSON file.
+
+    Args:
+        path: The configuration file.
+
+    Returns:
+        Its keys and values.
+
+    Raises:
+        CheckpointError: It cannot be read, or is no such table.
+    """
     text = read_text(path)
     try:
         content = load_json(text)
@@ -70,7 +111,17 @@ def parse_json(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML file; raise CheckpointError."""
+    """Read the table in a YAML file.
+
+    Args:
+        path: The configuration file.
+
+    Returns:
+        Its keys and values.
+
+    Raises:
+        CheckpointError: It cannot be read, or is no such table.
+    """
     try:
         content = yaml_files.parse_yaml(read_text(path))
     except ConfigError as error:
@@ -98,7 +149,15 @@ def _mapping(path: Path, content: Any) -> dict[str, Any]:
 
 
 class Keys:
-    """Typed access to a configuration, with errors that name file and key."""
+    """Typed access to a configuration, with errors that name file and key.
+
+    Methods raise CheckpointError for a value that is required and missing, or of another type.
+
+    Args:
+        config: Keys and values of the file, or of a table in it.
+        where: The file, for messages.
+        prefix: The table's keys, dotted, that messages put before a key.
+    """
 
     def __init__(self, config: dict[str, Any], where: str, prefix: str = "") -> None:
         self.config = config
@@ -106,10 +165,29 @@ class Keys:
         self.prefix = prefix
 
     def wrong(self, key: str, expected: str) -> CheckpointError:
+        """Return the error for a key whose value is missing or of another type.
+
+        Args:
+            key: The key, without the prefix.
+            expected: What the value should have been, for the message.
+
+        Returns:
+            The error, for the caller to raise.
+        """
         state = f"is {short(self.config[key])}" if key in self.config else "is missing"
         return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
 
     def count(self, key: str, default: int | None = None, *, most: int = _LARGEST_COUNT) -> int:
+        """Return a positive integer.
+
+        Args:
+            key: The key, without the prefix.
+            default: Value where the key is absent or null; None: it is required.
+            most: Largest value that is accepted.
+
+        Returns:
+            The value, from 1 to `most`.
+        """
         found = self.optional_count(key, most=most)
         value = default if found is None else found
         if value is None:
@@ -117,20 +195,46 @@ class Keys:
         return value
 
     def optional_count(self, key: str, *, most: int = _LARGEST_COUNT) -> int | None:
+        """Return a positive integer, or None where the key is absent or null.
+
+        Args:
+            key: The key, without the prefix.
+            most: Largest value that is accepted.
+
+        Returns:
+            The value, from 1 to `most`; None if there is none.
+        """
         value = self.config.get(key)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
             raise self.wrong(key, f"a positive integer up to {most}")
         return value
 
     def number(self, key: str, default: float) -> float:
-        """Return the default where the key is absent; a null is refused."""
+        """Return a positive number.
+
+        Args:
+            key: The key, without the prefix.
+            default: Value where the key is absent; a null is refused.
+
+        Returns:
+            The value, finite.
+        """
         found = self.optional_number(key)
         if found is None and key in self.config:
             raise self.wrong(key, "a positive number")
         return default if found is None else found
 
     def optional_number(self, key: str) -> float | None:
-        """Return a number; YAML reads `1e-05` as text, so text that is a number counts as one."""
+        """Return a positive number, or None where the key is absent or null.
+
+        YAML reads `1e-05` as text, so text that is a number counts as one.
+
+        Args:
+            key: The key, without the prefix.
+
+        Returns:
+            The value, finite; None if there is none.
+        """
         value = self.config.get(key)
         if value is None:
             return None
@@ -143,12 +247,29 @@ class Keys:
         return number
 
     def flag(self, key: str, default: bool) -> bool:
+        """Return whether a key is true.
+
+        Args:
+            key: The key, without the prefix.
+            default: Value where the key is absent; a null is refused.
+
+        Returns:
+            The value.
+        """
         value = self.config.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return value
 
     def text(self, key: str) -> str | None:
+        """Return a text, or None where the key is absent or null.
+
+        Args:
+            key: The key, without the prefix.
+
+        Returns:
+            The text, not empty; None if there is none.
+        """
         value = self.config.get(key)
         if value is not None and not (isinstance(value, str) and value):
             raise self.wrong(key, "text")
@@ -156,7 +277,14 @@ class Keys:
 
 
 def short(value: Any) -> str:
-    """Return a value for a message: tables and lists may refer to themselves, or be very long."""
+    """Return a value for a message: tables and lists may refer to themselves, or be very long.
+
+    Args:
+        value: A value of a configuration.
+
+    Returns:
+        At most 61 characters; of a table or list only its kind and length.
+    """
     if isinstance(value, dict | list):
         return f"{kind_of(value)} ({len(value)})"
     text = repr(value)

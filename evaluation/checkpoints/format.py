@@ -71,9 +71,16 @@ class Checkpoint:
 def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
     """Open a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
 
-    `use_mup` is taken where there is no config.yaml, which alone records it. Raises CheckpointError
-    if there is no checkpoint, it cannot be read or contradicts `use_mup`, IncompleteCheckpoint if part
-    of it is missing.
+    Args:
+        path: The folder.
+        use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
+
+    Returns:
+        Facts from its configuration and the headers of its weights; no weight is read.
+
+    Raises:
+        CheckpointError: There is no checkpoint, it cannot be read, or it contradicts `use_mup`.
+        IncompleteCheckpoint: A part is missing.
     """
     with os_errors_named(path):
         folder = _step_folder(Path(path))
@@ -83,7 +90,14 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
 
 
 def read_architecture(checkpoint: Checkpoint) -> Architecture:
-    """Read a Nanotron checkpoint's configuration; raise as `parse_architecture`."""
+    """Read a Nanotron checkpoint's configuration; raise as `parse_architecture`.
+
+    Args:
+        checkpoint: A Nanotron checkpoint, or a merge, which has its main member's.
+
+    Returns:
+        Sizes and features.
+    """
     own = checkpoint.path / "model_config.json"
     where = own if own.is_file() else checkpoint.path / "config.yaml"
     return parse_architecture(
@@ -163,13 +177,27 @@ def _open_huggingface(folder: Path) -> Checkpoint:
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the language model's part of a Hugging Face configuration, which may be all of it."""
+    """Return the language model's part of a Hugging Face configuration.
+
+    Args:
+        config: The whole configuration.
+
+    Returns:
+        Its `text_config`; all of it if it has none.
+    """
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) else config
 
 
 def layer_count(checkpoint: Checkpoint) -> int:
-    """Return how many layers a checkpoint's configuration states, 0 if it does not."""
+    """Return how many layers a checkpoint's configuration states.
+
+    Args:
+        checkpoint: The opened checkpoint.
+
+    Returns:
+        The number of layers; 0 if the configuration does not state it.
+    """
     layers = text_config(checkpoint.model_config).get("num_hidden_layers")
     return layers if type(layers) is int else 0
 
@@ -251,10 +279,15 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
 
 
 def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
-    """Return a fingerprint of the configurations and every weight file's header, samples, size and mtime.
+    """Return a fingerprint of the configurations and every weight file's header, samples and times.
 
-    And of `use_mup` where it was given in place of a configuration. The folder's place is not part of
-    it: scores move with their checkpoint.
+    Args:
+        folder: The checkpoint's folder.
+        headers: Headers of all its weight files, in any order.
+        use_mup: As the user stated it, where no configuration records it; otherwise None.
+
+    Returns:
+        The fingerprint, without the folder's place: scores move with their checkpoint.
     """
     configurations = [folder / name for name in CONFIG_FILES]
     texts = [read_text(path) for path in configurations if exists(path)]

@@ -61,10 +61,17 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Read and check a header.
+    """Read and check the header of a safetensors file.
 
-    Raises IncompleteCheckpoint for a file that ends early, CheckpointError for one that is not
-    what it claims; both name the file.
+    Args:
+        path: The file.
+
+    Returns:
+        The header, and the file's state when it was read.
+
+    Raises:
+        IncompleteCheckpoint: The file ends early.
+        CheckpointError: It is not a sound safetensors file, or cannot be read.
     """
     with os_errors_named(path), open_regular(path) as file:
         status = os.fstat(file.fileno())
@@ -137,10 +144,18 @@ def _unsound(path: Path, reason: str) -> CheckpointError:
 
 
 def read_folder_headers(folder: Path) -> list[Header]:
-    """Return the headers of all weight files of a Hugging Face folder, checked against its index.
+    """Read the headers of a Hugging Face folder's weight files, and check them against its index.
 
-    Raises IncompleteCheckpoint for missing files or tensors, UnsupportedCheckpoint if the weights
-    are pickled.
+    Args:
+        folder: The Hugging Face folder.
+
+    Returns:
+        One header per file, sorted by name.
+
+    Raises:
+        IncompleteCheckpoint: A file or a tensor is missing.
+        CheckpointError: The index or a file is not sound, or they are of different downloads.
+        UnsupportedCheckpoint: The weights are pickled.
     """
     if exists(folder / _INDEX):
         return _indexed(folder)

@@ -38,12 +38,22 @@ def import_hf(
     sequence_length: int | None = None,
     tokenizer_name: str | None = None,
 ) -> Path:
-    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder; return the step.
+    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder.
 
-    A vocabulary that `tp` does not divide is padded, as the trainer does. `sequence_length` and
-    `tokenizer_name` are recorded: the model's longest, and `source`, if not given. Raises
-    UnsupportedCheckpoint if Nanotron has no such model, CheckpointError if `tp` does not fit it or
-    the step is there already.
+    Args:
+        source: The Hugging Face folder.
+        target: Folder of Nanotron steps; made if it is not there.
+        tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
+        step: Step to save it as, from 0 on.
+        sequence_length: Training length in tokens to record; None: the model's longest.
+        tokenizer_name: Tokenizer to record; None: `source`.
+
+    Returns:
+        Folder of the new step.
+
+    Raises:
+        UnsupportedCheckpoint: Nanotron has no such model.
+        CheckpointError: `source` is no such folder, `tp` does not fit it, or the step is there already.
     """
     checkpoint = open_checkpoint(source)
     if checkpoint.kind != "huggingface":

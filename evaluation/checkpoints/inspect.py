@@ -22,7 +22,14 @@ _SIZES_AND_FEATURES = (
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return facts about a complete checkpoint, ready for JSON; raise CheckpointError if it is not."""
+    """Return facts about a complete checkpoint, ready for JSON.
+
+    Args:
+        checkpoint: A single checkpoint, not a merge; it is checked for completeness.
+
+    Returns:
+        Sizes, dtypes and features by name; which ones depends on the checkpoint's kind.
+    """
     facts: dict[str, Any] = {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
@@ -80,6 +87,9 @@ def _model(arch: Architecture) -> dict[str, Any]:
 
 def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
     """Return what decides how a model treats positions that are far apart.
+
+    Args:
+        checkpoint: The checkpoint; of a merge its longest member counts.
 
     Returns:
         `trained_sequence_length`: tokens of a sequence in training, of a merge's longest member; None

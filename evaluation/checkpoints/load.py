@@ -42,11 +42,20 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str | Sequence[torch.device] = "cpu",
 ) -> "PreTrainedModel":
-    """Return the checkpoint as a transformers model that only evaluates; `dtype` None keeps its own.
+    """Return the checkpoint as a transformers model that only evaluates.
 
-    A router of experts stays float32, and is computed in it, as Nanotron does. Over several devices
-    the layers are dealt (`device_number`). Raises CheckpointError if the checkpoint is incomplete, unsound
-    or changes while it is read.
+    A router of experts stays float32, and is computed in it, as Nanotron does.
+
+    Args:
+        checkpoint: The checkpoint, or a merge.
+        dtype: Dtype of the parameters; None keeps the checkpoint's.
+        device: Where the parameters go; over several devices the layers are dealt (`device_number`).
+
+    Returns:
+        The model in evaluation mode, without gradients.
+
+    Raises:
+        CheckpointError: It is incomplete or unsound, changes while it is read, or does not fit into memory.
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
@@ -65,7 +74,16 @@ def load_model(
 
 
 def device_number(parameter: str, layers: int, devices: int) -> int:
-    """Return which of the devices holds a parameter of a model with so many layers, by its name."""
+    """Return which device holds a parameter, by its name.
+
+    Args:
+        parameter: The parameter's name in transformers.
+        layers: Number of layers of the model.
+        devices: Number of devices.
+
+    Returns:
+        Index of the device: layers in equal successive parts, embeddings first, all else last.
+    """
     if layer := _LAYER.search(parameter):
         return int(layer[1]) * devices // layers
     return 0 if "embed" in parameter else devices - 1
@@ -131,7 +149,16 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
 def empty_model(
     arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    """Return the model with allocated but unset parameters, tied where it is, and right buffers."""
+    """Return the model with allocated but unset parameters, tied where it is, and right buffers.
+
+    Args:
+        arch: The Nanotron model's architecture.
+        dtype: Dtype of the parameters; routers are float32.
+        devices: Devices that the layers are dealt over.
+
+    Returns:
+        A model of the class that `model_class` names.
+    """
     its_class = getattr(transformers, model_class(arch))
     config = its_class.config_class(**transformers_config(arch))
     if arch.experts is not None and not _are_aligned(arch, dtype):

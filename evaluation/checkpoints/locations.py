@@ -23,17 +23,38 @@ Location = Path | Merge
 
 
 def folders_of(location: Location) -> tuple[Path, ...]:
-    """Return the folders that weights are read from."""
+    """Return the folders that weights are read from.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        That folder alone, or those of the merge's members in order.
+    """
     if isinstance(location, Merge):
         return tuple(path for path, _ in location.members)
     return (location,)
 
 
 def absent_folder(location: Location) -> Path | None:
-    """Return the first folder that holds no checkpoint; None if all do."""
+    """Return the first folder that holds no checkpoint.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        The folder; None if all hold one.
+    """
     return next((path for path in folders_of(location) if not configuration_file(path)), None)
 
 
 def real_location(location: Location) -> str:
-    """Return where links lead to now, in one text."""
+    """Return where links lead to now, in one text.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        Resolved folders, joined like a search path.
+    """
     return os.pathsep.join(map(os.path.realpath, folders_of(location)))

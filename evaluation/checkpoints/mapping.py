@@ -49,7 +49,14 @@ class Source:
 
 
 def model_class(arch: Architecture) -> str:
-    """Return the name of the class in transformers that computes the same."""
+    """Return the name of the class in transformers that computes the same.
+
+    Args:
+        arch: The Nanotron model's architecture.
+
+    Returns:
+        A name such as `LlamaForCausalLM` (the module's table has all).
+    """
     if arch.experts is not None:
         return "Qwen2MoeForCausalLM"
     if arch.no_rope_layer is not None:
@@ -60,10 +67,16 @@ def model_class(arch: Architecture) -> str:
 
 
 def transformers_config(arch: Architecture) -> dict[str, Any]:
-    """Return the arguments of that class's configuration.
+    """Return the arguments of the configuration of that class in transformers.
 
     BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
     not the tokenizer's ids, and a wrong EOS would end generations early.
+
+    Args:
+        arch: The Nanotron model's architecture.
+
+    Returns:
+        Keyword arguments by name.
     """
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
     if arch.rope_factor is not None:
@@ -118,7 +131,14 @@ def _specific(arch: Architecture) -> dict[str, Any]:
 
 
 def expected_parameters(arch: Architecture) -> dict[str, Source]:
-    """Return every parameter that a checkpoint of this architecture has, by Nanotron's name."""
+    """Return every parameter that a checkpoint of this architecture has.
+
+    Args:
+        arch: The Nanotron model's architecture.
+
+    Returns:
+        By Nanotron's name, each parameter's whole shape and where its rows go.
+    """
     vocabulary = (arch.vocab_size, arch.hidden_size)
     found = {
         "model.token_position_embeddings.pp_block.token_embedding.weight": _one(
@@ -140,7 +160,14 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
 
 
 def zero_parameters(arch: Architecture) -> set[str]:
-    """Return the parameters that the class in transformers has and the Nanotron model has not."""
+    """Return the parameters that the class in transformers has and the Nanotron model has not.
+
+    Args:
+        arch: The Nanotron model's architecture.
+
+    Returns:
+        Names in transformers; set to zero, they change nothing.
+    """
     found = set()
     for layer in range(arch.layers):
         attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
@@ -155,7 +182,15 @@ def zero_parameters(arch: Architecture) -> set[str]:
 
 
 def half_split_row(row: int, head: int) -> int:
-    """Return where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2."""
+    """Return where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2.
+
+    Args:
+        row: Row of a query or key matrix, counted over all heads.
+        head: Rows of one head, d.
+
+    Returns:
+        Row in transformers' matrix.
+    """
     whole, inside = divmod(row, head)
     return whole * head + inside // 2 + inside % 2 * (head // 2)
 

@@ -19,8 +19,16 @@ _ORDER = ("bfloat16", "float16", "float32", "float64")
 def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpoint:
     """Open a checkpoint, or a merge of several.
 
-    Raises what `open_checkpoint` raises, and CheckpointError for a member that is not there or of
-    another model than the main one, UnsupportedCheckpoint for one that Nanotron did not save.
+    Args:
+        location: A checkpoint's folder, or a merge.
+        use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
+
+    Returns:
+        The checkpoint; of a merge with the main member's path and configurations, and all members.
+
+    Raises:
+        CheckpointError: A member is not there, or of another model than the main one.
+        UnsupportedCheckpoint: Nanotron did not save a member.
     """
     if isinstance(location, Path):
         return open_checkpoint(location, use_mup=use_mup)
@@ -44,7 +52,14 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
 
 
 def check_members(merge: Merge) -> None:
-    """Raise CheckpointError unless all members are there."""
+    """Check that all members of a merge are there.
+
+    Args:
+        merge: The merge, whose members need not be complete.
+
+    Raises:
+        CheckpointError: A member's folder holds no checkpoint.
+    """
     absent = absent_folder(merge)
     if absent is not None:
         raise CheckpointError(

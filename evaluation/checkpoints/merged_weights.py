@@ -29,10 +29,18 @@ _WHOLE = "whole"
 
 
 def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, Source, torch.Tensor]]:
-    """Yield the main member's parameters, each with where its rows go and the mean of all members.
+    """Yield the parameters of a merge, a tensor at a time.
 
-    Raises IncompleteCheckpoint, CheckpointError or UnsupportedCheckpoint for members, also for one that
-    changes while it is read.
+    Args:
+        merge: A merge, opened as a checkpoint.
+
+    Yields:
+        The main member's parameter, where its rows go, and the mean of all members in its whole shape.
+
+    Raises:
+        IncompleteCheckpoint: A member is incomplete, or changes while it is read.
+        CheckpointError: A member is unsound.
+        UnsupportedCheckpoint: No class in transformers represents the model.
     """
     found = {one.path: complete_parameters(one) for one in merge.parts}
     for name, (parameter, source) in found[merge.path].items():
@@ -64,10 +72,14 @@ def _whole(parameter: Parameter, dtype: torch.dtype) -> torch.Tensor:
 
 
 def write_merge(merge: Checkpoint, target: Path) -> None:
-    """Write a merge as the checkpoint `target`, with the shards and configurations of its main member.
+    """Write a merge as a checkpoint, with the shards and configurations of its main member.
 
-    Raises CheckpointError if the folder is there already or cannot be written, and for the members what
-    `merged_parameters` raises.
+    Args:
+        merge: A merge, opened as a checkpoint.
+        target: Folder of the new checkpoint.
+
+    Raises:
+        CheckpointError: The folder is there already or cannot be written, or a member is unsound.
     """
     with new_folder(target) as folder:
         for parameter, _, mean in merged_parameters(merge):

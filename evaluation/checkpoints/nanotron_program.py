@@ -32,6 +32,7 @@ REFUSED = 3
 
 
 def main() -> None:
+    """Write logits for the request in the command line's folder, or the reason for none."""
     folder = Path(sys.argv[1])
     request = json.loads((folder / "request.json").read_text())
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]

@@ -32,16 +32,23 @@ _MODULE = "evaluation.checkpoints.nanotron_program"
 def nanotron_errors(
     checkpoint: Checkpoint, python: Path, *, ids: Path | None, seconds: float
 ) -> dict[str, float]:
-    """Return `verify.relative_errors` against the logits that Nanotron's code gives in `python`.
+    """Return `verify.relative_errors` against the logits of Nanotron's own code.
 
     Args:
-        ids: a safetensors file with `input_ids` (B, T), and maybe `position_ids` in which every 0
+        checkpoint: The checkpoint to compare.
+        python: Python of an environment that has Nanotron.
+        ids: A safetensors file with `input_ids` (B, T), and maybe `position_ids` in which every 0
             begins a document; random ids if None.
+        seconds: Time limit of Nanotron's program.
+
+    Returns:
+        Relative L2 error for each kind of logits.
 
     Raises:
-        ConfigError: for an interpreter that is not there or lacks what Nanotron needs.
-        CheckpointError: for a checkpoint that is not Nanotron's, or ids that do not fit it.
-        ScoringError: if its program fails, takes too long, or writes something else.
+        ConfigError: The interpreter is not there, or lacks what Nanotron needs.
+        CheckpointError: The checkpoint is not Nanotron's, or the ids do not fit it.
+        ScoringError: Its program fails, takes too long, or writes something else.
+        NonFiniteError: Logits are NaN or infinite.
     """
     if checkpoint.kind != "nanotron":
         raise CheckpointError(
@@ -63,7 +70,14 @@ def nanotron_errors(
 
 
 def random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
-    """Return always the same ids (ROWS, LENGTH); the second half of the rows has two documents."""
+    """Return ids that are the same at every call; the second half of the rows has two documents.
+
+    Args:
+        vocab_size: Ids are below it.
+
+    Returns:
+        `input_ids` and `position_ids`, each (ROWS, LENGTH).
+    """
     random = torch.Generator().manual_seed(0)
     ids = torch.randint(vocab_size, (ROWS, LENGTH), generator=random)
     positions = torch.arange(LENGTH).repeat(ROWS, 1)

@@ -27,7 +27,11 @@ class Prefetch:
         self._is_stopped = threading.Event()
 
     def plan(self, checkpoint: Path | None) -> None:
-        """Name the checkpoint to be read once another is loaded; None: there is none."""
+        """Name the checkpoint to be read once another is loaded.
+
+        Args:
+            checkpoint: Folder of a Nanotron step; None: there is no next one.
+        """
         self._next = checkpoint
 
     def begin(self) -> None:

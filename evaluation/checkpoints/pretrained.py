@@ -38,7 +38,18 @@ _SIZES = (
 
 
 def load_config(checkpoint: Checkpoint) -> Any:
-    """Return the folder's configuration with all defaults; raise CheckpointError."""
+    """Return a Hugging Face folder's configuration with all defaults.
+
+    Args:
+        checkpoint: A Hugging Face folder.
+
+    Returns:
+        The configuration object of transformers.
+
+    Raises:
+        CheckpointError: transformers cannot load it.
+        UnsupportedCheckpoint: The model is quantized, or the folder holds an adapter.
+    """
     with _errors_as_sentences(checkpoint):
         return transformers.AutoConfig.from_pretrained(
             checkpoint.path, local_files_only=True, trust_remote_code=False
@@ -46,7 +57,19 @@ def load_config(checkpoint: Checkpoint) -> Any:
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    """Return the folder's model on the CPU; raise CheckpointError unless weights and class match."""
+    """Return a Hugging Face folder's model on the CPU.
+
+    Args:
+        checkpoint: A Hugging Face folder.
+        dtype: Dtype of the parameters.
+
+    Returns:
+        The model, with all of its weights from the folder.
+
+    Raises:
+        CheckpointError: transformers cannot load it, or weights and class do not match.
+        UnsupportedCheckpoint: It is quantized, an adapter, or stored as anything but plain floats.
+    """
     with _errors_as_sentences(checkpoint), _without_its_report():
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint.path,

@@ -36,7 +36,14 @@ _SAME_KEYS = (
 def new_folder(target: Path) -> Iterator[Path]:
     """Give a temporary folder that becomes `target` if all goes well.
 
-    Raises CheckpointError if it is there already or cannot be written.
+    Args:
+        target: Folder to be made, with those above it.
+
+    Yields:
+        The temporary folder; it is removed if the block fails.
+
+    Raises:
+        CheckpointError: `target` is there already, or cannot be written.
     """
     if target.exists() or target.is_symlink():
         raise CheckpointError(f"{target}: is there already; remove it or choose another")
@@ -63,8 +70,15 @@ def write_parameters(
 ) -> None:
     """Write every expected parameter below `folder/model`, one at a time.
 
-    `tensor` gives a whole parameter by name, `pp_rank` its pipeline rank and their number.
-    Raises CheckpointError if the disk is full or cannot be written.
+    Args:
+        folder: The checkpoint's folder.
+        expected: Parameters by Nanotron's name, as `expected_parameters` gives them.
+        tensor: Gives a whole parameter by name.
+        tp: Tensor-parallel size: shards per parameter that is split.
+        pp_rank: Gives a parameter's pipeline rank, and the number of ranks, by name.
+
+    Raises:
+        CheckpointError: The disk is full or cannot be written.
     """
     for name, source in expected.items():
         whole = tensor(name)
@@ -120,7 +134,16 @@ def _slices(split: str, dimension: int, dimensions: int) -> str:
 
 
 def save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
-    """Write a weight file; raise CheckpointError if the disk is full or cannot be written."""
+    """Write a weight file.
+
+    Args:
+        path: The file; folders above it are made.
+        tensor: Its one tensor, which is stored as `data`.
+        metadata: Metadata of the header: format version, whole shape, slices.
+
+    Raises:
+        CheckpointError: The disk is full or cannot be written.
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({"data": tensor.contiguous()}, path, metadata)
@@ -135,7 +158,15 @@ def save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> No
 def nanotron_model_config(config: Any, folder: Path) -> dict[str, Any]:
     """Return model_config.json for a configuration of transformers.
 
-    Raises UnsupportedCheckpoint for what Nanotron cannot compute.
+    Args:
+        config: Configuration object of a Llama or Qwen2 model.
+        folder: The Hugging Face folder, for messages.
+
+    Returns:
+        Keys and values as Nanotron's trainer writes them.
+
+    Raises:
+        UnsupportedCheckpoint: Nanotron cannot compute the model.
     """
     _refuse_uncomputable(config, folder)
     rope = config.rope_parameters
@@ -197,7 +228,17 @@ def write_configs(
     sequence_length: int,
     tokenizer_name: str,
 ) -> None:
-    """Write the configuration files, with what they can record of a model that was not trained here."""
+    """Write the configuration files, with what they can record of an imported model.
+
+    Args:
+        folder: The checkpoint's folder.
+        model_config: Content of model_config.json.
+        dtype: The weights' dtype, by torch's name.
+        tp: Tensor-parallel size.
+        step: The checkpoint's step.
+        sequence_length: Training length in tokens to record.
+        tokenizer_name: Tokenizer to record.
+    """
     sizes = {"dp": 1, "pp": 1, "tp": tp}
     training = {
         "general": {"project": "imported", "run": "imported", "seed": 42, "step": step},

@@ -50,10 +50,12 @@ class Shard:
 
     @property
     def path(self) -> Path:
+        """The weight file."""
         return self.header.path
 
     @property
     def entry(self) -> TensorEntry:
+        """The file's one tensor."""
         return self.header.tensors["data"]
 
 
@@ -70,8 +72,16 @@ class Parameter:
 def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
     """Return all parameters below `checkpoint/model`, from the files' headers.
 
-    Raises IncompleteCheckpoint for parts that are missing, CheckpointError for files that do not
-    belong or disagree, UnsupportedCheckpoint for expert-parallel shards without their slices.
+    Args:
+        checkpoint: Folder of a Nanotron step.
+
+    Returns:
+        Parameters by Nanotron's name, sorted.
+
+    Raises:
+        IncompleteCheckpoint: A part is missing.
+        CheckpointError: A file does not belong there, or files disagree.
+        UnsupportedCheckpoint: An expert-parallel shard does not record its slices.
     """
     found: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
@@ -82,7 +92,18 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the safetensors files below `checkpoint/model`, sorted; refuse an unfinished write."""
+    """Return the safetensors files below `checkpoint/model`.
+
+    Args:
+        checkpoint: Folder of a Nanotron step.
+
+    Returns:
+        The files, sorted.
+
+    Raises:
+        IncompleteCheckpoint: There is none, or an unfinished one.
+        CheckpointError: There is a link to a folder, or there are too many files.
+    """
     folder = checkpoint / "model"
     if not folder.is_dir():
         raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")

@@ -32,7 +32,18 @@ class SlicesPair:
 
 
 def unsharded_shape(header: Header) -> tuple[int, ...]:
-    """Return the whole tensor's shape, written as `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`."""
+    """Return the shape of a shard's whole tensor.
+
+    It is written as `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`.
+    Args:
+        header: Header of a sharded weight file.
+
+    Returns:
+        The shape that its metadata records.
+
+    Raises:
+        CheckpointError: The metadata holds no shape.
+    """
     text = header.metadata.get("unsharded_shape", "")
     plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
     if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
@@ -45,7 +56,20 @@ def unsharded_shape(header: Header) -> tuple[int, ...]:
 def parse_slices_pairs(
     path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
 ) -> tuple[SlicesPair, ...]:
-    """Read a shard's `local_global_slices_pairs`; raise CheckpointError unless they cover the shard."""
+    """Read a shard's `local_global_slices_pairs`.
+
+    Args:
+        path: The weight file, for messages.
+        text: The pairs as the metadata writes them.
+        local_shape: Shape of the shard.
+        whole_shape: Shape of the whole tensor.
+
+    Returns:
+        The pairs, in the order of the text.
+
+    Raises:
+        CheckpointError: They cannot be read, or do not cover the shard exactly once.
+    """
     pairs = []
     for part in text.split(";"):
         sides = part.split("#")
@@ -93,9 +117,16 @@ def _bad_slices(path: Path, text: str) -> CheckpointError:
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
-    """Return what keeps regions from covering every element exactly once; None if nothing.
+    """Return what keeps regions from covering every element exactly once.
 
     Their edges cut the tensor into a small grid of cells, none of which a region covers in part.
+
+    Args:
+        regions: Regions of the tensor, each within its shape.
+        shape: The tensor's shape.
+
+    Returns:
+        The first cell that is missing or covered twice, as text; None if there is none.
     """
     edges = [sorted({0, size}) for size in shape]
     for region in regions:

@@ -31,8 +31,14 @@ _THREADS = 8
 def checkpoint_state(location: Location) -> State:
     """Return the state of configurations and weights, of a merge that of all its members.
 
-    Empty if there is nothing of it. Weights count without their configuration, too: where they are
-    others than those that were scored, the checkpoint is broken, not deleted.
+    Weights count without their configuration, too: where they are others than those that were
+    scored, the checkpoint is broken, not deleted.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        Sorted digests; empty if there is nothing of it.
     """
     return tuple(sorted(digest for one in folders_of(location) for digest in _own_state(one)))
 
@@ -45,19 +51,40 @@ def _own_state(folder: Path) -> State:
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
-    """Return the states of many checkpoints, looked at side by side."""
+    """Return the states of many checkpoints, read in parallel.
+
+    Args:
+        locations: Checkpoints' folders or merges; duplicates are read once.
+
+    Returns:
+        The state of each, in their order.
+    """
     locations = list(dict.fromkeys(locations))
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(locations, pool.map(checkpoint_state, locations), strict=True))
 
 
 def recorded_state(location: Location) -> dict[str, Any]:
-    """Return what a record of scores holds of its checkpoint: its state, and where links led then."""
+    """Return what a record of scores holds of its checkpoint.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        Its `checkpoint_state`, and the `location` that links led to then.
+    """
     return {"checkpoint_state": checkpoint_state(location), "location": real_location(location)}
 
 
 def folder_state(location: Location) -> str:
-    """Return one digest of all files below a folder, of a merge below its members'; empty if there is none."""
+    """Return one digest of all files below a folder, of a merge below its members'.
+
+    Args:
+        location: A checkpoint's folder, or a merge.
+
+    Returns:
+        The digest; empty if there are no files.
+    """
     found = [one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))]
     return fingerprint(found) if found else ""
 
@@ -66,12 +93,27 @@ def is_left_of(state: State, recorded: object) -> bool:
     """Return whether nothing was added or changed since a state was recorded.
 
     Deleted files change no score: a checkpoint is deleted file by file.
+
+    Args:
+        state: The state now.
+        recorded: The state as a record has it; anything but a list counts as no record.
+
+    Returns:
+        Whether the state now is a part of the recorded one.
     """
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
 
 def has_lost_files(state: State, recorded: object) -> bool:
-    """Return whether files were deleted since a state was recorded, and the rest is the same."""
+    """Return whether files were deleted since a state was recorded, and the rest is the same.
+
+    Args:
+        state: The state now.
+        recorded: The state as a record has it; anything but a list counts as no record.
+
+    Returns:
+        Whether the state now is a part of the recorded one, and not all of it.
+    """
     return is_left_of(state, recorded) and list(state) != recorded
 
 

@@ -39,10 +39,12 @@ class Subject:
 
     @property
     def merge(self) -> str | None:
+        """Name of the merge; None for a step or the bridge."""
         return self.checkpoint.name if isinstance(self.checkpoint, Merge) else None
 
     @property
     def label(self) -> str:
+        """What sentences call it: `step 10`, `merge last3` or `bridge`."""
         return "bridge" if self.candidate is None else candidate_label(self.candidate)
 
     @property
@@ -54,10 +56,19 @@ class Subject:
 
 
 def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
-    """Return the requested steps: a list as it is, `all` and `every: N` in ascending order.
+    """Return the requested steps.
 
     A step is found once its configuration is there, which trainers write after the weights.
-    Raises CheckpointError if `all` or `every: N` finds none, or a folder whose number is too large.
+
+    Args:
+        folder: Folder of the checkpoints.
+        steps: The configured steps: a list, `all`, or `every: N`.
+
+    Returns:
+        A list as it is, `all` and `every: N` in ascending order.
+
+    Raises:
+        CheckpointError: `all` or `every: N` finds none, or a folder's number is too large.
     """
     if isinstance(steps, tuple):
         return steps
@@ -94,22 +105,50 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:
-    """Return the stage's steps in order; `all` and `every: N` are looked up on disk."""
+    """Return the stage's steps; `all` and `every: N` are looked up on disk.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Steps, in the order of `find_steps`, which also raises the errors.
+    """
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps)
 
 
 def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's steps in order, then its merges."""
+    """Return the stage's steps in order, then its merges.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Numbers of steps and names of merges.
+    """
     return (*stage_steps(plan), *plan.stage.merges)
 
 
 def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the same; of a stage without any checkpoint its merges alone."""
+    """Return the stage's candidates; of a stage without any checkpoint its merges alone.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Numbers of steps in order, then names of merges.
+    """
     return (*steps_so_far(plan), *plan.stage.merges)
 
 
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
-    """Return the stage's steps; none as long as there is no checkpoint."""
+    """Return the stage's steps; none as long as there is no checkpoint.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Steps, in the order of `find_steps`; empty where that raises an error.
+    """
     try:
         return stage_steps(plan)
     except CheckpointError:
@@ -117,13 +156,32 @@ def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
 
 
 def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
-    """Return all checkpoints of a stage, the bridge last; raise ConfigError or CheckpointError."""
+    """Return all checkpoints of a stage.
+
+    Args:
+        plan: The stage.
+        plans: All stages by name; the bridge may be another stage's step.
+
+    Returns:
+        Steps in order, merges, and the bridge if there is one.
+    """
     found = [candidate_subject(plan, one) for one in stage_candidates(plan)]
     return found if plan.stage.bridge is None else [*found, bridge_subject(plan, plans)]
 
 
 def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
-    """Return a step or a merge of a stage; raise ConfigError for a merge that it does not have."""
+    """Return a step or a merge of a stage.
+
+    Args:
+        plan: The stage.
+        candidate: The step's number, or the merge's name.
+
+    Returns:
+        What is scored, and where its results are.
+
+    Raises:
+        ConfigError: The stage has no such merge.
+    """
     if isinstance(candidate, int):
         return step_subject(plan, candidate)
     if candidate not in plan.stage.merges:
@@ -135,14 +193,30 @@ def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:
+    """Return a step of a stage.
+
+    Args:
+        plan: The stage.
+        step: The step's number, which need not be on disk.
+
+    Returns:
+        What is scored, and where its results are.
+    """
     return Subject(plan, plan.checkpoint(step), step, "step", plan.step_folder(step))
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
     """Return the checkpoint that a stage is measured against.
 
+    Args:
+        plan: The stage.
+        plans: All stages by name; the bridge may be another stage's step.
+
+    Returns:
+        What is scored, and where its results are.
+
     Raises:
-        ConfigError: if the stage has none, or if it is one of the stage's own checkpoints.
+        ConfigError: The stage has none, or it is one of the stage's own checkpoints.
     """
     bridge = plan.stage.bridge
     if bridge is None:

@@ -38,10 +38,17 @@ class Training:
 
 
 def read_training(folder: Path) -> Training | None:
-    """Read `folder/config.yaml`; return None if there is none.
+    """Read `folder/config.yaml`.
 
-    Raises IncompleteCheckpoint for a truncated file, CheckpointError for one that is not a training
-    configuration.
+    Args:
+        folder: The checkpoint's folder.
+
+    Returns:
+        What it records; None if there is no such file.
+
+    Raises:
+        IncompleteCheckpoint: The file was cut.
+        CheckpointError: It is not a training configuration.
     """
     path = folder / "config.yaml"
     if not exists(path):
@@ -101,9 +108,15 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
 
 
 def consumed_tokens(location: Location) -> int | None:
-    """Return the tokens seen in training; None where they are not recorded, as of an imported model.
+    """Return the tokens seen in training.
 
-    A merge was never trained. No score depends on them, so what cannot be read is logged and stops nothing.
+    No score depends on them, so what cannot be read is logged and stops nothing.
+
+    Args:
+        location: A checkpoint's folder, or a merge, which was never trained.
+
+    Returns:
+        Number of tokens; None where it is not recorded, as of an imported model, and for a merge.
     """
     if isinstance(location, Merge):
         return None
@@ -119,7 +132,14 @@ def consumed_tokens(location: Location) -> int | None:
 
 
 def metadata_state(location: Location) -> str | None:
-    """Return the metadata's checksum; None if it is not there or cannot be read, and of a merge."""
+    """Return the checksum of a checkpoint's metadata.
+
+    Args:
+        location: A checkpoint's folder, or a merge, which has none.
+
+    Returns:
+        The checksum; None if the file is not there or cannot be read.
+    """
     if isinstance(location, Merge):
         return None
     try:

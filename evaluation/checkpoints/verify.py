@@ -17,13 +17,23 @@ FLOATS = ("F64", "F32", "BF16", "F16")
 
 
 def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
-    """Return ||ours - theirs|| / ||theirs|| in fp64 for each kind of logits that the reference holds.
+    """Compare a checkpoint's logits with reference logits.
 
-    The reference is a safetensors file with `input_ids` (B, T) and `logits` (B, T, V), given
-    `position_ids` (B, T) in which every 0 begins a document where the model heeds documents, and
-    maybe `logits_causal`, of the same ids as one document a row. The model runs in float32, on the
-    CPU. Where the reference lacks the rows that pad the vocabulary, so do we.
-    Raises CheckpointError for a reference that does not fit, NonFiniteError for NaN.
+    The model runs in float32, on the CPU. Where the reference lacks the rows that pad the
+    vocabulary, they are left out here, too.
+
+    Args:
+        checkpoint: The checkpoint to compare.
+        reference: A safetensors file with `input_ids` (B, T) and `logits` (B, T, V), or `logits_causal`
+            (B, T, V) of the same ids as one document a row, or both. Where the model heeds documents,
+            every 0 of `position_ids` (B, T) begins one of `logits`; without them each row is one.
+
+    Returns:
+        For each kind of logits ||ours - theirs|| / ||theirs||, in fp64.
+
+    Raises:
+        CheckpointError: The reference does not fit.
+        NonFiniteError: Logits are NaN or infinite.
     """
     tensors = _read_reference(checkpoint, reference)
     model = load_model(checkpoint, dtype=torch.float32)
@@ -38,9 +48,17 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
 
 
 def read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
-    """Return `input_ids` (B, T) of a safetensors file, and its `position_ids` if it has them.
+    """Read the ids of a safetensors file.
 
-    Raises CheckpointError for what is no such file or does not fit the checkpoint.
+    Args:
+        checkpoint: The checkpoint that will score the ids.
+        path: The file.
+
+    Returns:
+        `input_ids` (B, T), and `position_ids` (B, T) if the file has them.
+
+    Raises:
+        CheckpointError: It is no such file, or does not fit the checkpoint.
     """
     return _read_tensors(checkpoint, path, _check_ids(path), (IDS, POSITIONS))
 

@@ -24,7 +24,7 @@ from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
-"""Threads that read; on CPU no more than it has cores."""
+"""Threads that read, by the parameters' device."""
 
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
@@ -44,10 +44,16 @@ def load_weights(
     *,
     readers: int | None = None,
 ) -> None:
-    """Read shards into the parameters of the model that takes them, on whichever devices they are.
+    """Read shards into the parameters of a model, on whichever devices they are.
 
-    Raises IncompleteCheckpoint for a file that has become shorter, CheckpointError for one that
-    cannot be read.
+    Args:
+        shards: Each shard with where the rows of its whole tensor go.
+        parameters: The model's parameters by name, which are filled.
+        readers: Threads that read; None: as `READERS` states.
+
+    Raises:
+        IncompleteCheckpoint: A file became shorter.
+        CheckpointError: A file cannot be read.
     """
     reader = _WeightReader(parameters)
     tasks = [task for shard, source in shards for task in _tasks(shard, source)]
@@ -109,7 +115,11 @@ def _row_bytes(shard: Shard) -> int:
 
 
 class _WeightReader:
-    """Fills parameters; each thread has a buffer and, for a GPU, a stream of its own."""
+    """Fills parameters; each thread has a buffer and, for a GPU, a stream of its own.
+
+    Args:
+        parameters: The model's parameters by name.
+    """
 
     def __init__(self, parameters: Mapping[str, torch.Tensor]) -> None:
         self._parameters = {name: parameter.detach() for name, parameter in parameters.items()}
@@ -118,12 +128,17 @@ class _WeightReader:
 
     @property
     def threads(self) -> int:
+        """Number of threads that read; on CPU no more than it has cores."""
         if self.on_gpu:
             return READERS["cuda"]
         return min(READERS["cpu"], len(os.sched_getaffinity(0)))
 
     def read(self, chunks: list[_Chunk]) -> None:
-        """Read chunks of one shard and put them where they belong."""
+        """Read chunks and put them where they belong.
+
+        Args:
+            chunks: Chunks of one shard.
+        """
         path = chunks[0].shard.path
         with os_errors_named(path), open_regular(path) as file:
             for chunk in chunks:
@@ -158,7 +173,13 @@ class _WeightReader:
 
 
 def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torch.Tensor]) -> None:
-    """Copy a whole tensor to the parameters that take its rows."""
+    """Copy a whole tensor to the parameters that take its rows.
+
+    Args:
+        whole: A Nanotron tensor, in its whole shape.
+        source: Where its rows go.
+        parameters: The model's parameters by name, which are filled.
+    """
     for target in source.targets:
         rows = whole[target.start : target.stop]
         place = tuple((0, size) for size in rows.shape)
