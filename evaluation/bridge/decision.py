@@ -75,11 +75,12 @@ class Decision:
 def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
     """Return the deltas that a stage is judged by, without what would take much memory over all steps."""
     named = {f"delta_{one.metric}" for one in objectives}
+    counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
     return [
         delta
         for delta in deltas
         if delta.item != OVERALL or TIERS[delta.tier].rates
-        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named}
+        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named, *counted}
     ]
 
 

@@ -135,6 +135,21 @@ def _stand_next_to_another(rows: Sequence[Delta]) -> bool:
     return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)
 
 
+def counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
+    """Return the delta of each item that a mean over several tiers counts, by the item's name.
+
+    That is the headline's, or of items of which only the right answer is scored the greedy rate's.
+    """
+    found: dict[str, Delta] = {}
+    for delta in deltas:
+        tier = TIERS[delta.tier]
+        counted = [f"delta_{name}" for name in (() if tier.rates else tier.counted)]
+        is_first = delta.item not in found or delta.metric == counted[0]
+        if delta.metric in counted and not delta.is_mean and is_first:
+            found[delta.item] = delta
+    return found
+
+
 def means(
     rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Delta]:

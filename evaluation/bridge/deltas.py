@@ -27,7 +27,16 @@ from itertools import chain
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of, means
+from evaluation.bridge.delta import (
+    OVERALL,
+    Delta,
+    corrected,
+    counted_deltas,
+    delta_of,
+    group_item,
+    macro,
+    means,
+)
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.statistics import (
@@ -63,7 +72,25 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
     """
     check_comparable(ours, theirs, across_tokenizers=across_tokenizers)
     find = _deltas_across if across_tokenizers else tier_deltas
-    return corrected([delta for pair in tier_pairs(ours, theirs) for delta in find(pair)])
+    found: list[Delta] = []
+    for pair in tier_pairs(ours, theirs):
+        found += find(pair)
+        found += _means_over_tiers(pair, found)
+    return corrected(found)
+
+
+def _means_over_tiers(pair: Pair, found: Sequence[Delta]) -> Iterator[Delta]:
+    """Yield the means of the tier's groups that hold items of earlier tiers, too.
+
+    `found` are the deltas of this tier and of those before it.
+    """
+    counted = counted_deltas(found)
+    for name, weights in pair.groups.items():
+        own = [leaf for leaf in weights if leaf in pair.ours.items]
+        if len(own) < len(weights) and weights.keys() <= counted.keys():
+            mean = macro([counted[leaf] for leaf in weights], group_item(name), weights)
+            metric = f"delta_{pair.tier.headline}"
+            yield replace(mean, tier=pair.tier.name, metric=metric, is_secondary=False)
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:

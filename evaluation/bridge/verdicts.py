@@ -29,7 +29,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from evaluation.bridge.delta import OVERALL, Delta, change_columns, group_item, macro
+from evaluation.bridge.delta import (
+    OVERALL,
+    Delta,
+    change_columns,
+    counted_deltas,
+    group_item,
+    macro,
+)
 from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
@@ -142,7 +149,9 @@ def _regressions(
     By the step's family of tests; secondary metrics, which are not in it, are a family of their own.
     """
     is_secondary = any(part.is_secondary for part in parts)
-    tests = parts if is_secondary else [delta for delta in deltas if delta.primary]
+    tests = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
+    if any(part.tier != objective.tier for part in parts):  # greedy rates, which are of no family
+        tests += [part for part in parts if part not in tests]
     p_values = {delta.key: delta.estimate.p for delta in tests}
     own = [part for part in parts if part.key in p_values]
     for part in own if objective.want == "keep" else ():
@@ -231,7 +240,11 @@ def _find(
     mean = next((delta for delta in own if group and delta.item == group_item(group)), None)
     if mean is not None:  # a group of the suite
         weights = mean.estimate.weights
-        return [delta for delta in items if delta.item in weights], replace(mean, item=item)
+        parts = [delta for delta in items if delta.item in weights]
+        if len(parts) < len(weights):  # of several tiers
+            counted = counted_deltas(deltas)
+            parts = [counted[leaf] for leaf in weights if leaf in counted]
+        return parts, replace(mean, item=item)
     own = [delta for delta in items if group in (None, delta.group)]
     return own, macro(own, item) if own else None
 

@@ -97,7 +97,7 @@ def _decoding(plan: StagePlan) -> dict[str, Any]:
 
 def collect_key(subject: Subject, score: Record) -> str:
     plan = subject.plan
-    groups = {name: group.model_dump() for name, group in plan.suite.groups.items()}
+    groups = {name: group.definition() for name, group in plan.suite.groups.items()}
     return fingerprint(
         {
             "protocol": protocol.RESULTS,

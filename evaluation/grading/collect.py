@@ -108,6 +108,7 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
 
     Raises ScoringError where questions are to be counted and the file has no numbers of them.
     """
+    every = subject.plan.suite.groups
     groups = subject.plan.suite.tier_groups(name)
     if not groups:
         return {}
@@ -115,7 +116,7 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     counts = {item: one["used"] if isinstance(one, dict) else one for item, one in used.items()}
     questions = {item: count for item, count in counts.items() if count}
     try:
-        return {"groups": {group: group_weights(group, groups, questions) for group in groups}}
+        return {"groups": {one: group_weights(one, every, questions) for one in groups}}
     except KeyError as lacking:
         raise ScoringError(
             f"a group weighs by questions, and {name} has no `items` of {lacking}; set `weigh: leaves`"

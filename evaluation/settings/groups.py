@@ -1,7 +1,8 @@
 """Groups of slices or tasks: means of means, by what each member weighs."""
 
-from collections.abc import Iterator, Mapping
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -15,14 +16,33 @@ from evaluation.wording import did_you_mean
 class Group(Settings):
     """A mean over slices, tasks and other groups."""
 
-    tier: TierName = Field(description="Tier of its members.")
+    tier: TierName = Field(
+        description="Tier of its members; of members from several, the one it is shown in."
+    )
     members: tuple[Label, ...] = Field(
         min_length=1, description="Slices or tasks, or other groups, by name."
+    )
+    also: tuple[TierName, ...] = Field(
+        (),
+        description="Other tiers that members come from: `[tier3]` of a group of tier5, whose accuracies and pass rates have one mean.",
+    )
+    greedy: tuple[Label, ...] = Field(
+        (),
+        description="With `also`: tasks without choices, of which the mean counts whether the right answer is greedy.",
     )
     weigh: Literal["members", "leaves", "questions"] = Field(
         "members",
         description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or task counts once, in whatever group; `questions`: each by its number of questions, prompts or blocks.",
     )
+
+    @property
+    def tiers(self) -> tuple[TierName, ...]:
+        """The tiers that members come from, its own first."""
+        return (self.tier, *self.also)
+
+    def definition(self) -> dict[str, Any]:
+        """Return what a mean is made of; keys of several tiers only where they are given."""
+        return {key: value for key, value in self.model_dump().items() if value != ()}
 
 
 Groups = Mapping[str, Group]
@@ -39,6 +59,7 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
         Names of slices or tasks, each once, in the order of the members.
     """
     found: dict[str, None] = {}
+    groups = _of_its_tiers(groups[name], groups)
     for member in groups[name].members:
         found |= dict.fromkeys(group_leaves(member, groups) if member in groups else (member,))
     return list(found)
@@ -56,6 +77,7 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
         The weights by slice or task; they add up to 1.
     """
     group = groups[name]
+    groups = _of_its_tiers(group, groups)
     if group.weigh != "members":
         leaves = group_leaves(name, groups)
         sizes = [questions[leaf] if group.weigh == "questions" else 1 for leaf in leaves]
@@ -66,6 +88,11 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
         for leaf, weight in inner.items():
             weights[leaf] = weights.get(leaf, 0.0) + weight / len(group.members)
     return weights
+
+
+def _of_its_tiers(group: Group, groups: Groups) -> Groups:
+    """Return the groups that it may hold: an item of it may be called as a group of another tier."""
+    return {name: other for name, other in groups.items() if other.tier in group.tiers}
 
 
 def check_groups(
@@ -82,20 +109,43 @@ def check_groups(
         ConfigError: When a group has unknown members, members of two metrics, or itself.
     """
     for name, group in groups.items():
-        wrong = next(_faults(name, group, groups, items.get(group.tier, {})), None)
+        own = [items.get(tier, {}) for tier in group.tiers]
+        faults = chain(_faults_of_tiers(group), _faults(name, group, groups, own))
+        wrong = next(faults, None)
         if wrong is not None:
             raise ConfigError(f"{origin}: groups.{name}: {wrong}")
 
 
-def _faults(name: str, group: Group, groups: Groups, items: Mapping[str, object]) -> Iterator[str]:
-    tier = TIERS[group.tier]
+def _faults_of_tiers(group: Group) -> Iterator[str]:
+    """Yield why no mean is over the tiers of a group."""
+    if not group.also:
+        if group.greedy:
+            yield "greedy: it is for members from several tiers; add `also`, or take it out"
+        return
+    for tier in map(TIERS.__getitem__, group.tiers):
+        if tier.rates or tier.headline not in tier.counted:
+            yield (
+                f"also: no mean over tiers holds the {tier.head.words} of {tier.name}, as it is no "
+                "mean of fractions of which higher is better; take the tier out"
+            )
+    in_order = [name for name in TIERS if name in group.tiers]
+    if [*group.also, group.tier] != in_order:
+        yield f"also: name each tier once, in order, and the last as `tier`: {', '.join(in_order)}"
+    if group.weigh == "questions":
+        yield "weigh: questions and prompts of several tiers are not of one kind; set `leaves`"
+
+
+def _faults(
+    name: str, group: Group, groups: Groups, every: Sequence[Mapping[str, object]]
+) -> Iterator[str]:
+    tier, items = TIERS[group.tier], {key: item for own in every for key, item in own.items()}
     if tier.rates:
         yield f"{tier.name} has rates over all {tier.unit} and no mean of them; take the group out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
         yield f"a {tier.item}, or the `group` of one, is called so too; rename one of them"
     if len(set(group.members)) < len(group.members):
         yield "a member is there twice; take it out once"
-    known = [*items, *(one for one, other in groups.items() if other.tier == group.tier)]
+    known = [*items, *(one for one, other in groups.items() if _may_hold(group, other))]
     for member in group.members:
         if member not in known:
             hint = did_you_mean(member, [one for one in known if one != name])
@@ -104,12 +154,35 @@ def _faults(name: str, group: Group, groups: Groups, items: Mapping[str, object]
         yield f"groups hold each other in a circle: {' > '.join(circle)}; take out one member"
     leaves = [leaf for leaf in group_leaves(name, groups) if leaf in items]
     kinds = {getattr(items[leaf], "kind", None): leaf for leaf in leaves}
-    if len(kinds) > 1:
+    if group.also:
+        yield from _faults_of_leaves(group, leaves, every)
+    elif len(kinds) > 1:
         ranked, gold = kinds["ranked"], kinds["gold"]
         yield (
             f"higher is better for the {tier.head.words} of {ranked}, lower for the bits per byte of "
             f"{gold}, which has no choices; no mean holds both, so make a group of each"
         )
+
+
+def _may_hold(group: Group, other: Group) -> bool:
+    return (not other.also and other.tier in group.tiers) or other is group
+
+
+def _faults_of_leaves(
+    group: Group, leaves: Sequence[str], every: Sequence[Mapping[str, object]]
+) -> Iterator[str]:
+    """Yield which leaves no mean over tiers can hold; `every` are the items of each tier."""
+    items = {leaf: [own[leaf] for own in every if leaf in own] for leaf in leaves}
+    if twice := [leaf for leaf, own in items.items() if len(own) > 1]:
+        yield f"members: {twice[0]!r} is in two of its tiers; rename one of them"
+    gold = [leaf for leaf, own in items.items() if getattr(own[0], "kind", None) == "gold"]
+    if lower := [leaf for leaf in gold if leaf not in group.greedy]:
+        yield (
+            f"lower is better for the bits per byte of {lower[0]}, which has no choices, and higher for "
+            f"the others; add it to `greedy`, if its greedy rate is meant, or take it out"
+        )
+    if other := [name for name in group.greedy if name not in gold]:
+        yield f"greedy: {other[0]!r} is no member that has no choices; take it out"
 
 
 def _circle(name: str, groups: Groups, below: tuple[str, ...] = ()) -> tuple[str, ...]:

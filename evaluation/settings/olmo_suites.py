@@ -1,8 +1,9 @@
 """OlmoBaseEval's suites and RULER's by name: their tasks, and groups that weigh each as olmo-eval does.
 
 In a mean of means, olmo-eval counts a suite inside a suite by the plain mean of its tasks, though the
-suite by itself may be a mean of means, too; such a group is called `(flat)` here. A mean holds one
-kind of number: of a suite with several, each kind has a group.
+suite by itself may be a mean of means, too; such a group is called `(flat)` here. Of a suite with
+several kinds of tasks, each kind has a group. Where all are fractions of which higher is better
+(accuracies, greedy rates, pass rates), one more has olmo-eval's own mean over all.
 """
 
 import re
@@ -84,7 +85,31 @@ def _groups(name: str) -> dict[str, Any]:
         members = list(chain(*(_member(part, kind, found) for part in suite_parts(name))))
         own = label if len(several) == 1 else f"{label} ({kind})"
         found[own] = {"tier": _tier(kind), "members": members}
+    if len({*map(_tier, several)}) > 1:
+        found |= _over_tiers(name, label, found)
     return found
+
+
+def _over_tiers(name: str, label: str, groups: dict[str, Any]) -> dict[str, Any]:
+    """Return the group of all of a suite's tasks; nothing where a part has tasks of two kinds.
+
+    Its tasks without choices are counted by greedy answers, so none may be one of bits per byte.
+    """
+    parts = {
+        part: {_kind(task) for task in filter(_is_shipped, _tasks(part))}
+        for part in suite_parts(name)
+    }
+    gold = [task for task in filter(_is_shipped, _tasks(name)) if _kind(task) == "gold"]
+    if any(len(kinds) > 1 for kinds in parts.values()) or any("bpb" in task for task in gold):
+        return {}
+    members = [
+        one
+        for part, kinds in parts.items()
+        for kind in kinds
+        for one in _member(part, kind, groups)
+    ]
+    about = {"tier": "tier5", "also": ["tier3"], "members": members}
+    return {label: {**about, "greedy": list(map(_short, gold))}}
 
 
 def _member(part: str, kind: str, groups: dict[str, Any]) -> list[str]:

@@ -202,6 +202,15 @@ class Tier:
         """The secondary metrics; the first one decides where the headline does not."""
         return tuple(metric for metric in self.metrics if metric.is_secondary)
 
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """Return what a mean over several tiers may count of an item, the headline first.
+
+        These are fractions of which more is better.
+        """
+        found = map(self.metric, (self.headline, *self.unranked))
+        return tuple(m.name for m in found if m.unit == "fraction" and m.higher_is_better)
+
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
         """Return the names of headline and secondary metrics of items of a kind.
 

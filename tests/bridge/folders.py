@@ -141,7 +141,8 @@ def write_side(
     if "tier4" in plan.tiers:
         _tier4(folder, common, skill, seed, prompts)
     if "tier5" in plan.tiers:
-        write_tier5(folder, common, skill, seed, prompts)
+        about = {**common, "groups": groups.get("tier5", {})}
+        write_tier5(folder, about, skill, seed, prompts)
     return folder
 
 

@@ -5,13 +5,13 @@ checkpoints is the paired delta.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 
-from evaluation.bridge.delta import OVERALL, weights_of_means
+from evaluation.bridge.delta import OVERALL, group_item, weights_of_means
 from evaluation.bridge.statistics import Estimate, macro_mean, paired_mean, unknown
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.metrics.variance import Floats, wilson
@@ -41,7 +41,34 @@ class Value:
 
 def values_of(results: Results) -> list[Value]:
     """Return all metrics of all items, each tier's overall ones last (those of rates first)."""
-    return [value for tier in results.tiers.values() for value in tier_values(tier)]
+    found: list[Value] = []
+    tiers = list(results.tiers.values())
+    for count, tier in enumerate(tiers, start=1):
+        found += [*tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
+    return found
+
+
+def _means_over_tiers(found: TierResults, tiers: Sequence[TierResults]) -> Iterator[Value]:
+    """Yield the values of the tier's groups that hold items of other `tiers`, too."""
+    for name, weights in found.file.groups.items():
+        if weights.keys() <= found.items.keys():
+            continue
+        own = [(leaf, tier) for leaf in weights for tier in tiers if leaf in tier.items]
+        counted = {leaf: _counted(tier, leaf) for leaf, tier in own}
+        known = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
+        if weights.keys() <= known.keys():
+            mean = _within_0_and_1(_mean(known, weights))
+            yield _value(found.tier, group_item(name), None, found.tier.headline, mean, None)
+
+
+def _counted(found: TierResults, name: str) -> Estimate | None:
+    """Return the rate of an item that a mean over several tiers counts, as `counted_deltas` does."""
+    item = found.items[name]
+    metric = next((one for one in found.tier.counted if one in item.values), None)
+    if metric is None or not isinstance(item, CreditItem):
+        return None
+    units = item.credits.get(metric)
+    return _no_items(item.values[metric]) if units is None else _unpaired(units.credit, units)
 
 
 Row = tuple[str, str | None, str, Estimate, float | None]
