@@ -1,4 +1,4 @@
-"""Completions from any source, verified as a stage's task verifies its own."""
+"""Verifies completions of any source as a stage's task verifies its own."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -32,7 +32,7 @@ class CompletionLine:
     completion: str
 
 
-def read_completions(path: Path, prompts: Mapping[str, Any]) -> list[CompletionLine]:
+def _read_completions(path: Path, prompts: Mapping[str, Any]) -> list[CompletionLine]:
     """Read lines of `id`, `completion` and, where a prompt has several, `sample`.
 
     Raises:
@@ -86,18 +86,26 @@ def _checked(
 def verify_by_hand(
     plan: StagePlan, name: str, path: Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Return the lines with their verdicts, and the task's summary; completions are cut at stops.
+    """Verify completions of a file, cut at the task's stop strings.
+
+    Args:
+        plan: The stage that has the task.
+        name: The task's name in the suite.
+        path: JSONL file of completions, or `-` for standard input.
+
+    Returns:
+        The lines with their verdicts, and the task's summary.
 
     Raises:
-        ResultsError: the file cannot be read as such.
-        CacheError: the task is not prefilled as the configuration has it now.
-        ScoringError: a prompt has fewer completions than another, or a verifier failed on all.
+        ResultsError: When the file cannot be read as such.
+        CacheError: When the task is not prefilled as the configuration has it now.
+        ScoringError: When a prompt has fewer completions than another, or a verifier failed on all.
     """
     folder = plan.generation_folder(name)
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents = read_documents(folder)
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
-    lines = read_completions(path, documents)
+    lines = _read_completions(path, documents)
     texts = [task.read_part(_cut(line.completion, task.stop)) for line in lines]
     jobs: list[Job] = [
         (verifier, documents[line.id].document, text)
@@ -136,7 +144,15 @@ def _cut(completion: str, stops: Sequence[str]) -> str:
 
 
 def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ScoringError like `check_errors`; `rows` are those of `verify_by_hand`."""
+    """Check how many completions of a file could not be verified.
+
+    Args:
+        plan: The stage that has the task.
+        rows: The lines as `verify_by_hand` returns them.
+
+    Raises:
+        ScoringError: When a verifier failed on more than `verification.max_error_share`.
+    """
     places = [f"sample {row['sample']} of {row['id']}" for row in rows]
     for view in rows[0]["verdicts"]:
         verdicts = [Verdict(**row["verdicts"][view]) for row in rows]

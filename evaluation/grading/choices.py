@@ -35,9 +35,18 @@ def scored_task(
 ) -> ScoredTask:
     """Return a task's questions as they are known now.
 
+    Args:
+        plan: The stage that has the task.
+        store: Scores of one checkpoint.
+        name: The task's name in the suite.
+        entry: The task's entry of the job's record.
+
+    Returns:
+        The candidates of all questions, with what they were scored under.
+
     Raises:
-        ScoringError: a question's score is missing from the store.
-        CacheError: the task's cache is not there.
+        ScoringError: When a question's score is missing from the store.
+        CacheError: When the task's cache is not there.
     """
     known = read_questions(plan.task_folder(name))
     keys = {line.key for line in known.lines}
@@ -60,7 +69,15 @@ def scored_task(
 
 
 def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return a row of SCHEMA for each candidate; `stored` are the questions' rows in the store."""
+    """Return a row of SCHEMA for each candidate.
+
+    Args:
+        lines: The questions.
+        stored: Each question's row in the store, in the same order.
+
+    Returns:
+        The table, those of one question together.
+    """
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
 

@@ -31,9 +31,15 @@ from evaluation.store import ScoreStore
 def collect(subject: Subject) -> Record:
     """Write the tier files of a checkpoint that was scored, or record why there are none.
 
+    Args:
+        subject: The checkpoint, its stage, and the folder of its files.
+
+    Returns:
+        The record as it was written: the files, or the error.
+
     Raises:
-        ScoringError: the checkpoint has not been scored.
-        EvaluationError: a cache, a file or this machine is at fault, which a later run may mend.
+        ScoringError: When the checkpoint has not been scored.
+        EvaluationError: When a cache, a file or this machine is at fault; a later run may succeed.
     """
     score = read_record(subject.folder, SCORE)
     if score is None:

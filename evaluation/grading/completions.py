@@ -34,15 +34,37 @@ class SampledPrompt:
     samples: Sequence[Sample]
 
     def known(self, view: str) -> list[Verdict]:
-        """Return the verdicts of a verifier that did not fail."""
+        """Return the verdicts of a verifier that did not fail.
+
+        Args:
+            view: The verifier's name in the task.
+
+        Returns:
+            Verdicts that have a credit, in the order of the samples.
+        """
         return [v for s in self.samples if (v := s.verdicts[view]).credit is not None]
 
     def credit(self, view: str) -> float | None:
-        """Return the mean over samples; None where the verifier failed on all of them."""
+        """Return the mean credit over samples.
+
+        Args:
+            view: The verifier's name in the task.
+
+        Returns:
+            A number from 0 to 1; None where the verifier failed on all of them.
+        """
         known = [verdict.credit for verdict in self.known(view) if verdict.credit is not None]
         return math.fsum(known) / len(known) if known else None
 
     def right(self, view: str) -> int:
+        """Return how many samples have the full credit.
+
+        Args:
+            view: The verifier's name in the task.
+
+        Returns:
+            A number of samples.
+        """
         return sum(verdict.credit == 1 for verdict in self.known(view))
 
 
@@ -51,7 +73,16 @@ def group_samples(
     verdicts: Mapping[str, Sequence[Verdict]],
     documents: Mapping[str, DocumentLine],
 ) -> list[SampledPrompt]:
-    """Return the prompts of completions (prompt, sample, completion), with each verifier's verdicts."""
+    """Group completions by their prompts.
+
+    Args:
+        completions: Prompt, sample and completion of each.
+        verdicts: For each verifier of the task, a verdict on each completion.
+        documents: Prefilled documents by the prompt's id.
+
+    Returns:
+        Prompts in the order in which they occur first.
+    """
     samples: dict[str, list[Sample]] = {}
     for number, (prompt, index, completion) in enumerate(completions):
         views = {view: by_case[number] for view, by_case in verdicts.items()}
@@ -60,7 +91,15 @@ def group_samples(
 
 
 def summarize_task(prompts: Sequence[SampledPrompt], views: Mapping[str, Judge]) -> dict[str, Any]:
-    """Return a task's entry of `tier5_verified.json`; the first of `views` is the primary one."""
+    """Return a task's entry of `tier5_verified.json`.
+
+    Args:
+        prompts: All prompts of the task, with all samples.
+        views: The task's verifiers by name; the first is the primary one.
+
+    Returns:
+        Rates of each verifier and of all, over prompts or samples.
+    """
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
     return {
@@ -95,8 +134,16 @@ def _lacks_form(prompt: SampledPrompt, view: str) -> int:
 def summarize_view(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) -> dict[str, Any]:
     """Return the rates of one verifier, over the samples that it did not fail on.
 
+    Args:
+        prompts: All prompts of the task, with all samples.
+        view: The verifier's name in the task.
+        verifier: Its settings.
+
+    Returns:
+        Its rates, with intervals over prompts.
+
     Raises:
-        ScoringError: it failed on all.
+        ScoringError: When it failed on all.
     """
     verdicts = [verdict for prompt in prompts for verdict in prompt.known(view)]
     if not verdicts:

@@ -1,4 +1,4 @@
-"""Tier5: stored completions cut, verified and counted, task by task.
+"""Tier5: a task's stored completions, cut, verified and counted.
 
 A task has a folder `generation/<task>/` with these files:
 
@@ -73,9 +73,18 @@ def verify_task(
 ) -> VerifiedTask:
     """Verify a task's completions and count.
 
+    Args:
+        plan: The stage that has the task.
+        store: Scores of one checkpoint.
+        name: The task's name in the suite.
+        entry: The task's entry of the job's record.
+
+    Returns:
+        Numbers and files of the task.
+
     Raises:
-        ScoringError: a completion is missing from the store, or too many could not be verified.
-        CacheError: the task's documents are not there.
+        ScoringError: When a completion is not stored, or too many could not be verified.
+        CacheError: When the task's documents are not there.
     """
     folder = plan.generation_folder(name)
     cache, documents = read_prompts(folder), read_documents(folder)
@@ -144,7 +153,15 @@ def _in_a_file_name(view: str) -> str:
 
 
 def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Table:
-    """Return rows of PROMPTS, the verifiers of a prompt together."""
+    """Return how each prompt fared by each verifier.
+
+    Args:
+        prompts: All prompts of the task, with all samples.
+        views: Names of the verifiers.
+
+    Returns:
+        Rows of PROMPTS, the verifiers of a prompt together.
+    """
     rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
     return pa.Table.from_pylist(rows, schema=PROMPTS)
 
@@ -171,9 +188,17 @@ def task_files(
     summary: Mapping[str, Any],
     views: Sequence[str],
 ) -> dict[str, Callable[[Path], object]]:
-    """Return how each file of a task is written, by its path in the checkpoint's folder.
+    """Return how each file of a task is written.
 
-    `texts` are the prompts as the model read them.
+    Args:
+        name: The task's name in the suite.
+        prompts: All prompts of the task, with all samples.
+        texts: The prompts as the model read them, by id.
+        summary: The task's entry of the tier's file.
+        views: Names of the verifiers.
+
+    Returns:
+        Functions that write a file, by its path in the checkpoint's folder.
     """
     files: dict[str, Callable[[Path], object]] = {
         "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),

@@ -1,4 +1,4 @@
-"""The first keys of every tier file: of which checkpoint, under which protocol, at what cost."""
+"""The first keys of every tier file: its checkpoint, its protocol, and what scoring took."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +16,18 @@ def header(
     summaries: Iterable[Mapping[str, Any]],
     items: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the header; `about` is of the job's record, `summaries` are those of the scores."""
+    """Return the first keys of a tier file.
+
+    Args:
+        subject: The checkpoint and its stage.
+        tier: The tier's name.
+        about: Content of the job's record.
+        summaries: Summaries of all scores that the file is made of.
+        items: Items requested, used and left out, as `add_up` returns them.
+
+    Returns:
+        The keys in the order of the file.
+    """
     summaries = list(summaries)
     seconds = sum(summary["seconds"] for summary in summaries)
     tokens = sum(summary["tokens_processed"] for summary in summaries)
@@ -38,6 +49,15 @@ def header(
 
 
 def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return which checkpoint the numbers of a file are of.
+
+    Args:
+        subject: The checkpoint and its stage.
+        about: Content of the job's record.
+
+    Returns:
+        Keys that every tier file begins with.
+    """
     return {
         "stage": subject.plan.name,
         "step": subject.step,
@@ -81,7 +101,14 @@ def _if_any(summaries: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
 
 
 def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Share of the time in which a GPU had work, where one was there and it was measured."""
+    """Return the share of the time in which a GPU had work.
+
+    Args:
+        summaries: Summaries of all scores that a file is made of.
+
+    Returns:
+        `gpu_busy`, from 0 to 1; nothing without a GPU, or where it was not measured.
+    """
     measured = [one for one in summaries if one.get("busy_seconds") is not None]
     seconds = sum(one["seconds"] for one in measured)
     if not seconds:
@@ -91,7 +118,14 @@ def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the items asked for, used and left out, over all items of a tier."""
+    """Add up the items of a tier.
+
+    Args:
+        counts: For each slice, task or probe set, its items as its cache counts them.
+
+    Returns:
+        Items requested, used and left out, the last by reason.
+    """
     counts, left_out = list(counts), dict[str, int]()
     for count in counts:
         for reason, number in count["left_out"].items():

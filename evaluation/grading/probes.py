@@ -1,4 +1,4 @@
-"""Tier4: probes are prompts, and checks verify what follows a model's thinking in each answer."""
+"""Tier4: checks verify what follows a model's thinking in each answer to a probe."""
 
 import re
 import textwrap
@@ -34,14 +34,29 @@ _EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*"
 
 
 def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
-    """Return the suite's `answer_after`, or else the mark that the chat template itself has."""
+    """Return what ends a model's thinking.
+
+    Args:
+        answer_after: The suite's own mark; None if it has none.
+        template: The chat template; None without one.
+
+    Returns:
+        The suite's mark, or else the one in the template; None if there is neither.
+    """
     return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
 
 
 def checked_part(response: str, mark: str | None) -> str:
-    """Return what checks read: what follows the mark, without an empty thought and outer space.
+    """Return what checks read, without an empty thought and outer space.
 
     An indentation that all lines have is such white space, too.
+
+    Args:
+        response: What the model wrote.
+        mark: What ends its thinking; None: all of it is the answer.
+
+    Returns:
+        What follows the mark.
     """
     return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
 
@@ -52,6 +67,14 @@ def probe_batch(
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
     No check may fail on any of them, since a probe without a verdict would be in no rate.
+
+    Args:
+        probes: Those of the suite, by name.
+        answers: What the model wrote, by probe.
+        answer_after: What ends the model's thinking; None: all of it is the answer.
+
+    Returns:
+        Jobs for `find_verdicts`.
     """
     jobs: list[Job] = []
     places = []
@@ -71,13 +94,16 @@ def probe_table(
     answers: Mapping[str, Completion],
     verdicts: Iterable[Verdict],
 ) -> pa.Table:
-    """Return a table of `rates.COLUMNS` in the order of the suite.
+    """Return the answers with the results of their checks.
 
     Args:
-        probes: Those of the suite.
+        probes: Those of the suite, by name.
         texts: The prompts as the model read them, by probe.
-        answers: What it wrote.
+        answers: What the model wrote, by probe.
         verdicts: Those of the jobs of `probe_batch`, in their order.
+
+    Returns:
+        A table of `rates.COLUMNS` in the order of the suite.
     """
     following = iter(verdicts)
     rows = []
@@ -104,7 +130,14 @@ def probe_table(
 
 
 def generations(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `tier4_sft_native_generations.jsonl`."""
+    """Return the rows of `tier4_sft_native_generations.jsonl`.
+
+    Args:
+        table: Rows of `rates.COLUMNS`.
+
+    Returns:
+        Prompts and answers, without checks.
+    """
     columns = [name for name in COLUMNS.names if name not in ("headline", "checks")]
     rows: list[dict[str, Any]] = table.select(columns).to_pylist()
     return rows

@@ -1,4 +1,4 @@
-"""What each tier's stored scores are made into: the content of its JSON, and its per-item file."""
+"""Makes each tier's files of its stored scores: the content of its JSON, and its per-item file."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping
@@ -49,7 +49,7 @@ class TierFiles:
     others: Mapping[str, Callable[[Path], object]] = field(default_factory=dict)
 
 
-def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
+def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier2; the overall perplexity is exp of the slices' mean nats per token, unweighted."""
     scores = _scores(store, entry, plan.suite.slices)
     slices = {
@@ -71,7 +71,7 @@ def summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
     return _tier_files(content, tables, spent, "slice", slices)
 
 
-def summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
+def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier3; overall values are unweighted means over the tasks that have them."""
     scored = {
         name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
@@ -105,7 +105,7 @@ def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[st
     return {**summarize_choices(scored.table, primary), **measures}
 
 
-def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
+def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
     probes = plan.suite.probes
     keys = {name: sample_key(entry["prompts"][name], 0) for name in probes}
@@ -125,7 +125,7 @@ def verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     return TierFiles(content, write, [*used.values()], entry["items"])
 
 
-def verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
+def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify Tier5; the overall pass rate is the unweighted mean of the tasks' primary ones."""
     verified = {
         name: verify_task(plan, store, name, entry["tasks"][name])
@@ -153,10 +153,10 @@ Summarizer = Callable[[StagePlan, ScoreStore, Mapping[str, Any]], TierFiles]
 
 SUMMARIZERS: Mapping[str, Summarizer] = complete(
     {
-        "tier2": summarize_slices,
-        "tier3": summarize_tasks,
-        "tier4": verify_probes,
-        "tier5": verify_tasks,
+        "tier2": _summarize_slices,
+        "tier3": _summarize_tasks,
+        "tier4": _verify_probes,
+        "tier5": _verify_tasks,
     },
     "grading.tiers.SUMMARIZERS",
 )
@@ -165,7 +165,20 @@ SUMMARIZERS: Mapping[str, Summarizer] = complete(
 def external_tier(
     subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
 ) -> TierFiles:
-    """Return what an external program wrote, under this workflow's header; its other keys stay."""
+    """Return what an external program wrote, under this workflow's header; its other keys stay.
+
+    Args:
+        subject: The checkpoint and its stage.
+        store: Scores of one checkpoint.
+        tier: The tier's name.
+        about: Content of the job's record.
+
+    Returns:
+        The tier's content, and its items if the program wrote some.
+
+    Raises:
+        ScoringError: When the score is missing from the store.
+    """
     name = about["tiers"][tier]["external"]
     stored = store.read(name)
     if stored is None:
@@ -193,7 +206,15 @@ def _write_external(table: pa.Table, path: Path) -> None:
 
 
 def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
-    """Return all items' tables under each other, the item's name as the first column."""
+    """Return all items' tables under each other.
+
+    Args:
+        tables: Tables of one schema, by the item's name.
+        column: Name of a new first column, which has the item's name.
+
+    Returns:
+        One table, in the order of `tables`.
+    """
     return pa.concat_tables(
         table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
         for name, table in tables.items()

@@ -71,10 +71,18 @@ class Batch:
 def find_verdicts(
     plan: StagePlan, store: ScoreStore, batches: Sequence[Batch]
 ) -> list[list[Verdict]]:
-    """Return a verdict for each job of each batch in their order, stored or reached now.
+    """Return verdicts that are stored, and reach the others now.
+
+    Args:
+        plan: The stage, which has the limits of verifiers.
+        store: Scores of one checkpoint.
+        batches: What is to be verified.
+
+    Returns:
+        For each batch a verdict for each of its jobs, in their order.
 
     Raises:
-        ScoringError: more verdicts of a batch failed than its `max_error_share` allows.
+        ScoringError: When more verdicts of a batch failed than its `max_error_share` allows.
     """
     items = [_StoredVerdicts(store, batch, limits_of(plan)) for batch in batches]
     missing = [
@@ -96,7 +104,13 @@ def find_verdicts(
 
 
 class _StoredVerdicts:
-    """Verdicts of a batch: those that are stored, and new ones, which are stored in parts."""
+    """Verdicts of a batch: those that are stored, and new ones, which are stored in parts.
+
+    Args:
+        store: Scores of one checkpoint.
+        batch: What is verified.
+        limits: Limits that new verdicts are reached under.
+    """
 
     def __init__(self, store: ScoreStore, batch: Batch, limits: Limits) -> None:
         self.store, self.batch = store, batch
@@ -116,6 +130,12 @@ class _StoredVerdicts:
         return self.store.find_rows(prefix, self.batch.keys, read)[0]
 
     def add(self, key: str, verdict: Verdict) -> None:
+        """Take a new verdict; store some where there are enough.
+
+        Args:
+            key: The job's key.
+            verdict: What the verifier gave.
+        """
         self.known[key] = self._new[key] = verdict
         if len(self._new) == _PART:
             self.flush()
@@ -136,7 +156,17 @@ class _StoredVerdicts:
 def check_errors(
     what: str, places: Sequence[str], verdicts: Sequence[Verdict], max_error_share: float
 ) -> None:
-    """Raise ScoringError if a verifier failed on more than it may; `places` name the completions."""
+    """Check how many completions could not be verified.
+
+    Args:
+        what: What an error calls the verifier.
+        places: What an error calls each completion.
+        verdicts: A verdict on each completion, in the same order.
+        max_error_share: Share of failures that is allowed.
+
+    Raises:
+        ScoringError: When a verifier failed on more than it may; it names the first failure.
+    """
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
     if len(failed) <= max_error_share * len(places):
         return
@@ -149,7 +179,15 @@ def check_errors(
 
 
 def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
-    """Yield (number of the job, verdict) as they come; raises like `verify_all` and `score`."""
+    """Yield verdicts as they are reached; raise like `verify_all` and `score`.
+
+    Args:
+        plan: The stage, which has the limits of verifiers.
+        jobs: What is to be verified.
+
+    Yields:
+        Number of the job, and its verdict.
+    """
     own: dict[int, OwnJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (verifier, document, text) in enumerate(jobs):

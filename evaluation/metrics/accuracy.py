@@ -41,17 +41,31 @@ class Groups(NamedTuple):
 
 
 def group_items(table: pa.Table) -> Groups:
-    """Find the items of a table by their ids."""
+    """Find the items of a table by their ids.
+
+    Args:
+        table: Candidates, those of one item together.
+
+    Returns:
+        Where each item's rows begin, and how many there are.
+    """
     ids = table["item"].to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.array([], int)
     return Groups(starts, np.diff(np.append(starts, len(ids))))
 
 
 def candidate_scores(table: pa.Table) -> dict[str, Floats]:
-    """Return what candidates are ranked by, for each way there are columns for; (rows,) each.
+    """Return what candidates are ranked by, for each way there are columns for.
+
+    Args:
+        table: Candidates with log-probabilities in nats and lengths.
+
+    Returns:
+        Scores by the way's name, (rows,) each.
 
     Raises:
-        NonFiniteError, ScoringError: name the item.
+        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
+        ScoringError: When a candidate has no length to divide by; it names the item.
     """
     logprob = _finite(table, "logprob")
     scores = {"raw": logprob}
@@ -70,7 +84,16 @@ def candidate_scores(table: pa.Table) -> dict[str, Floats]:
 
 
 def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
-    """Credit each item whose gold candidate scores highest."""
+    """Credit each item whose gold candidate scores highest.
+
+    Args:
+        scores: What candidates are ranked by, (rows,).
+        gold: Which candidates are right, (rows,).
+        groups: The items.
+
+    Returns:
+        Credits and ties, (items,) each.
+    """
     best = np.repeat(np.maximum.reduceat(scores, groups.starts), groups.sizes)
     is_best = scores == best
     winners = np.add.reduceat(is_best.astype(np.int64), groups.starts)
@@ -81,7 +104,16 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
 def standard_error(
     credit: Floats, clusters: list[str] | None = None, strata: list[str] | None = None
 ) -> float | None:
-    """Return the standard error of a mean, by `variance`; None for a single item or a single cluster."""
+    """Return the standard error of a mean, by `variance`.
+
+    Args:
+        credit: A value for each item, (items,).
+        clusters: Name of each item's cluster; None: items are independent.
+        strata: Name of each item's stratum; None: there is one.
+
+    Returns:
+        The error, in the unit of `credit`; None for a single item or a single cluster.
+    """
     if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
         return None
     influence = (credit - credit.mean()) / len(credit)
@@ -89,7 +121,15 @@ def standard_error(
 
 
 def groups_of_items(table: pa.Table, groups: Groups) -> dict[str, list[str] | None]:
-    """Return the `clusters` and `strata` of items; None without such (older tables: no column)."""
+    """Return the groups that items belong to.
+
+    Args:
+        table: Candidates; older tables have no columns of groups.
+        groups: The items.
+
+    Returns:
+        `clusters` and `strata`, a name for each item; None where there are none.
+    """
     found: dict[str, list[str] | None] = {}
     for key, column in (("clusters", "cluster"), ("strata", "stratum")):
         is_known = column in table.column_names and not table[column].null_count
@@ -98,13 +138,21 @@ def groups_of_items(table: pa.Table, groups: Groups) -> dict[str, list[str] | No
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
-    """Return accuracies of every kind; `accuracy`, `centered`, `stderr` and `ties` of the primary.
+    """Return the accuracies of a task.
 
     `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
 
+    Args:
+        table: Candidates of the task.
+        primary: How candidates are compared for the headline.
+
+    Returns:
+        Accuracies of every kind; `accuracy`, `centered`, `stderr` and `ties` of the primary.
+
     Raises:
-        NonFiniteError: a log-probability is NaN or infinite; names the item.
-        ScoringError: no items, an item with one candidate, or nothing to compute the primary from.
+        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
+        ScoringError: When there are no items, an item has one candidate, or there is nothing to
+            compute the primary from.
     """
     groups = check_items(table, "ranked")
     gold = table["gold"].to_numpy(zero_copy_only=False)
@@ -132,7 +180,19 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
 
 
 def check_items(table: pa.Table, kind: TaskKind) -> Groups:
-    """Return the items of a table that can be measured so; raise ScoringError for any other."""
+    """Check that the items of a table can be measured.
+
+    Args:
+        table: Candidates of a task.
+        kind: Whether candidates are ranked, or only the right answer is scored.
+
+    Returns:
+        The items.
+
+    Raises:
+        ScoringError: When there are none, or one has too few or too many candidates.
+        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
+    """
     groups = group_items(table)
     if not len(groups.starts):
         raise ScoringError("the task has no items; check its cache and `limit`")

@@ -1,8 +1,8 @@
 """Measures that see smaller differences than accuracy does, from the same log-probabilities.
 
-An accuracy moves only where a question turns; these move with every question. What they are called,
-their units and directions say `settings.tiers`, as secondary metrics next to Tier3's headline. For a question
-with log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
+An accuracy moves only where a question turns; these move with every question. `settings.tiers`
+has their names, units and directions, as secondary metrics next to Tier3's headline. For a question with
+log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
 
     gold_bits_per_byte    -l_g / (ln 2 * bytes of g): what the right answer costs, whatever the others
                           do (Magnusson et al., DataDecide, arXiv 2504.11393; Heineman et al., Signal
@@ -15,7 +15,7 @@ A task's value is the unweighted mean over its questions. Bytes and characters a
 candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
 candidates are right, the best of them counts, and their probabilities add up.
 
-Where only the right answer is scored, all bytes of it count, and of these there is the first alone. Beside it
+Where only the right answer is scored, all bytes of it count, and only the first of these measures exists. Next to it
 
     greedy                1 if every token of the right answer is the most likely one, else 0
 """
@@ -42,10 +42,18 @@ MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
 
 
 def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:
-    """Return a value for each question of a table of candidates, by metric; (questions,) each.
+    """Return the measures of each question.
+
+    Args:
+        table: Candidates of a task.
+        kind: Whether candidates are ranked, or only the right answer is scored.
+
+    Returns:
+        Values by the measure's name, (questions,) each.
 
     Raises:
-        NonFiniteError, ScoringError: name the item.
+        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
+        ScoringError: When an item cannot be measured; it names the item.
     """
     groups, scores = check_items(table, kind), candidate_scores(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
@@ -61,10 +69,16 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
 
 
 def greedy(table: pa.Table) -> Floats:
-    """Return whether each right answer of a table without other candidates is greedy; (questions,).
+    """Return whether each right answer is the one that greedy decoding gives.
+
+    Args:
+        table: Right answers, without other candidates.
+
+    Returns:
+        1 or 0, (questions,).
 
     Raises:
-        ScoringError: that was not stored.
+        ScoringError: When that was not stored.
     """
     check_items(table, "gold")
     if table["is_greedy"].null_count:
@@ -76,8 +90,11 @@ def greedy(table: pa.Table) -> Floats:
 def summarize_gold(table: pa.Table) -> dict[str, Any]:
     """Return what is known of right answers alone; nothing that ranks.
 
-    Raises:
-        NonFiniteError, ScoringError: name the item.
+    Args:
+        table: Right answers, without other candidates.
+
+    Returns:
+        The task's measures, with the standard error of its headline.
     """
     (bits,), groups = choice_measures(table, "gold").values(), check_items(table, "gold")
     return {
@@ -90,7 +107,15 @@ def summarize_gold(table: pa.Table) -> dict[str, Any]:
 
 
 def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
-    """Add a column for each measure to a table: a question's value at its first candidate."""
+    """Add a column for each measure to a table: a question's value at its first candidate.
+
+    Args:
+        table: Candidates of a task.
+        kind: Whether candidates are ranked, or only the right answer is scored.
+
+    Returns:
+        The longer table; null where there is no value.
+    """
     starts, found = check_items(table, kind).starts, choice_measures(table, kind)
     for name in MEASURES:
         column = np.full(table.num_rows, np.nan)
@@ -107,7 +132,16 @@ def _check_wrong_ones(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) 
 
 
 def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Return how far each right candidate is above the best other one; (questions,)."""
+    """Return how far each right candidate is above the best other one.
+
+    Args:
+        scores: What candidates are ranked by, (rows,).
+        gold: Which candidates are right, (rows,).
+        groups: The items.
+
+    Returns:
+        Differences in the unit of `scores`, (questions,).
+    """
     return _best(scores, gold, groups) - _best(scores, ~gold, groups)
 
 

@@ -18,9 +18,7 @@ import numpy as np
 from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.variance import Floats, grouped_variance, wilson
-
-LEVEL = 0.95
+from evaluation.metrics.variance import LEVEL, Floats, grouped_variance, wilson
 
 
 class Interval(NamedTuple):
@@ -33,7 +31,19 @@ class Interval(NamedTuple):
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """Raise ScoringError for k > n, of which n samples say nothing."""
+    """Return the chance that one of k samples is right, without bias.
+
+    Args:
+        n: Samples of a prompt.
+        right: How many of them are right.
+        k: Samples that are drawn of them.
+
+    Returns:
+        pass@k of the prompt, from 0 to 1.
+
+    Raises:
+        ScoringError: When k > n, of which n samples say nothing.
+    """
     if k > n:
         raise ScoringError(f"pass@{k} cannot be computed from {n} samples; raise `sampling.n`")
     if n - right < k:
@@ -42,12 +52,27 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def powers(n: int) -> list[int]:
-    """Return 1, 2, 4 … and n itself."""
+    """Return the k for which pass@k is computed.
+
+    Args:
+        n: Samples of each prompt.
+
+    Returns:
+        1, 2, 4 … and n itself, ascending.
+    """
     return sorted({2**i for i in range(n.bit_length())} | {n})
 
 
 def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
-    """Credit of the most frequent answer; no answer is none."""
+    """Return the credit of a prompt's most frequent answer.
+
+    Args:
+        answers: The answer of each sample; None is none, and does not count.
+        right: Whether each sample is right.
+
+    Returns:
+        cons@n of the prompt, from 0 to 1; answers that tie share the credit.
+    """
     given = [(answer, ok) for answer, ok in zip(answers, right, strict=True) if answer is not None]
     if not given:
         return 0.0
@@ -58,18 +83,24 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
     return math.fsum(sum(oks) / len(oks) for oks in shares.values()) / len(best)
 
 
-def interval(credit: Floats, strata: Sequence[str] | None = None) -> Interval:
+def interval(credit: Floats) -> Interval:
     """Return the mean and 95 % interval over prompts.
 
     Where every prompt is right or wrong, Wilson's interval, which no run of luck makes empty;
     else Student's t.
+
+    Args:
+        credit: A value from 0 to 1 for each prompt, (prompts,).
+
+    Returns:
+        The mean with its standard error and bounds, all as fractions.
     """
     mean = float(credit.mean())
     if len(credit) < 2:
         return Interval(mean, None, None, None)
-    variance = grouped_variance((credit - mean) / len(credit), None, strata)
+    variance = grouped_variance((credit - mean) / len(credit))
     stderr = math.sqrt(variance.value)
-    if np.isin(credit, (0.0, 1.0)).all() and strata is None:
-        return Interval(mean, stderr, *wilson(mean, len(credit), LEVEL))
+    if np.isin(credit, (0.0, 1.0)).all():
+        return Interval(mean, stderr, *wilson(mean, len(credit)))
     half = float(special.stdtrit(variance.df, (1 + LEVEL) / 2)) * stderr
     return Interval(mean, stderr, max(0.0, mean - half), min(1.0, mean + half))

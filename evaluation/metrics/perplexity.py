@@ -18,11 +18,17 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
     1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
     2. The first token of a block is context: neither its nats nor its bytes count.
     3. A separator between documents is predicted, so its nats count; it has no bytes.
-    4. With document attention a document's first token is not scored either: its bytes do not count.
+    4. With document attention a document's first token is not scored: its bytes do not count.
+
+    Args:
+        table: Nats, scored tokens and bytes of each block.
+
+    Returns:
+        The numbers by name, and what they were computed over.
 
     Raises:
-        NonFiniteError: names the block.
-        ScoringError: nothing is scored.
+        NonFiniteError: When a loss is NaN or infinite; it names the block.
+        ScoringError: When nothing is scored.
     """
     check_blocks(table)
     nats, tokens, text = (table[name].to_numpy() for name in ("nats", "tokens", "bytes"))
@@ -38,7 +44,15 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
 
 
 def check_blocks(table: pa.Table) -> None:
-    """Raise NonFiniteError or ScoringError where a slice has no perplexity."""
+    """Check that a slice has a perplexity.
+
+    Args:
+        table: Nats, scored tokens and bytes of each block.
+
+    Raises:
+        NonFiniteError: When a loss is NaN or infinite, or too large; it names the block.
+        ScoringError: When nothing is scored.
+    """
     nats = table["nats"].to_numpy()
     broken = np.flatnonzero(~np.isfinite(nats))
     if len(broken):

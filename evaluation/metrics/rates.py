@@ -64,21 +64,30 @@ PromptRow = dict[str, Any]
 
 
 def outcome(row: PromptRow, rate: str) -> bool | None:
-    """Return what a prompt contributes to a rate; None if it does not count for it."""
+    """Return what a prompt contributes to a rate.
+
+    Args:
+        row: The prompt's row of COLUMNS.
+        rate: One of RATES.
+
+    Returns:
+        Whether it passed, or was truncated; None if it does not count for the rate.
+    """
     if rate == TRUNCATED:
         return bool(row["stop_reason"] == "length")
     relevant = [check["passed"] for check in row["checks"] if check["kind"] in KINDS[rate]]
     return all(relevant) if relevant else None
 
 
-def outcomes(table: pa.Table) -> dict[str, list[bool | None]]:
-    """Return what each prompt contributes to each rate, in the order of the rows."""
-    rows = table.to_pylist()
-    return {rate: [outcome(row, rate) for row in rows] for rate in RATES}
-
-
 def rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
-    """Return all rates over some prompts."""
+    """Return all rates over some prompts.
+
+    Args:
+        rows: The prompts' rows of COLUMNS.
+
+    Returns:
+        Fractions by the rate's name; None where no prompt counts.
+    """
     result: dict[str, float | None] = {}
     for rate in RATES:
         counted = [value for row in rows if (value := outcome(row, rate)) is not None]
@@ -87,7 +96,14 @@ def rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
 
 
 def summarize(table: pa.Table) -> dict[str, Any]:
-    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
+    """Return all rates over the headline's prompts, by category, and what each prompt got.
+
+    Args:
+        table: Rows of COLUMNS.
+
+    Returns:
+        `summary`, `by_category` and `prompts` of `tier4_sft_native.json`.
+    """
     rows = table.to_pylist()
     categories = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in categories}

@@ -1,4 +1,4 @@
-"""How far a ratio over blocks of text may be off: neighbouring blocks may hold parts of one document.
+"""Variance of a ratio over blocks of text, where neighbours may hold parts of one document.
 
 The variance of a sum of dependent values is their spectrum at frequency zero. It is estimated by the
 mean square of the first few cosine coefficients of the sequence, which are nearly independent, so that
@@ -32,14 +32,29 @@ LARGEST_CARRY = 0.95
 
 
 def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
-    """Return what each block contributes to sum(amounts) / sum(weights)."""
+    """Return what each block contributes to a ratio of sums.
+
+    Args:
+        amounts: What is summed up, (blocks,), such as nats.
+        weights: What it is divided by, (blocks,), such as tokens.
+
+    Returns:
+        Influences, (blocks,), which add up to zero.
+    """
     total = weights.sum()
     influence: Floats = (amounts - amounts.sum() / total * weights) / total
     return influence
 
 
 def serial_variance(influence: Floats) -> Variance:
-    """Return the variance by influences (blocks,); never below that of independent blocks."""
+    """Return the variance of an estimate; never below that of independent blocks.
+
+    Args:
+        influence: What each block contributes, (blocks,), in the order of the text.
+
+    Returns:
+        The variance, with the degrees of freedom of Student's t.
+    """
     n = len(influence)
     independent = influence * math.sqrt(n / (n - 1))
     curvature = _spectral_curvature(influence)
@@ -51,10 +66,17 @@ def serial_variance(influence: Floats) -> Variance:
 
 
 def cosines(influence: Floats, count: int) -> Floats:
-    """Return the first coefficients (count,), scaled so that their squares add up to the variance.
+    """Return the first cosine coefficients, scaled so that their squares add up to the variance.
 
     sum_t u_t cos(pi j (t + 1/2) / n) for j = 1.., by a Fourier transform of the even positions
     followed by the odd ones backwards.
+
+    Args:
+        influence: What each block contributes, (blocks,), in the order of the text.
+        count: How many coefficients.
+
+    Returns:
+        Coefficients, (count,).
     """
     n = len(influence)
     turned = np.concatenate([influence[::2], influence[1::2][::-1]])

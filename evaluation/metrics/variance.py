@@ -1,4 +1,4 @@
-"""How far a mean may be off where items belong together: clusters, and strata.
+"""Variance of a mean where items belong together: clusters, and strata.
 
     cluster    groups that were drawn, e.g. the passages that questions are about. Another draw would
                bring other groups, so it is their sums that vary: Var = G/(G-1) sum_c (sum_i u_i)^2
@@ -21,6 +21,9 @@ from scipy import special
 
 Floats = NDArray[np.float64]
 
+LEVEL = 0.95
+"""Confidence of two-sided intervals."""
+
 
 class Variance(NamedTuple):
     """The variance of an estimate, as influences scaled so that their squares add up to it.
@@ -36,16 +39,24 @@ class Variance(NamedTuple):
 
     @property
     def value(self) -> float:
-        """Never below that of independent items."""
+        """The variance; never below that of independent items."""
         plain = float(self.independent @ self.independent)
         return (
             plain if self.dependent is None else max(plain, float(self.dependent @ self.dependent))
         )
 
 
-def wilson(rate: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Return Wilson's interval of a rate of n, which also holds for 0 and 1 (JASA 22:209, 1927)."""
-    z = float(special.ndtri((1 + level) / 2))
+def wilson(rate: float, n: int) -> tuple[float, float]:
+    """Return Wilson's interval of a rate, which also holds for 0 and 1 (JASA 22:209, 1927).
+
+    Args:
+        rate: Share of what passed, from 0 to 1.
+        n: How many there are.
+
+    Returns:
+        Lower and upper bound.
+    """
+    z = float(special.ndtri((1 + LEVEL) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half
@@ -56,9 +67,17 @@ def grouped_variance(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Variance:
-    """Return the variance by influences (items,) that add up to zero, by the names of their groups.
+    """Return the variance of an estimate whose items may belong together.
 
     A stratum of one unit has no variance within it; such units are taken together as one stratum.
+
+    Args:
+        influence: What each item contributes, (items,); they add up to zero.
+        clusters: Name of each item's cluster; None: items are independent.
+        strata: Name of each item's stratum; None: there is one.
+
+    Returns:
+        The variance, with the degrees of freedom of Student's t.
     """
     if clusters is None and strata is None:
         n = len(influence)

@@ -15,7 +15,7 @@ from evaluation.errors import ScoringError
 from evaluation.grading.completions import Sample, SampledPrompt, summarize_task, summarize_view
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations
-from evaluation.metrics.rates import COLUMNS, RATES, outcomes, summarize
+from evaluation.metrics.rates import COLUMNS, RATES, outcome, summarize
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
@@ -85,9 +85,8 @@ def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
     assert [prompt["headline"] for prompt in summarize(more)["prompts"]] == [True] * 4 + [False]
 
 
-def test_outcomes_are_aligned_with_the_rows() -> None:
-    found = outcomes(TABLE)
-    assert tuple(found) == RATES
+def test_what_a_prompt_contributes_to_each_rate() -> None:
+    found = {rate: [outcome(row, rate) for row in TABLE.to_pylist()] for rate in RATES}
     assert found["json_valid_rate"] == [None, None, True, None]
     assert found["all_checks_pass_rate"] == [False, False, True, False]
     assert found["truncated_rate"] == [False, True, False, False]

@@ -85,13 +85,6 @@ def test_one_prompt_has_no_interval() -> None:
     assert interval(np.ones(1)) == (1.0, None, None, None)
 
 
-def test_fixed_groups_count_only_what_varies_within_them() -> None:
-    credit = np.asarray([0.9, 1.0, 0.9, 1.0, 0.0, 0.1, 0.0, 0.1])
-    within = interval(credit, strata=["a"] * 4 + ["b"] * 4)
-    across = interval(credit)
-    assert within.stderr < across.stderr / 5
-
-
 def table_of(nats: list[list[float]], tokens: list[list[int]]) -> pa.Table:
     return pa.table(
         {

@@ -189,15 +189,8 @@ class Share(NamedTuple):
     rows: torch.Tensor | slice
     column: int
 
-    def to(self, device: torch.device) -> "Share":
-        """Return the rows as an index on a device; the prefix is on that of each layer.
-
-        Args:
-            device: Where a layer is.
-
-        Returns:
-            A copy, or itself where all rows see the prefix.
-        """
+    def _to(self, device: torch.device) -> "Share":
+        """Return the rows as an index on a device; the prefix is on that of each layer."""
         return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
 
 
@@ -246,7 +239,7 @@ class Step:
             return self
         there = copy.copy(self)
         there._rows, there._places = self._rows.to(device), self._places.to(device)
-        there._shares = [share.to(device) for share in self._shares]
+        there._shares = [share._to(device) for share in self._shares]
         there._masks = {window: mask.to(device) for window, mask in self._masks.items()}
         return there
 
