@@ -1,4 +1,4 @@
-"""The mean over the last checkpoints of a stage, next to the last one.
+"""Mean over the last checkpoints of a stage, next to the last one.
 
 One checkpoint is a draw: the next one, a few steps later, answers otherwise. The mean over the last k
 is paired with the bridge item by item (each item's mean over the k), and its interval counts both what
@@ -37,9 +37,16 @@ from evaluation.settings.objectives import Objective
 def average_objective(
     objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
 ) -> AverageRow:
-    """Return how the mean stands to an objective.
+    """Return how the mean over the last checkpoints stands to an objective.
 
-    `mean` are the deltas of the items' means over the steps, `deltas` those of each step.
+    Args:
+        objective: One of the stage's objectives.
+        key: Place of the objective in the configuration, for messages.
+        mean: Deltas of the items' means over the steps, as `compare` gives them for `mean_results`.
+        deltas: Deltas of each step that the mean is over, in ascending order of steps.
+
+    Returns:
+        The row of `recommendation.json`, with the standard errors of items and of checkpoints.
     """
     headline = decisive_deltas(objective, mean, key)[1]
     single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
@@ -70,7 +77,15 @@ def _change(delta: Delta, known: Estimate) -> str:
 
 
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:
-    """Return max(0, V_steps - V_both) of the mean over checkpoints; None where items are not known."""
+    """Return what checkpoints add to the variance of the mean over them.
+
+    Args:
+        estimates: One difference for each checkpoint, over the same items.
+        name: What the estimates are called where they are of a single slice or task.
+
+    Returns:
+        max(0, V_steps - V_both); None where a variance is not known or the numbers of items differ.
+    """
     count = len(estimates)
     found = [leaves(estimate, name) for estimate in estimates]
     flicker = 0.0
@@ -89,7 +104,16 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
 
 
 def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> Estimate:
-    """Return an estimate whose interval counts the variation between `count` checkpoints, too."""
+    """Return an estimate whose interval counts the variation between checkpoints, too.
+
+    Args:
+        estimate: Difference of the items' means over the checkpoints.
+        between: What checkpoints add to its variance, of `checkpoint_variance`; None if not known.
+        count: Checkpoints that the mean is over.
+
+    Returns:
+        The wider estimate; the same one where it has no interval or `between` adds nothing.
+    """
     if estimate.se is None or estimate.low is None or estimate.high is None or not between:
         return estimate
     reach = quantile(1 - ALPHA / 2, count - 1) * math.sqrt(between)
@@ -106,10 +130,16 @@ def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> E
 
 
 def mean_results(sides: Sequence[Results]) -> Results:
-    """Return the checkpoints as one, whose items have their means over them.
+    """Return several checkpoints as one, whose items have their means over them.
+
+    Args:
+        sides: Results of each checkpoint; folder and header of the mean are those of the first.
+
+    Returns:
+        Results with the mean of each value and of each block, question and prompt.
 
     Raises:
-        ResultsError: they do not, or lack per-item scores.
+        ResultsError: When the checkpoints have other items, blocks, questions or prompts.
     """
     first = sides[0]
     tiers = {name: _mean_tier([side.tiers[name] for side in sides]) for name in first.tiers}

@@ -1,4 +1,4 @@
-"""Breakdowns of deltas, which no verdict or correction rests on.
+"""Breakdowns of deltas by position, group and pass rate, which no verdict or correction rests on.
 
 by position     the loss at the positions of a slice: how far back a checkpoint uses what it reads
 by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
@@ -37,7 +37,15 @@ class BinValue(NamedTuple):
 
 
 def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
-    """Return the loss in each bin of blocks of so many tokens; nothing where there is one bin."""
+    """Return the loss in each bin of positions of a slice.
+
+    Args:
+        blocks: Blocks of the slice; None where an external command gave none.
+        length: Tokens of a block.
+
+    Returns:
+        Bins in the order of positions; empty where only one has tokens, or none was stored.
+    """
     if blocks is None or blocks.positions is None:
         return []
     return [
@@ -47,10 +55,17 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
 
 
 def position_deltas(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield rows of `deltas_file.PositionDelta`, for two sides that may be compared.
+    """Yield the difference of the loss in each bin of positions.
+
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
+
+    Yields:
+        Rows of `deltas_file.PositionDelta`, in nats per token.
 
     Raises:
-        BridgeError: blocks have other tokens at some positions.
+        BridgeError: When blocks have other tokens at some positions.
     """
     for pair in tier_pairs(ours, theirs):
         for name, mine, other in pair.both(NatsItem):
@@ -84,7 +99,15 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
 
 
 def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
-    """Return rows of `deltas_file.GroupDelta`, for two sides that may be compared."""
+    """Return the difference of verified answers in each fixed group of prompts.
+
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
+
+    Returns:
+        Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them.
+    """
     rows = [row for pair in tier_pairs(ours, theirs) for row in _group_rows(pair)]
     adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
     return [
@@ -109,7 +132,16 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
 
 
 def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield rows of `deltas_file.PassRateChanges`, for two sides that may be compared."""
+    """Yield how many prompts have which pass rates before and after.
+
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
+
+    Yields:
+        Rows of `deltas_file.PassRateChanges`; `counts` has a row for each band of theirs, and a
+        column for each band of ours.
+    """
     for pair in tier_pairs(ours, theirs):
         for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
             counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)

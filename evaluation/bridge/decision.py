@@ -44,10 +44,20 @@ class JudgedStep:
     own_verdict: Answer | None = None
 
     def breaks_a_keep(self) -> bool:
+        """Return whether an objective to keep is shown not to be met.
+
+        Returns:
+            False also where such an objective is undecided.
+        """
         return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
     def excess_loss(self) -> float:
-        """Return the largest loss beyond its margin among the objectives to keep."""
+        """Return the largest loss beyond its margin among the objectives to keep.
+
+        Returns:
+            A loss in the unit of the objective's metric, negative within the margin; 0 without such
+            objectives.
+        """
         keeps = [row for row in self.objectives if row.want == "keep"]
         return max((-row.gain - row.margin for row in keeps), default=0.0)
 
@@ -68,12 +78,24 @@ class Decision:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """Steps against each other by the headline; takes far longer than the verdicts."""
+        """Steps against each other by the headline; takes far longer than the verdicts.
+
+        Returns:
+            All pairs of steps, tested together; None where steps have other items, or there is one.
+        """
         return _ranking(self.objective, self.decisive)
 
 
 def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
-    """Return the deltas that a stage is judged by, without what would take much memory over all steps."""
+    """Return the deltas that a stage is judged by; all of them would take much memory.
+
+    Args:
+        deltas: All deltas of a step against the bridge.
+        objectives: Objectives of the stage.
+
+    Returns:
+        Primary deltas, and those of headlines, secondary metrics and metrics that objectives name.
+    """
     named = {f"delta_{one.metric}" for one in objectives}
     counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
     return [
@@ -90,10 +112,19 @@ def decide(
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
-    """Judge all steps of a stage together, and so many `awaited` ones that are to come.
+    """Judge all steps of a stage together.
+
+    Args:
+        stage: Name of the stage, for messages.
+        objectives: Objectives of the stage; at least one.
+        deltas: Deltas of each step or merge against the bridge, of `needed_deltas` at least.
+        awaited: Steps that are still to come, which share the alpha.
+
+    Returns:
+        The verdicts of each step as one of all of them.
 
     Raises:
-        BridgeError: an objective is on what was not scored.
+        BridgeError: When an objective is on what was not scored.
     """
     decisive = [
         [decisive_deltas(one, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
@@ -171,7 +202,15 @@ def _ranking(objective: Objective, deltas: Sequence[Delta]) -> Ranking | None:
 
 
 def corrected_for(decision: Decision, *, is_open: bool) -> str:
-    """Return what the verdict is corrected for; `is_open` if any number of steps may come."""
+    """Return what the verdict of a stage is corrected for.
+
+    Args:
+        decision: All steps of the stage.
+        is_open: Whether any number of steps may come, as the stage's steps are no list.
+
+    Returns:
+        Sentences for the report.
+    """
     count = len(decision.steps) + decision.awaited
     confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
     text = (

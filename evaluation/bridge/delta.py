@@ -16,12 +16,27 @@ _GROUP = " (group)"
 
 
 def group_item(group: str) -> str:
-    """Return what rows call the mean of a group, as no slice or task is called."""
+    """Return what rows call the mean of a group, as no slice or task is called.
+
+    Args:
+        group: Name of a group of the suite.
+
+    Returns:
+        For example `reading (group)`.
+    """
     return f"{group}{_GROUP}"
 
 
 def is_mean(tier: TierName, item: str) -> bool:
-    """Return whether a row is of all items, or of a group of them; a category is its own."""
+    """Return whether a row is of all items, or of a group of them.
+
+    Args:
+        tier: Tier of the row.
+        item: What the row calls its item.
+
+    Returns:
+        False for a category of a tier of rates, which is an item itself.
+    """
     return item == OVERALL or (item.endswith(_GROUP) and not TIERS[tier].rates)
 
 
@@ -66,6 +81,7 @@ class Delta:
 
     @property
     def is_mean(self) -> bool:
+        """Whether it is of all items, or of a group of them."""
         return is_mean(self.tier, self.item)
 
     @property
@@ -75,12 +91,26 @@ class Delta:
 
 
 def headline_delta(tier: TierName) -> str:
-    """Return the name of the delta that objectives are decided on."""
+    """Return the name of the delta that objectives are decided on.
+
+    Args:
+        tier: Name of a tier.
+
+    Returns:
+        For example `delta_nats_per_token`.
+    """
     return f"delta_{TIERS[tier].headline}"
 
 
 def leading_deltas(tier: TierName) -> tuple[str, ...]:
-    """Return the names of the headline's deltas and those of the first secondary metric."""
+    """Return the names of the deltas of the headline and of the first secondary metric.
+
+    Args:
+        tier: Name of a tier.
+
+    Returns:
+        One or two names, the headline's first.
+    """
     return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].secondary[:1]))
 
 
@@ -93,9 +123,19 @@ def delta_of(
     estimate: Estimate,
     headline: str | None = None,
 ) -> Delta:
-    """Return the delta of a metric, given the values of both sides.
+    """Return the delta of a metric, not corrected.
 
-    `headline` is the item's, where it is not the tier's.
+    Args:
+        tier: Tier of the item.
+        item: Slice, task, prompt category or `OVERALL`.
+        group: Group of the item; None if it has none.
+        metric: Name of the metric, without `delta_`.
+        values: The value of our side and that of the bridge.
+        estimate: Difference of the two.
+        headline: Headline of the item, where it is not the tier's.
+
+    Returns:
+        The delta, which is primary for a headline of an item, or for a rate over all units.
     """
     is_overall, headline = item == OVERALL, headline or tier.headline
     return Delta(
@@ -112,7 +152,16 @@ def delta_of(
 
 
 def macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
-    """Return the mean of one metric over items, unweighted if `weights` are not given."""
+    """Return the mean of one metric over items.
+
+    Args:
+        rows: Deltas of the metric, one for each item; at least one.
+        item: What the mean is called.
+        weights: Weight of each item, which add up to 1; None weighs all alike.
+
+    Returns:
+        A delta that is not primary and has no flag.
+    """
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
         rows[0],
@@ -153,7 +202,16 @@ def counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
 def means(
     rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Delta]:
-    """Yield the means of one metric that `weights_of_means` names."""
+    """Yield the means of one metric over all items and over groups.
+
+    Args:
+        rows: Deltas of the metric, one for each item.
+        count: Items that there are in all; with fewer, there is no mean over all.
+        groups: Weights of the items of each group.
+
+    Yields:
+        The mean over all items, then those of groups that have all their items.
+    """
     known = {row.item: row for row in rows}
     for name, weights in weights_of_means(known, count, groups):
         yield macro([known[leaf] for leaf in weights], name, weights)
@@ -162,7 +220,16 @@ def means(
 def weights_of_means(
     items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield what items weigh in the mean over all, if these are `count`, and in each group that they hold."""
+    """Yield what items weigh in the means over all items and over groups.
+
+    Args:
+        items: Names of the items that have a value.
+        count: Items that there are in all; with fewer, there is no mean over all.
+        groups: Weights of the items of each group.
+
+    Yields:
+        The name of the mean, and the weight of each of its items.
+    """
     if 0 < len(items) == count:
         yield OVERALL, dict.fromkeys(items, 1 / len(items))
     for name, weights in groups.items():
@@ -171,7 +238,14 @@ def weights_of_means(
 
 
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return the deltas with flags, by Holm's correction over the primary ones."""
+    """Return deltas with flags, by Holm's correction over the primary ones.
+
+    Args:
+        deltas: Deltas of all tiers of one step, not corrected.
+
+    Returns:
+        The deltas in the same order; the MDE of primary ones is that of one of so many tests.
+    """
     adjusted = holm({delta.key: delta.estimate.p for delta in deltas if delta.primary})
     tests = sum(p is not None for p in adjusted.values())
     return [flagged(_as_one_of(delta, tests), adjusted) for delta in deltas]
@@ -189,6 +263,13 @@ def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
     """Return a delta with its flag, if it is of the family of tests, or an overall value.
 
     Secondary metrics are of no family.
+
+    Args:
+        delta: A delta that is not corrected.
+        adjusted: Holm's adjusted p-values by the keys of primary deltas.
+
+    Returns:
+        The delta with `p_holm` and `flag`, or the same one.
     """
     if delta.is_secondary:
         return delta
@@ -202,14 +283,30 @@ def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
 
 
 def flag_of(gain: float, p: float | None) -> Flag:
-    """Return what a p-value shows of a gain."""
+    """Return what a p-value shows of a gain.
+
+    Args:
+        gain: A difference, positive where it is for the better.
+        p: Two-sided p-value of no difference; None if there is no test.
+
+    Returns:
+        `unclear` where p is not below ALPHA; else `better` or `worse`.
+    """
     if p is None or p >= ALPHA:
         return "unclear"
     return "better" if gain > 0 else "worse"
 
 
 def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:
-    """Return both values, their difference and its interval, as `results.deltas_file.Change` has them."""
+    """Return both values, their difference and its interval.
+
+    Args:
+        values: The value of our side and that of the bridge.
+        estimate: Difference of the two.
+
+    Returns:
+        Numbers by column of `results.deltas_file.Change`.
+    """
     return {
         "value": values[0],
         "bridge_value": values[1],
@@ -220,7 +317,14 @@ def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str,
 
 
 def delta_columns(delta: Delta) -> dict[str, Any]:
-    """Return the columns of a delta that are the same whatever two checkpoints it is of."""
+    """Return the columns of a delta that are the same whatever two checkpoints it is of.
+
+    Args:
+        delta: A corrected delta.
+
+    Returns:
+        Values by column, as `results.deltas_file` has them.
+    """
     known = delta.estimate
     own = ("tier", "item", "group", "metric", "p_holm", "want", "primary", "flag")
     return {

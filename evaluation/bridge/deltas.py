@@ -62,13 +62,19 @@ FREE_OF_TOKENS = ("fraction", "bits per byte")
 
 
 def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) -> list[Delta]:
-    """Return all deltas of `ours` against `theirs`.
+    """Return all deltas of a checkpoint against another.
 
-    `across_tokenizers` leaves out what tokens are counted in; bits per byte take the place of nats per
-    token in the family of tests.
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with.
+        across_tokenizers: Whether tokenizers may differ. This leaves out metrics per token; bits per
+            byte take the place of nats per token in the family of tests.
+
+    Returns:
+        Deltas of all tiers with their flags.
 
     Raises:
-        BridgeError: they must not be compared.
+        BridgeError: When the two must not be compared.
     """
     check_comparable(ours, theirs, across_tokenizers=across_tokenizers)
     find = _deltas_across if across_tokenizers else tier_deltas
@@ -94,7 +100,14 @@ def _means_over_tiers(pair: Pair, found: Sequence[Delta]) -> Iterator[Delta]:
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:
-    """Return the deltas of one tier, none of them corrected."""
+    """Return the deltas of one tier, none of them corrected.
+
+    Args:
+        pair: A tier of both sides.
+
+    Returns:
+        Deltas of each metric, for items and their means.
+    """
     if pair.tier.kind == "nats":
         return _nats(pair)
     return _rates(pair) if pair.tier.rates else _credits(pair)
@@ -170,7 +183,15 @@ def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
 
 
 def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
-    """Return an estimate for each metric that a tier of nats may have."""
+    """Return the difference of each metric that a tier of nats may have.
+
+    Args:
+        mine: Blocks of a slice by our side.
+        other: The same blocks by the other side, in the same order.
+
+    Returns:
+        Estimates by metric; bits per byte only where bytes are known.
+    """
     nats = paired_ratio(mine.nats, other.nats, mine.tokens)
     ppl = paired_perplexity(mine.nats, other.nats, mine.tokens)
     estimates = {"nats_per_token": nats, "ppl": tested_by(ppl, nats)}

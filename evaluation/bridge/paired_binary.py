@@ -56,10 +56,19 @@ def paired_rate(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Return the difference of the mean credits, in [0, 1] each, over the same items.
+    """Return the difference of the mean credits over the same items.
 
     Few discordant items in clusters: the exact result, or the clustered one where it is wider, as
     neither is sure there.
+
+    Args:
+        ours: Credits of our side, shape (n,), in [0, 1].
+        theirs: Credits of the other side, in the same order.
+        clusters: Cluster of each item; None if items are independent.
+        strata: Stratum of each item; None without strata.
+
+    Returns:
+        The mean of ours - theirs, in fractions.
     """
     difference = ours - theirs
     n, discordant = len(difference), int(np.count_nonzero(difference))
@@ -121,21 +130,45 @@ def _exact(difference: Floats) -> Estimate:
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Return the two-sided p-value of the exact binomial test that wins are as likely as losses."""
+    """Return the p-value of McNemar's exact test, that wins are as likely as losses.
+
+    Args:
+        wins: Items that pass on our side alone.
+        losses: Items that pass on the other side alone.
+
+    Returns:
+        Two-sided p-value; 1 where no item differs.
+    """
     return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
 def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
-    """Return Tango's interval, with zero in it where the exact test does not reject."""
+    """Return Tango's interval, with zero in it where the exact test does not reject.
+
+    Args:
+        counts: Discordant and all items.
+        alpha: Error rate of the two-sided interval, one minus its confidence.
+
+    Returns:
+        Low and high bound of the difference, in fractions.
+    """
     low, high = tango_interval(*counts, alpha)
     is_shown = mcnemar(counts.wins, counts.losses) < alpha
     return (low, high) if is_shown else (min(low, 0.0), max(high, 0.0))
 
 
 def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
-    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`.
+    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
 
     Never below that of the exact binomial test where the claim implies a difference of that sign.
+
+    Args:
+        counts: Discordant and all items.
+        bound: Difference that the truth is claimed to lie beyond, in fractions.
+        above: Whether the claim is that it lies above; otherwise below.
+
+    Returns:
+        A p-value, of the unconditional test where the bound is not zero.
     """
     wins, losses, n = counts
     if not above:
@@ -190,10 +223,17 @@ def _note(discordant: int, n: int) -> str:
 
 
 def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the smallest true difference that the exact test at `alpha` finds with probability POWER.
+    """Return the minimum detectable effect (MDE) of the exact test.
 
-    At least the d for which so many of n items turn one way, P(Binomial(n, d) >= k) = POWER, that
-    the test can reject, 2 * 0.5^k < alpha; None for fewer than k items.
+    At least the d for which so many of n items change in one direction that the test can reject:
+    P(Binomial(n, d) >= k) = POWER, with k the smallest for which 2 * 0.5^k < alpha.
+
+    Args:
+        estimate: Difference of a rate, with its standard error.
+        alpha: Level of the two-sided test.
+
+    Returns:
+        The true difference that the test finds with probability POWER; None for fewer than k items.
     """
     assert estimate.se is not None
     n, fewest = estimate.n, math.floor(1 - math.log2(alpha)) + 1
@@ -205,11 +245,20 @@ def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
 
 
 def tango_interval(wins: int, losses: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
-    """Return the range of differences that the score test does not reject at `alpha`.
+    """Return the range of differences that the score test does not reject.
 
     The score is (wins - losses - n d) / sqrt(n (2 q + d (1 - d))), with q the rate of losses that
     is likeliest given d: the root of 2n q^2 + (-wins - losses + (2n - wins + losses) d) q
     - losses d (1 - d).
+
+    Args:
+        wins: Items that pass on our side alone.
+        losses: Items that pass on the other side alone.
+        n: All items.
+        alpha: Error rate of the two-sided interval, one minus its confidence.
+
+    Returns:
+        Low and high bound of the difference, in fractions.
     """
     z = quantile(1 - alpha / 2, None)
     centre = (wins - losses) / n
@@ -231,7 +280,16 @@ def _root(excess: Callable[[float], float], centre: float, end: float) -> float:
 
 
 def bisect(is_beyond: Callable[[float], bool], near: float, end: float) -> tuple[float, float]:
-    """Return the two ends of what is left of an interval around the place where `is_beyond` changes."""
+    """Return the two ends of a tiny interval around the place where a condition changes.
+
+    Args:
+        is_beyond: False at `near`, true at `end`, with one change between them.
+        near: End at which the condition is false.
+        end: End at which the condition is true; may be less than `near`.
+
+    Returns:
+        The last place where the condition is false, and the first one where it is true.
+    """
     for _ in range(HALVINGS):
         middle = (near + end) / 2
         near, end = (near, middle) if is_beyond(middle) else (middle, end)

@@ -1,4 +1,4 @@
-"""Two results paired, and refused where their difference would mean nothing."""
+"""Pairs of results, and the checks that refuse those whose difference would mean nothing."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -27,6 +27,7 @@ class Pair(NamedTuple):
 
     @property
     def tier(self) -> Tier:
+        """The tier that both sides are results of."""
         return self.ours.tier
 
     @property
@@ -36,19 +37,30 @@ class Pair(NamedTuple):
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, float]]:
-        """Return the weights in each group that both sides have alike."""
+        """The weights in each group that both sides have alike."""
         other = self.theirs.file.groups
         return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
 
     def both(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
-        """Yield the items of a kind that both sides have, with their names."""
+        """Yield the items of a kind that both sides have.
+
+        Args:
+            kind: Class of the items, which have log-probabilities or credits.
+
+        Yields:
+            Name of the item, our side's and the other side's.
+        """
         for name, mine in self.ours.items.items():
             other = self.theirs.items.get(name)
             if isinstance(mine, kind) and isinstance(other, kind):
                 yield name, mine, other
 
     def credits(self) -> Iterator[tuple[str, Credits, Credits]]:
-        """Yield both sides' credits of each item by the headline, over the units both could judge."""
+        """Yield both sides' credits of each item by the headline.
+
+        Yields:
+            Name of the item, credits of our side and of the other, over the units both could judge.
+        """
         headline = self.tier.headline
         for name, mine, other in self.both(CreditItem):
             if headline in mine.credits and headline in other.credits:
@@ -58,17 +70,37 @@ class Pair(NamedTuple):
                     yield name, left, right
 
     def over(self, names: Iterable[str]) -> "Pair":
-        """Return the pair over some of its items; rates over all units stay."""
+        """Return the pair over some of its items; rates over all units stay.
+
+        Args:
+            names: Items of both sides, in the order that the pair shall have.
+
+        Returns:
+            The smaller pair.
+        """
         chosen = list(names)
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
     def results(self) -> tuple[Results, Results]:
-        """Return each side as results of this tier alone."""
+        """Return each side as results of this tier alone.
+
+        Returns:
+            Our side and the other.
+        """
         ours, theirs = (Results(folder=one.folder, tiers={one.tier.name: one}) for one in self)
         return ours, theirs
 
     def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
-        """Raise BridgeError unless both sides hold the same units in the same order."""
+        """Refuse a pair whose sides do not hold the same units in the same order.
+
+        Args:
+            what: Item or rate that the units belong to, for messages.
+            mine: Ids of our side's units.
+            other: Ids of the other side's units.
+
+        Raises:
+            BridgeError: When the ids or their order differ.
+        """
         mine, other = list(mine), list(other)
         if mine == other:
             return
@@ -84,9 +116,17 @@ class Pair(NamedTuple):
 def read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
     """Return the results of two folders, which are to hold the same tiers.
 
+    Args:
+        ours: Folder of one checkpoint's results.
+        theirs: Folder of the results that they are compared with.
+
+    Returns:
+        Results of both, in this order.
+
     Raises:
-        ResultsError: a folder holds no results, or damaged ones.
-        BridgeError: the two are one, or a tier is there once, which would be left out silently.
+        ResultsError: When a folder holds no results, or damaged ones.
+        BridgeError: When the two are one folder, or one of them lacks a tier, which would be left
+            out silently.
     """
     sides = read_folder(ours), read_folder(theirs)
     if ours.samefile(theirs):
@@ -102,7 +142,15 @@ def read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
 
 
 def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
-    """Return a pair for each tier of ours."""
+    """Return a pair for each tier of our side.
+
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with; has at least the same tiers.
+
+    Returns:
+        Pairs in the order of our tiers.
+    """
     return [Pair(mine, theirs.tiers[name]) for name, mine in ours.tiers.items()]
 
 
@@ -111,10 +159,16 @@ def check_comparable(
 ) -> list[str]:
     """Return notes on what differs between two results that may be compared.
 
-    `across_tokenizers` allows another tokenizer, in which the same texts are other tokens.
+    Args:
+        ours: Results of one checkpoint.
+        theirs: Results of the checkpoint that it is compared with.
+        across_tokenizers: Whether tokenizers may differ, in which the same texts are other tokens.
+
+    Returns:
+        One sentence for each difference that does not forbid the comparison.
 
     Raises:
-        BridgeError: protocol, tokenizer, sequence length, dtype or data of a tier disagree.
+        BridgeError: When protocol, tokenizer, sequence length, dtype or data of a tier disagree.
     """
     notes: list[str] = []
     for name, mine in ours.tiers.items():

@@ -30,7 +30,16 @@ MOST = 10**9
 
 
 def power(n: int, change: float, changing: float) -> float:
-    """Return the chance that a change of the rate is shown, if so large a share of n prompts changes."""
+    """Return the chance that the exact test shows a change of the rate.
+
+    Args:
+        n: Number of prompts.
+        change: True change of the rate, a fraction from 0 to `changing`.
+        changing: Share of prompts that change their verdict; above 0.
+
+    Returns:
+        A probability.
+    """
     worse = (1 - change / changing) / 2
     losses = _most_losses(n)
     chance = np.where(losses < 0, 0.0, special.bdtr(np.maximum(losses, 0), np.arange(n + 1), worse))
@@ -38,10 +47,15 @@ def power(n: int, change: float, changing: float) -> float:
 
 
 def smallest_shown(n: int, changing: float | None) -> float | None:
-    """Return the change of a rate that is shown with probability POWER; None if none is.
+    """Return the smallest change of a rate that is shown with probability POWER.
 
-    `changing` is the share of prompts that change their verdict; None if all that change do so in
-    one direction.
+    Args:
+        n: Number of prompts.
+        changing: Share of prompts that change their verdict; None if all that change do so in one
+            direction.
+
+    Returns:
+        A fraction; None if no change is shown with that probability.
     """
     high = 1.0 if changing is None else changing
     if n < FEWEST_TO_REJECT or power(n, high, high) < POWER:
@@ -54,7 +68,15 @@ def smallest_shown(n: int, changing: float | None) -> float | None:
 
 
 def power_sentence(n: int, unit: str) -> str:
-    """Return what n prompts (a tier's `unit`) can show, for a reader who knows no statistics."""
+    """Return what a number of prompts can show, for a reader who knows no statistics.
+
+    Args:
+        n: Number of prompts.
+        unit: What the tier calls them, in the plural.
+
+    Returns:
+        One sentence.
+    """
     least = smallest_shown(n, None)
     if least is None:
         return f"With {n} {unit}, no change of a rate can be shown with probability {POWER:g}."
@@ -93,10 +115,16 @@ def _binomial(n: int, share: float) -> Floats:
 
 
 def needed_units(variance: float, difference: float, turning: float | None = None) -> int | None:
-    """Return how many questions, prompts or blocks show a difference with probability POWER at ALPHA.
+    """Return how many units show a difference with probability POWER at ALPHA.
 
-    `variance` is that of one unit's paired difference; `turning` the share of units that turn, where
-    the exact test is for few of them. None if none turns and nothing is known of the variance.
+    Args:
+        variance: Variance of one unit's paired difference.
+        difference: True difference of the means, in the unit of the metric; not zero.
+        turning: Share of units that change their verdict, of metrics that the exact test may be
+            used for; None for others.
+
+    Returns:
+        Questions, prompts or blocks; None if none changes and nothing is known of the variance.
     """
     if turning is None:
         return _by_t(variance, difference) if variance > 0 else None

@@ -1,4 +1,4 @@
-"""Which checkpoint of a stage is recommended.
+"""Recommendation of one checkpoint of a stage.
 
 The headline is the stage's first objective to improve (its first objective if it has none). Of the steps that
 meet the whole objective, the one with the best headline is recommended. If none is shown to meet
@@ -30,7 +30,15 @@ KINDS: Mapping[Answer, str] = {
 
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
-    """Return the step to name, and all it was chosen from."""
+    """Return the step to name, and all that it was chosen from.
+
+    Args:
+        steps: All steps of the stage with their verdicts; at least one.
+        headline: Index of the objective that ranks them.
+
+    Returns:
+        The step, and the pool of steps, itself among them.
+    """
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
         if pool:
@@ -53,10 +61,17 @@ def recommend(
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """Return what `recommendation.json` holds; `paths` are the checkpoints of the steps.
+    """Return what `recommendation.json` holds.
 
-    `decision` is None where there is nothing to decide, and the stage `is_open` where its steps are no
-    list.
+    Args:
+        stage: Name of the stage.
+        objectives: Objectives of the stage.
+        decision: All steps judged together; None where there is nothing to decide.
+        paths: Checkpoint of each step or merge.
+        is_open: Whether any number of steps may come, as the stage's steps are no list.
+
+    Returns:
+        Keys of `stage_files.Recommendation`, without those of the steps that are awaited.
     """
     if decision is None:
         why = "no step has been compared with the bridge"
@@ -97,7 +112,15 @@ def recommend(
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
-    """Return what `recommendation.json` holds where no step is recommended."""
+    """Return what `recommendation.json` holds where no step is recommended.
+
+    Args:
+        stage: Name of the stage.
+        why: Reason, for people.
+
+    Returns:
+        Keys of `stage_files.Recommendation`.
+    """
     return {"stage": stage, "step": None, "meets": None, "why": why, "similar": [], "others": []}
 
 

@@ -24,16 +24,24 @@ FEWEST_STEPS = 3
 
 
 def monotonicity(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return Spearman's rho of values with steps; None for few checkpoints, or values that never change."""
+    """Return Spearman's rank correlation of values with steps.
+
+    Args:
+        steps: Steps of the checkpoints in ascending order.
+        values: Value of a metric at each step.
+
+    Returns:
+        Rho from -1 to 1; None for few checkpoints, or values that never change.
+    """
     if len(steps) < FEWEST_STEPS:
         return None
-    x, y = ranks(steps), ranks(values)
+    x, y = _ranks(steps), _ranks(values)
     x, y = x - x.mean(), y - y.mean()
     size = math.sqrt(float(x @ x) * float(y @ y))
     return float(x @ y) / size if size > 0 else None
 
 
-def ranks(values: Sequence[float]) -> Floats:
+def _ranks(values: Sequence[float]) -> Floats:
     """Return ranks from 1 on; equal values share the mean of theirs."""
     _, place, counts = np.unique(np.asarray(values), return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
@@ -42,7 +50,17 @@ def ranks(values: Sequence[float]) -> Floats:
 
 
 def neighbour_noise(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return the standard deviation of one checkpoint about a trend that is straight between its neighbours."""
+    """Return the standard deviation of one checkpoint about the trend.
+
+    The trend is taken for straight between a checkpoint's two neighbours.
+
+    Args:
+        steps: Steps of the checkpoints in ascending order.
+        values: Value of a metric at each step.
+
+    Returns:
+        In the unit of the values; None for few checkpoints.
+    """
     if len(steps) < FEWEST_STEPS:
         return None
     x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
@@ -52,7 +70,15 @@ def neighbour_noise(steps: Sequence[float], values: Sequence[float]) -> float | 
 
 
 def trend(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return the change from the first to the last step along the least squares line."""
+    """Return the change from the first to the last step along the least squares line.
+
+    Args:
+        steps: Steps of the checkpoints in ascending order.
+        values: Value of a metric at each step.
+
+    Returns:
+        In the unit of the values; None for few checkpoints.
+    """
     if len(steps) < FEWEST_STEPS:
         return None
     x = np.asarray(steps, dtype=np.float64) - np.mean(steps)
@@ -61,7 +87,15 @@ def trend(steps: Sequence[float], values: Sequence[float]) -> float | None:
 
 
 def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Return the share of pairs of checkpoints that both order alike; None for few checkpoints."""
+    """Return the share of pairs of checkpoints that two metrics order alike.
+
+    Args:
+        ours: Value of one metric at each checkpoint.
+        theirs: Value of the other metric at the same checkpoints.
+
+    Returns:
+        From 0 to 1, a tie in either as one half; None for few checkpoints.
+    """
     if len(ours) < FEWEST_STEPS:
         return None
     above = np.triu_indices(len(ours), 1)

@@ -58,7 +58,15 @@ Leaves = Mapping[str, tuple[float, Variance | None]]
 
 
 def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
-    """Return the same estimate with the interval of confidence 1 - alpha and its MDE."""
+    """Return the same estimate with the interval and MDE of another alpha.
+
+    Args:
+        estimate: A difference.
+        alpha: Error rate of the two-sided interval, one minus its confidence.
+
+    Returns:
+        The estimate; unchanged where it has no interval, or both sides are identical.
+    """
     if estimate.se is None or estimate.method == "identical":
         return estimate
     if estimate.counts is not None:
@@ -69,9 +77,15 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
 
 
 def detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the smallest true difference that a test at `alpha` finds with probability POWER.
+    """Return the minimum detectable effect (MDE) of an estimate at another alpha.
 
-    None where the estimate has none.
+    Args:
+        estimate: A difference.
+        alpha: Level of the two-sided test.
+
+    Returns:
+        The true difference that the test finds with probability POWER; None where the estimate has
+        none.
     """
     if estimate.se is None or estimate.mde is None:
         return None
@@ -80,14 +94,31 @@ def detectable(estimate: Estimate, alpha: float) -> float | None:
 
 
 def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
-    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`."""
+    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
+
+    Args:
+        estimate: A difference.
+        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
+        above: Whether the claim is that it lies above; otherwise below.
+
+    Returns:
+        A p-value, by the exact test where it holds; None where the standard error is not known.
+    """
     if estimate.counts is not None:
         return exact_p_beyond(estimate.counts, bound, above=above)
     return None if estimate.se is None else p_beyond_by_t(estimate, bound, above=above)
 
 
 def leaves(estimate: Estimate, name: str) -> Leaves:
-    """Return the leaves of an estimate, which is called `name` if it is one itself."""
+    """Return the slices or tasks that an estimate is the mean of.
+
+    Args:
+        estimate: A difference of one item or of a mean of items.
+        name: What the estimate is called where it is of one item.
+
+    Returns:
+        Weight and variance of each, by name.
+    """
     if not estimate.parts:
         return {name: (1.0, estimate.variance)}
     return {part: (estimate.weights[part], one.variance) for part, one in estimate.parts.items()}
@@ -142,11 +173,20 @@ def simultaneous_alpha(
     *,
     awaited: int = 0,
 ) -> float:
-    """Return the alpha of one interval at which all of them hold together with confidence 1 - alpha.
+    """Return the alpha of one interval at which all intervals hold together.
 
-    So many others are `awaited`, and have their share of alpha by Bonferroni, as nothing is known of
-    them. Where a variance is not known, all have. It only grows as they come in, so what holds at
-    one look holds at all later ones, and looking costs nothing.
+    It only grows as awaited ones come in, so what holds at one look holds at all later ones, and
+    looking costs nothing.
+
+    Args:
+        estimates: The differences whose intervals are to hold together.
+        columns: Leaves of each, in the same order; those of one name are over the same items.
+        alpha: Error rate of all intervals together.
+        awaited: Others that are to come. Nothing is known of them, so they have their share of
+            alpha by Bonferroni, as all have where a variance is not known.
+
+    Returns:
+        The error rate of each interval.
     """
     count = len(estimates) + awaited
     if count < 2:
@@ -166,7 +206,12 @@ def simultaneous_alpha(
 
 
 class _JointErrors:
-    """Chances that some of several intervals of one alpha miss what they are of."""
+    """Chances that some of several intervals of one alpha miss what they are of.
+
+    Args:
+        cov: Covariance of the estimates, shape (steps, steps).
+        df: Degrees of freedom of all of them; None for the normal distribution.
+    """
 
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
@@ -180,7 +225,14 @@ class _JointErrors:
         self.squares = np.ones(ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, ALPHA_DRAWS)
 
     def of(self, alpha: float) -> float:
-        """Return the chance for intervals of confidence 1 - alpha each."""
+        """Return the chance that one of the intervals misses.
+
+        Args:
+            alpha: Error rate of each two-sided interval.
+
+        Returns:
+            A probability, drawn.
+        """
         limit = quantile(1 - alpha / 2, self.df)
         tail = self.place * alpha / 2
         if self.df is None:
@@ -218,9 +270,16 @@ def rank(
     *,
     counts_items: bool,
 ) -> Ranking | None:
-    """Return which steps are behind another one; None if a variance is not known.
+    """Return which steps are worse than another one.
 
-    `counts_items` tells that the estimates are of credits, of which few may differ.
+    Args:
+        gains: Difference of each step from the bridge, positive where it is for the better.
+        estimates: The same differences, in the same order.
+        columns: Leaves of each, in the same order; the names are the same in all.
+        counts_items: Whether the estimates are of credits, of which few may differ.
+
+    Returns:
+        All pairs of steps, tested together; None if a variance is not known, or for one step.
     """
     cov = _covariance(columns)
     if cov is None or len(columns) < 2:

@@ -77,29 +77,69 @@ class Estimate:
 
 
 def quantile(probability: float, df: float | None) -> float:
-    """Return a quantile of Student's t, or of the normal distribution for df None."""
+    """Return a quantile of Student's t or of the normal distribution.
+
+    Args:
+        probability: Probability of a smaller value.
+        df: Degrees of freedom; None for the normal distribution.
+
+    Returns:
+        The value, in standard errors.
+    """
     return float(special.ndtri(probability) if df is None else special.stdtrit(df, probability))
 
 
 def upper_tail(z: float, df: float | None) -> float:
-    """Return the probability of a value above z, by the same distributions."""
+    """Return the probability of a larger value, by Student's t or the normal distribution.
+
+    Args:
+        z: A value, in standard errors.
+        df: Degrees of freedom; None for the normal distribution.
+
+    Returns:
+        One-sided probability.
+    """
     return float(special.ndtr(-z) if df is None else special.stdtr(df, -z))
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
-    """Return a difference of which no more is known."""
+    """Return a difference of which no more is known.
+
+    Args:
+        value: The difference.
+        n: Items that it is over.
+        units: Items or clusters that are independent.
+        note: Reason, for people.
+
+    Returns:
+        An estimate without interval.
+    """
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
 def identical(*, n: int) -> Estimate:
-    """Return no difference, without doubt: the same scores to the last digit on every item."""
+    """Return no difference, without doubt: the same scores to the last digit on every item.
+
+    Args:
+        n: Items that it is over.
+
+    Returns:
+        An estimate of 0 whose interval has no width.
+    """
     note = "both sides score the same on every item"
     known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
     return replace(known, p=1.0, note=note, variance=Variance(np.zeros(n), None, n, max(1, n - 1)))
 
 
 def by_t(estimate: Estimate) -> Estimate:
-    """Return an estimate with interval, p-value and MDE, by its standard error and skewness."""
+    """Return an estimate with interval, p-value and MDE, by its standard error and skewness.
+
+    Args:
+        estimate: A difference with `se`, `df` and `skew`.
+
+    Returns:
+        The estimate at ALPHA.
+    """
     low, high = interval_by_t(estimate, ALPHA)
     tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
     p, mde = min(1.0, 2 * min(tails)), detectable_by_t(estimate, ALPHA)
@@ -107,7 +147,15 @@ def by_t(estimate: Estimate) -> Estimate:
 
 
 def detectable_by_t(estimate: Estimate, alpha: float) -> float:
-    """Return the smallest true difference that a test at `alpha` finds with probability POWER."""
+    """Return the minimum detectable effect (MDE) by Student's t, corrected for skewness.
+
+    Args:
+        estimate: A difference with its standard error.
+        alpha: Level of the two-sided test.
+
+    Returns:
+        The true difference that the test finds with probability POWER.
+    """
     assert estimate.se is not None
     half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
     furthest = max(_reach(half, skew), _reach(half, -skew))
@@ -115,7 +163,15 @@ def detectable_by_t(estimate: Estimate, alpha: float) -> float:
 
 
 def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
-    """Return the interval of confidence 1 - alpha: on each side the wider of Student's and Hall's."""
+    """Return the interval of an estimate: on each side the wider of Student's and Hall's.
+
+    Args:
+        estimate: A difference with its standard error.
+        alpha: Error rate of the two-sided interval, one minus its confidence.
+
+    Returns:
+        Low and high bound, in the estimate's unit.
+    """
     assert estimate.se is not None
     half = quantile(1 - alpha / 2, estimate.df)
     low = estimate.value - estimate.se * _reach(half, estimate.skew)
@@ -123,22 +179,31 @@ def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
 
 
 def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
-    """Return the one-sided p-value of the claim that the truth lies above (or below) `bound`."""
+    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
+
+    Args:
+        estimate: A difference with its standard error.
+        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
+        above: Whether the claim is that it lies above; otherwise below.
+
+    Returns:
+        A p-value; the larger of Student's and Hall's.
+    """
     assert estimate.se is not None
     distance = estimate.value - bound
     if estimate.se == 0:
         return float(distance <= 0 if above else distance >= 0)
     sign = 1 if above else -1
     t, skew = sign * distance / estimate.se, sign * estimate.skew
-    return upper_tail(min(t, corrected_t(t, skew)), estimate.df)
+    return upper_tail(min(t, _corrected_t(t, skew)), estimate.df)
 
 
-def corrected_t(t: float, skew: float) -> float:
+def _corrected_t(t: float, skew: float) -> float:
     """Return g(T)."""
     return t + skew * t**2 / 3 + skew**2 * t**3 / 27 + skew / 6
 
 
-def uncorrected_t(x: float, skew: float) -> float:
+def _uncorrected_t(x: float, skew: float) -> float:
     """Return the T for which g(T) = x."""
     if abs(skew) < 1e-9:
         return x
@@ -147,16 +212,35 @@ def uncorrected_t(x: float, skew: float) -> float:
 
 def _reach(x: float, skew: float) -> float:
     """Return the T for which the smaller of T and g(T) is x."""
-    return max(x, uncorrected_t(x, skew))
+    return max(x, _uncorrected_t(x, skew))
 
 
 def skewness_of(units: Floats, variance: float) -> float:
-    """Return the skewness of an estimate from what independent units contribute to it."""
+    """Return the skewness of an estimate.
+
+    Args:
+        units: What independent units contribute to it, shape (n,); they add up to zero.
+        variance: Variance of the estimate.
+
+    Returns:
+        Third cumulant over the standard deviation cubed; 0 without variance.
+    """
     return float((units**3).sum() / variance**1.5) if variance > 0 else 0.0
 
 
 def from_variance(value: float, variance: Variance, n: int, skew: float, method: str) -> Estimate:
-    """Return an estimate by what its n items contribute to it; unknown where these do not differ."""
+    """Return an estimate by what its items contribute to it.
+
+    Args:
+        value: The difference.
+        variance: Its variance, and the items' contributions.
+        n: Items that it is over.
+        skew: Skewness of the estimate.
+        method: Name of the method, for tables.
+
+    Returns:
+        An estimate by Student's t; without interval where the contributions do not differ.
+    """
     se = math.sqrt(variance.value)
     if se <= 1e-12 * abs(value) or se == 0.0:
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
@@ -172,9 +256,16 @@ def paired_mean(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Return the mean of ours - theirs over the same items; (n,) each.
+    """Return the mean paired difference over the same items.
 
-    `clusters` and `strata` name each item's group.
+    Args:
+        ours: Values of our side, shape (n,).
+        theirs: Values of the other side, in the same order.
+        clusters: Cluster of each item; None if items are independent.
+        strata: Stratum of each item; None without strata.
+
+    Returns:
+        The mean of ours - theirs, in the unit of the values.
     """
     difference = ours - theirs
     n, value = len(difference), float(difference.mean())
@@ -196,16 +287,33 @@ def paired_measure(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Return the same for a measure of any size, where equal values on every item are no difference."""
+    """Return the mean paired difference of a measure of any size.
+
+    Equal values on every item are no difference, as they are no coincidence.
+
+    Args:
+        ours: Values of our side, shape (n,).
+        theirs: Values of the other side, in the same order.
+        clusters: Cluster of each item; None if items are independent.
+        strata: Stratum of each item; None without strata.
+
+    Returns:
+        The mean of ours - theirs; `identical` where values are equal on every one of several items.
+    """
     if len(ours) > 1 and np.array_equal(ours, theirs):
         return identical(n=len(ours))
     return paired_mean(ours, theirs, clusters, strata)
 
 
 def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
-    """Return an estimate of which `test` tests the hypothesis of no difference.
+    """Return an estimate with the p-value of another one, which tests no difference in its place.
 
-    It takes over the p-value, and its interval excludes zero where that rejects.
+    Args:
+        estimate: A difference, such as that of perplexities.
+        test: Difference of the same items whose test holds for both, such as that of nats.
+
+    Returns:
+        The estimate; its interval includes zero where the test does not reject, else excludes it.
     """
     low, high = estimate.low, estimate.high
     if low is None or high is None or test.p is None:
@@ -226,9 +334,16 @@ def macro_mean(
 ) -> Estimate:
     """Return the weighted mean of independent estimates: SE = sqrt(sum (w_k SE_k)^2).
 
-    Weights add up to 1, and are equal if not given. Degrees of freedom by Welch and Satterthwaite.
-    One part is its own mean. `value` replaces the mean where the whole is not exactly it (an overall
-    perplexity).
+    Degrees of freedom by Welch and Satterthwaite. One part is its own mean.
+
+    Args:
+        parts: Estimates by item.
+        value: Difference in place of the mean, where the whole is not exactly it (an overall
+            perplexity).
+        weights: Weight of each part, which add up to 1; None weighs all alike.
+
+    Returns:
+        The mean with its parts and weights; without interval if a part has none.
     """
     weights = weights or dict.fromkeys(parts, 1 / len(parts))
     return replace(_macro_mean(parts, value, weights), weights=weights)
@@ -261,7 +376,14 @@ def _macro_mean(
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return Holm's adjusted p-values; those that are None are no tests and stay None."""
+    """Return Holm's adjusted p-values.
+
+    Args:
+        p_values: P-values of a family of tests, by name; those that are None are no tests.
+
+    Returns:
+        Adjusted p-values by the same names; None stays None.
+    """
     tests = sorted((p, name) for name, p in p_values.items() if p is not None)
     adjusted: dict[str, float | None] = dict.fromkeys(p_values)
     largest = 0.0

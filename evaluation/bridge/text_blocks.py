@@ -28,9 +28,15 @@ FEWEST = 20
 
 
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
-    """Return sum(ours - theirs) / sum(weights), e.g. nats over tokens.
+    """Return the difference of two ratios with one denominator, such as nats per token.
 
-    For bits per byte the weights are bytes times ln 2.
+    Args:
+        ours: Nats of our side by block, shape (blocks,), in the text's order.
+        theirs: Nats of the other side for the same blocks.
+        weights: Denominator by block: tokens, or bytes times ln 2 for bits per byte.
+
+    Returns:
+        sum(ours - theirs) / sum(weights).
     """
     if np.array_equal(ours, theirs):
         return identical(n=len(ours))
@@ -44,9 +50,16 @@ def paired_perplexity(
     tokens: Floats,
     scales: tuple[float, float] | None = None,
 ) -> Estimate:
-    """Return ppl_ours - ppl_theirs from the nats and scored tokens of the same blocks.
+    """Return the difference of two perplexities over the same blocks.
 
-    `scales` are the perplexities that the blocks contribute to, if not their own.
+    Args:
+        ours: Nats of our side by block, shape (blocks,), in the text's order.
+        theirs: Nats of the other side for the same blocks.
+        tokens: Scored tokens by block.
+        scales: Perplexities of both sides that the blocks contribute to; None for the blocks' own.
+
+    Returns:
+        ppl_ours - ppl_theirs of these blocks.
     """
     if np.array_equal(ours, theirs):
         return identical(n=len(ours))
@@ -68,7 +81,15 @@ def _from_blocks(value: float, influence: Floats, method: str) -> Estimate:
 
 
 def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
-    """Return the difference of estimates from two samples; degrees of freedom by Welch."""
+    """Return the difference of estimates from two samples; degrees of freedom by Welch.
+
+    Args:
+        ours: Estimate of our side.
+        theirs: Estimate of the other side, of independent units.
+
+    Returns:
+        ours - theirs; without interval where one of them has none.
+    """
     value = ours.value - theirs.value
     n, units = ours.n + theirs.n, ours.units + theirs.units
     a, b = ours.variance, theirs.variance

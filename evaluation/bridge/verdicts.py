@@ -1,4 +1,4 @@
-"""Whether a step does what its stage is for.
+"""Verdicts on a step: whether it meets the objectives of its stage.
 
 An objective is decided on the overall delta of its items (Tier4: on `all_checks_pass_rate`), turned so
 that a gain is positive, with its 95 % interval [low, high]:
@@ -55,11 +55,18 @@ def judge_step(
 ) -> list[ObjectiveRow]:
     """Return one verdict for each objective.
 
-    `alphas` are those that the objectives are judged at, if not ALPHA; `secondary_alphas`
-    are those of their secondary metrics.
+    Args:
+        objectives: Objectives of the stage.
+        deltas: Corrected deltas of the step against the bridge.
+        stage: Name of the stage, for messages.
+        alphas: Error rate of the interval that decides each objective; None for ALPHA.
+        secondary_alphas: The same for the secondary metrics of the objectives; None for ALPHA.
+
+    Returns:
+        Verdicts in the order of the objectives.
 
     Raises:
-        BridgeError: an objective is on what was not scored.
+        BridgeError: When an objective is on what was not scored.
     """
     plain = [ALPHA] * len(objectives)
     both = zip(alphas or plain, secondary_alphas or plain, strict=True)
@@ -70,7 +77,14 @@ def judge_step(
 
 
 def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
-    """Return `not met` if one is not, `met` if all are; None if there is nothing to judge."""
+    """Return the verdict of a step from those of its objectives.
+
+    Args:
+        verdicts: One for each objective.
+
+    Returns:
+        `not met` if one is not, `met` if all are, else `undecided`; None without objectives.
+    """
     if not verdicts:
         return None
     if "not met" in verdicts:
@@ -85,7 +99,18 @@ def judge_objective(
     alpha: float = ALPHA,
     secondary_alpha: float = ALPHA,
 ) -> ObjectiveRow:
-    """Return the verdict on one objective; `key` is its place in the configuration."""
+    """Return the verdict on one objective.
+
+    Args:
+        objective: One of the stage's objectives.
+        deltas: Corrected deltas of the step against the bridge.
+        key: Place of the objective in the configuration, for messages.
+        alpha: Error rate of the interval that decides it.
+        secondary_alpha: Error rate of the interval of its secondary metric.
+
+    Returns:
+        The row of `bridge_deltas.json`.
+    """
     parts, headline = decisive_deltas(objective, deltas, key)
     estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
     regressions = _regressions(objective, parts, deltas, alpha)
@@ -94,7 +119,7 @@ def judge_objective(
         answer = "not met"
     secondary = None
     if answer == "undecided":
-        secondary = secondary_verdict(objective, deltas, secondary_alpha)
+        secondary = _secondary_verdict(objective, deltas, secondary_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
@@ -112,7 +137,14 @@ def judge_objective(
 
 
 def needed_gain(objective: Objective) -> float:
-    """Return the gain that a step must be shown to have."""
+    """Return the gain that a step must be shown to have.
+
+    Args:
+        objective: One of the stage's objectives.
+
+    Returns:
+        Its margin; negative for an objective to keep.
+    """
     return objective.margin if objective.want == "improve" else -objective.margin
 
 
@@ -130,7 +162,16 @@ def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: 
 
 
 def answer_of(objective: Objective, low: float | None, high: float | None) -> Answer:
-    """Return the answer to an objective by the interval of the gain."""
+    """Return the answer to an objective by the interval of the gain.
+
+    Args:
+        objective: One of the stage's objectives.
+        low: Lower bound of the gain; None if there is no interval.
+        high: Upper bound of the gain; None if there is no interval.
+
+    Returns:
+        `undecided` where there is no interval, or the margin lies inside it.
+    """
     if low is None or high is None:
         return "undecided"
     needed = needed_gain(objective)
@@ -187,13 +228,29 @@ def _why(
 
 
 def worse_in_words(want: str, regressions: Sequence[str]) -> str:
-    """Return which items of an objective are significantly worse."""
+    """Return which items of an objective are significantly worse.
+
+    Args:
+        want: What the objective wants, `improve` or `keep`.
+        regressions: Names of the items.
+
+    Returns:
+        Part of a sentence.
+    """
     beyond = " by more than the margin" if want == "keep" else ""
     return f"significantly worse{beyond}: {', '.join(regressions)}"
 
 
 def detectable_in_words(metric: Metric, mde: float) -> str:
-    """Return what an undecided objective could have shown."""
+    """Return which changes an undecided objective could have detected.
+
+    Args:
+        metric: Metric that decides it.
+        mde: Minimum detectable effect, in the metric's unit.
+
+    Returns:
+        Part of a sentence, without subject.
+    """
     if metric.unit == "fraction" and mde >= 1:
         return "could not detect any change"
     return f"could only detect changes of {metric.change(mde, sign='')} or more"
@@ -202,10 +259,18 @@ def detectable_in_words(metric: Metric, mde: float) -> str:
 def decisive_deltas(
     objective: Objective, deltas: Sequence[Delta], key: str
 ) -> tuple[list[Delta], Delta]:
-    """Return the deltas of an objective's items, and the one it is decided on; `key` is its place.
+    """Return the deltas that an objective is decided on.
+
+    Args:
+        objective: One of the stage's objectives.
+        deltas: Deltas of the step against the bridge.
+        key: Place of the objective in the configuration, for messages.
+
+    Returns:
+        The deltas of its items, and the one it is decided on, which may be their mean.
 
     Raises:
-        BridgeError: nothing of it was scored.
+        BridgeError: When nothing of the objective was scored.
     """
     own, headline = _find(objective, deltas)
     if headline is None:
@@ -249,17 +314,30 @@ def _find(
     return own, macro(own, item) if own else None
 
 
-def gain_interval(sign: int, known: Estimate) -> tuple[float | None, float | None]:
-    """Return the interval of the gain, where `sign` is that of a difference that is one."""
-    if known.low is None or known.high is None:
+def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:
+    """Return the interval of the gain.
+
+    Args:
+        sign: 1 if more of the metric is better, else -1.
+        estimate: Difference of the metric.
+
+    Returns:
+        Low and high bound, positive where they are for the better; None without interval.
+    """
+    if estimate.low is None or estimate.high is None:
         return None, None
-    return (known.low, known.high) if sign > 0 else (-known.high, -known.low)
+    return (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)
 
 
 def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
     """Return the delta of the tier's first secondary metric over an objective's items.
 
-    None where there is none, or where the objective names such a metric itself.
+    Args:
+        objective: One of the stage's objectives.
+        deltas: Deltas of the step against the bridge.
+
+    Returns:
+        None where there is none, or where the objective names such a metric itself.
     """
     secondary = TIERS[objective.tier].secondary
     if not secondary or objective.decided_on.is_secondary:
@@ -269,7 +347,7 @@ def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
     return _find(objective, same, secondary[0].name)[1]
 
 
-def secondary_verdict(
+def _secondary_verdict(
     objective: Objective, deltas: Sequence[Delta], alpha: float
 ) -> SecondaryRow | None:
     """Return what a secondary metric shows of an undecided objective; None where nothing is known of it."""

@@ -1,4 +1,4 @@
-"""Write deltas, verdicts and the recommendation, each step's and a stage's; see `results.deltas_file` and `results.stage_files`."""
+"""Writes deltas, verdicts and the recommendation, each step's and a stage's; see `results.deltas_file` and `results.stage_files`."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
@@ -50,8 +50,15 @@ def make_deltas(plan: StagePlan, step: Candidate) -> Record:
 
     Where one of them could not be scored, or the two must not be compared, the record states why.
 
+    Args:
+        plan: Plan of the stage.
+        step: A step or a merge of the stage.
+
+    Returns:
+        The record of what was made.
+
     Raises:
-        BridgeError: one of the two has no tier files yet.
+        BridgeError: When one of the two has no tier files yet.
     """
     folder = plan.step_folder(step)
     ours, bridge = (read_record(one, COLLECT) for one in (folder, plan.bridge_folder))
@@ -74,9 +81,16 @@ def make_deltas(plan: StagePlan, step: Candidate) -> Record:
 def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
+    Args:
+        plan: Plan of the stage.
+        step: A step or a merge of the stage.
+
+    Returns:
+        The file.
+
     Raises:
-        ResultsError: results are missing or damaged.
-        BridgeError: the two must not be compared.
+        ResultsError: When results are missing or damaged.
+        BridgeError: When the two must not be compared.
     """
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)
@@ -122,10 +136,15 @@ def _origin(side: Results) -> dict[str, Any]:
 def write_stage(
     plan: StagePlan, steps: Sequence[Candidate], awaited: Sequence[Candidate] = ()
 ) -> None:
-    """Write a stage's deltas in long form and its recommendation, from the files of steps and merges.
+    """Write a stage's deltas in long form and its recommendation, from the steps' files.
 
-    Steps whose file is missing or damaged are logged and named in both. As long as steps are awaited
-    or left out, the recommendation is provisional.
+    Steps whose file is missing or damaged are logged and named in both. As long as steps are
+    awaited or left out, the recommendation is provisional.
+
+    Args:
+        plan: Plan of the stage.
+        steps: Steps and merges that were compared with the bridge, in the order of rows.
+        awaited: Steps and merges that are expected; those without a usable file are still to come.
     """
     contents, left_out = _read_steps(plan, steps)
     to_come = sorted({*awaited, *steps} - contents.keys(), key=candidate_rank)

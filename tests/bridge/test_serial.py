@@ -1,4 +1,4 @@
-"""Intervals over blocks that depend on their neighbours, or are uncorrected_t; seeds are fixed."""
+"""Intervals over blocks that depend on their neighbours, or are skewed; seeds are fixed."""
 
 import numpy as np
 import pytest
