@@ -29,7 +29,8 @@ from evaluation.reporting.terminal import align
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE
 from evaluation.results.stage_files import PAGE
 from evaluation.settings.config import validate_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.bridge.folders import OBJECTIVE, SUITE, write_side
 from tests.reporting.browser import launched, missing, opened
 

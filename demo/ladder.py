@@ -21,7 +21,8 @@ from safetensors.torch import save_file
 
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 
 SEED = 1
 

@@ -21,7 +21,8 @@ from evaluation.results.deltas_file import DELTAS, DeltaRow, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 
 NOISE = {(rung.stage, rung.step): rung.noise for rung in LADDER}
 

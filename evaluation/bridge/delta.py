@@ -8,7 +8,8 @@ from typing import Any, Literal
 from evaluation.bridge.simultaneous_intervals import detectable
 from evaluation.bridge.statistics import ALPHA, Estimate, holm, macro_mean
 from evaluation.results.deltas_file import Flag
-from evaluation.settings.tiers import TIERS, Metric, Tier, TierName, metric_of
+from evaluation.settings.metric import Metric
+from evaluation.settings.tiers import TIERS, Tier, TierName, metric_of
 
 OVERALL = "overall"
 

@@ -42,8 +42,9 @@ from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
 from evaluation.bridge.statistics import ALPHA, Estimate, holm
 from evaluation.errors import BridgeError
 from evaluation.results.deltas_file import Answer, ObjectiveRow, SecondaryRow
+from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
-from evaluation.settings.tiers import TIERS, Metric
+from evaluation.settings.tiers import TIERS
 
 
 def judge_step(

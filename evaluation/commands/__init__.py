@@ -134,7 +134,7 @@ def chosen_plans(
     Returns:
         The chosen stages by name.
     """
-    from evaluation.settings.plan import named_stage
+    from evaluation.settings.planning import named_stage
 
     if options.stage is None:
         return plans

@@ -7,7 +7,8 @@ import sys
 from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.wording import no_such
 
 

@@ -211,7 +211,7 @@ def merge(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.merged_weights import write_merge
     from evaluation.checkpoints.subjects import candidate_subject
     from evaluation.settings.config import load_config
-    from evaluation.settings.plan import named_stage, plan_stages
+    from evaluation.settings.planning import named_stage, plan_stages
 
     plan = named_stage(plan_stages(load_config(options.config)), options.stage, options.config)
     assumed = plan.stage.assume.use_mup if plan.stage.assume else None

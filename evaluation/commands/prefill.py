@@ -8,7 +8,8 @@ from evaluation.dependencies.caches import CacheStates, provided_entries
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import no_such
 

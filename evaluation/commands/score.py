@@ -23,7 +23,8 @@ from evaluation.commands import (
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.errors import EvaluationError, ScoringError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import named_stage, plan_stages
 from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:

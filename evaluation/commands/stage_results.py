@@ -20,7 +20,8 @@ from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import named_stage, plan_stages
 from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from evaluation.command_hints import configured, note_run
 from evaluation.commands import Commands, add_configured, finite_number, whole_number
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import named_stage
+from evaluation.settings.planning import named_stage
 
 HOW = ("--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e")
 """Arguments of Snakemake that decide where jobs run."""

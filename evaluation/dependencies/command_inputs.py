@@ -17,7 +17,8 @@ from evaluation.dependencies.steps import COLLECT, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 
 _ROLES = ("step", "merge", "bridge")
 

@@ -14,7 +14,7 @@ from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
 from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config, Stage
-from evaluation.settings.plan import plan_stage
+from evaluation.settings.planning import plan_stage
 from evaluation.settings.steps import step_named
 
 

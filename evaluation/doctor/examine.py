@@ -12,7 +12,8 @@ from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memo
 from evaluation.doctor.machine import check_sandbox, check_slurm, check_versions
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, stage_suite
-from evaluation.settings.plan import StagePlan, named_stage, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import named_stage, plan_stages
 from evaluation.settings.tiers import TIERS
 
 

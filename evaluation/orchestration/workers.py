@@ -28,7 +28,8 @@ from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
 from evaluation.settings.computing import GPUS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stage
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stage
 
 log = logging.getLogger(__name__)
 

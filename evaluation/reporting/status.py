@@ -23,7 +23,8 @@ from evaluation.results.stage_files import (
     stage_outputs,
 )
 from evaluation.settings.candidates import Candidate, candidate_label
-from evaluation.settings.plan import StagePlan, absent_checkpoints
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
 from evaluation.terminal_layout import align
 

@@ -15,7 +15,8 @@ from evaluation import protocol
 from evaluation.results.columns import columns_of
 from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model
 from evaluation.settings.candidates import Candidate
-from evaluation.settings.tiers import Metric, TierName, metric_of
+from evaluation.settings.metric import Metric
+from evaluation.settings.tiers import TierName, metric_of
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"

@@ -7,10 +7,11 @@ from pydantic import Field, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.settings.groups import group_leaves
+from evaluation.settings.metric import Metric
 from evaluation.settings.model import Fraction, Integer, Settings
 from evaluation.settings.names import Label
 from evaluation.settings.suites import Suite
-from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import did_you_mean, first_few, no_such
 
 SMALLEST_MARGIN = 1e-6

@@ -15,25 +15,16 @@ Folders, under the configured `cache` and `results`:
 """
 
 import re
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
 
-from evaluation.errors import ConfigError
 from evaluation.files import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
-from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite, stage_tiers
-from evaluation.settings.groups import Group
-from evaluation.settings.objectives import settled_objective
+from evaluation.settings.config import Config, Stage, Tokenizer, stage_tiers
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
-from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import no_such
-
-Found = TypeVar("Found")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -261,176 +252,3 @@ class StagePlan:
             (Path(stages[owner].checkpoints) / str(step), weight)
             for owner, step, weight in self.stage.merges[merge].members(self.name)
         )
-
-
-def plan_stage(config: Config, name: str) -> StagePlan:
-    """Resolve a stage.
-
-    Args:
-        config: The validated configuration.
-        name: Name of the stage.
-
-    Returns:
-        The stage with its merged suite, settled objectives, tokenizer and sequence length.
-
-    Raises:
-        ConfigError: When its tokenizer or sequence length cannot be found.
-    """
-    suite = stage_suite(config, name)
-    stage = config.stages[name]
-    objectives = tuple(
-        settled_objective(objective, suite, f"stages.{name}.objective.{i}")
-        for i, objective in enumerate(stage.objective)
-    )
-    stage = stage.model_copy(update={"objective": objectives})
-    return StagePlan(
-        name=name,
-        config=config,
-        stage=stage,
-        suite=suite,
-        tokenizer=_tokenizer(config, name, stage),
-        sequence_length=_sequence_length(config, name, stage),
-    )
-
-
-def plan_stages(config: Config) -> dict[str, StagePlan]:
-    """Resolve all stages.
-
-    Args:
-        config: The validated configuration.
-
-    Returns:
-        The plans by name of the stage, in the order of the configuration.
-
-    Raises:
-        ConfigError: When one name would mean two things, as a group or in a shared cache.
-    """
-    plans = {name: plan_stage(config, name) for name in config.stages}
-    seen: dict[Path, tuple[str, str]] = {}
-    groups: dict[str, tuple[str, Group]] = {}
-    for plan in plans.values():
-        for name, group in plan.suite.groups.items():
-            first, same = groups.setdefault(name, (plan.name, group))
-            if same != group:
-                raise ConfigError(
-                    f"groups.{name} is defined differently in the suites of {first} and {plan.name}; "
-                    "give one of them another name"
-                )
-        for folder, definition in _items_cached_alone(plan):
-            owner, known = seen.setdefault(folder, (plan.name, definition))
-            if known != definition:
-                raise ConfigError(
-                    f"{folder.name!r} is defined differently in the suites of {owner} and {plan.name}, "
-                    "which share a cache; give one of them another name"
-                )
-    return plans
-
-
-def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return a sentence on a stage's folder of checkpoints that cannot be used.
-
-    Args:
-        name: Name of the stage.
-        stage: Its configuration.
-
-    Returns:
-        The sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
-    """
-    folder = Path(stage.checkpoints)
-    if folder.is_dir():
-        is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-        if not is_one or any(path.name.isdigit() for path in folder.iterdir()):
-            return None
-        return (
-            f"stages.{name}.checkpoints: {folder} is itself a checkpoint; write the folder that holds "
-            f"it and the other steps: {folder.parent}"
-        )
-    return (
-        f"stages.{name}.checkpoints: {stage.checkpoints}: no such folder; correct the path, or wait "
-        "until training makes it"
-    )
-
-
-def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
-    """Return what belongs to a stage, by the stage's name.
-
-    Args:
-        stages: What belongs to each stage, by name.
-        name: Name of a stage, which may be unknown.
-        origin: Where the stages come from, for messages.
-
-    Returns:
-        The stage's value.
-
-    Raises:
-        ConfigError: When there is no such stage.
-    """
-    if name not in stages:
-        raise ConfigError(f"{origin}: {no_such('stage', name, stages)}")
-    return stages[name]
-
-
-def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
-    """Yield folders that stages of one cache share by the item's name, and what decides their content."""
-    for name in plan.tiers:
-        if not TIERS[name].cache.per_stage:
-            for key, item in getattr(plan.suite, TIERS[name].section).items():
-                template = plan.suite.chat_template if getattr(item, "chat", False) else None
-                yield plan.cache_folder(name, key), fingerprint([item.definition(), template])
-
-
-def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    origin, found = _resolved(config, name, stage, "tokenizer", "tokenizer.tokenizer_name_or_path")
-    if isinstance(found, Tokenizer):
-        return found
-    if not isinstance(found, str) or not found:
-        raise ConfigError(
-            f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer: {{name: …}}` instead"
-        )
-    return Tokenizer(name=found)
-
-
-def _sequence_length(config: Config, name: str, stage: Stage) -> int:
-    origin, found = _resolved(config, name, stage, "sequence_length", "tokens.sequence_length")
-    if not isinstance(found, int) or found < 2:
-        raise ConfigError(
-            f"{origin}: no tokens.sequence_length of 2 or more; set `sequence_length:` instead"
-        )
-    return found
-
-
-def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
-    """Return what the configuration has under `key`, else what `trained` is in a training one."""
-    given = getattr(stage, key)
-    if given is None and stage.training_config is None:
-        given = getattr(config, key)
-    if given is not None:
-        return Path(), given
-    origin, training = _training_config(config, name, stage, key)
-    section, _, inner = trained.partition(".")
-    values = training.get(section)
-    return origin, values.get(inner) if isinstance(values, dict) else None
-
-
-def _training_config(
-    config: Config, name: str, stage: Stage, wanted: str
-) -> tuple[Path, dict[str, Any]]:
-    given = stage.training_config or config.training_config
-    if given:
-        key = f"stages.{name}.training_config" if stage.training_config else "training_config"
-        try:
-            return Path(given), read_yaml(Path(given))
-        except ConfigError as error:
-            raise ConfigError(f"{key}: {error}") from None
-    if absent := absent_checkpoints(name, stage):
-        raise ConfigError(absent)
-    configs = sorted(
-        Path(stage.checkpoints).glob("*/config.yaml"),
-        key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),
-    )
-    if not configs:
-        raise ConfigError(
-            f"stages.{name}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
-            f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
-        )
-    return configs[0], read_yaml(configs[0])

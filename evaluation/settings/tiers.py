@@ -10,12 +10,13 @@ CONTRIBUTING.md says how to add one.
 """
 
 from collections.abc import Container, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import AfterValidator, Field
 
 from evaluation.errors import ConfigError
+from evaluation.settings.metric import Metric
 from evaluation.wording import no_such
 
 TaskKind = Literal["ranked", "gold"]
@@ -23,113 +24,6 @@ TaskKind = Literal["ranked", "gold"]
 Figure = Literal["curves", "measures", "forest", "moves"]
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
 """The headline and secondary metrics over steps; other figures show a stage against its bridge."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
-
-    A `is_secondary` marks a secondary metric: it shows smaller differences, belongs to no family of tests,
-    and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
-    no objective gives a margin.
-    """
-
-    name: str
-    _: KW_ONLY
-    unit: str = "fraction"
-    higher_is_better: bool = True
-    digits: int = 4
-    is_secondary: bool = False
-    worth: float = 0.01
-    called: str | None = None
-
-    @property
-    def words(self) -> str:
-        """The name that sentences have for it."""
-        return self.called or self.name.replace("_", " ")
-
-    @property
-    def _read_as(self) -> tuple[float, int, str]:
-        """Scale, decimals and unit of numbers that people read; files keep the plain number."""
-        return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
-
-    @property
-    def column(self) -> str:
-        """Its name in a table of such numbers, with the unit where that is not the file's."""
-        return f"{self.name}, points" if self.unit == "fraction" else self.name
-
-    def number(self, value: float, sign: str = "") -> str:
-        """Format a value or difference without its unit.
-
-        Args:
-            value: The plain number, as files have it.
-            sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `-3.98` for a fraction of -0.0398.
-        """
-        scale, decimals, _ = self._read_as
-        return f"{scale * value:{sign}.{decimals}f}"
-
-    def interval(self, low: float, high: float, sign: str = "+") -> str:
-        """Format an interval without its unit.
-
-        Args:
-            low: Lower bound, as files have it.
-            high: Upper bound, as files have it.
-            sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `[-10.63, +2.55]`.
-        """
-        return f"[{self.number(low, sign)}, {self.number(high, sign)}]"
-
-    def change(
-        self, value: float, low: float | None = None, high: float | None = None, sign: str = "+"
-    ) -> str:
-        """Format a change with its interval, if it has one, and its unit.
-
-        Args:
-            value: The plain number, as files have it.
-            low: Lower bound, as files have it; None without an interval.
-            high: Upper bound, as files have it; None without an interval.
-            sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `-3.98 [-10.63, +2.55] points`.
-        """
-        bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
-        return f"{self.number(value, sign)}{bounds} {self._read_as[2]}"
-
-    def size(self, size: float) -> str:
-        """Format a margin or the size of a difference, with its unit.
-
-        Args:
-            size: The plain number, as files have it.
-
-        Returns:
-            For example `1 point` or `0.02 nats per token`.
-        """
-        if self.unit != "fraction":
-            return f"{size:.4g} {self.unit}"
-        points = f"{100 * size:.4g}"
-        return f"{points} point{'' if points == '1' else 's'}"
-
-    def level(self, value: float) -> str:
-        """Format a value without its unit, but a fraction as a percentage.
-
-        Args:
-            value: The plain number, as files have it.
-
-        Returns:
-            For example `43.2 %`, or `2.718` where the unit is not a fraction.
-        """
-        return f"{100 * value:.1f} %" if self.unit == "fraction" else f"{value:.4g}"
-
-    @property
-    def want(self) -> Literal["<= 0", ">= 0"]:
-        """The sign of a delta that is no loss."""
-        return ">= 0" if self.higher_is_better else "<= 0"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,7 +20,7 @@ from evaluation.results.job_logs import is_running, job_progress, latest_log
 from evaluation.settings.candidates import steps_among
 from evaluation.settings.config import Config
 from evaluation.settings.effective import write_effective
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from evaluation.terminal_layout import show
 from evaluation.watching.lock import StageLock
 from evaluation.watching.outcomes import outcomes

@@ -28,7 +28,8 @@ from evaluation.errors import CacheError, CheckpointError, EvaluationError, Unsu
 from evaluation.records import record_path
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.config import Config, Stage
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.watching.attempts import read_failures
 from evaluation.wording import first_few
 

@@ -22,7 +22,8 @@ from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.metrics.variance import Floats
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_weights
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 from tests.bridge.answers import TASK, write_tier5
 

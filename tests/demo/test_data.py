@@ -16,7 +16,7 @@ from demo.texts import DOCUMENTS, STAND_INS, first_documents, python_reference, 
 from demo.wheels import find_wheel, request_documents, unpack_folder
 from evaluation.prefill.mirrors import mirror_files
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.suites import Suite, load_suite
 from evaluation.settings.yaml_files import read_yaml
 from tests.conftest import ROOT

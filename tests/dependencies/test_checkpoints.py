@@ -17,7 +17,8 @@ from evaluation.dependencies.steps import SCORE
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.checkpoints.test_state import replace, rewrite, shard
 from tests.watching.stand_in import leave_records
 from tests.workflow.world import World

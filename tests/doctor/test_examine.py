@@ -16,7 +16,7 @@ from evaluation.errors import SandboxError
 from evaluation.files import write_json
 from evaluation.prefill.entries import read_meta
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from tests.doctor.conftest import doctor, look, only
 from tests.workflow.world import World, flip
 

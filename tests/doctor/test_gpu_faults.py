@@ -28,7 +28,7 @@ from evaluation.scoring.engine.window import Request
 from evaluation.scoring.job import score_subject
 from evaluation.settings.computing import Scoring
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from tests.doctor.conftest import HOLDER, Nvml, card
 from tests.scoring import tiny
 from tests.workflow.world import ROOT, World, stored_scores

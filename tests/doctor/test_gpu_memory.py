@@ -19,7 +19,7 @@ from evaluation.scoring.engine.footprint import CONTEXT, check_fits, footprint
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from tests.doctor.conftest import Nvml, card, look, only
 from tests.tables import cases
 from tests.workflow.world import World

@@ -13,7 +13,8 @@ from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.providers.conftest import Installed
 from tests.workflow.world import World
 

@@ -30,7 +30,8 @@ from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.config import load_config
 from evaluation.settings.olmo_suites import is_suite, suite_parts
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.provided import VERSIONS, ProviderChoices, Providers, ProviderTask
 from evaluation.settings.suites import load_suite
 from tests.conftest import ROOT

@@ -18,7 +18,8 @@ from evaluation.results.read import read_results
 from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.bridge.folders import edited, make_plans, write_side
 from tests.reporting.pages import STEPS, page_data
 

@@ -17,7 +17,7 @@ import yaml
 
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stage
+from evaluation.settings.planning import plan_stage
 from tests.workflow.world import World
 
 HONEST = """

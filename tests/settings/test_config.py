@@ -17,7 +17,8 @@ from evaluation.records import Record
 from evaluation.settings.candidates import StepInterval
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
-from evaluation.settings.plan import StagePlan, plan_stage, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
 
 

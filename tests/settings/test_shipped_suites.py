@@ -11,7 +11,8 @@ import pytest
 from evaluation.errors import ConfigError
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_leaves, group_weights
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite, load_suite
 from tests.conftest import ROOT

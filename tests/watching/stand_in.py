@@ -19,7 +19,7 @@ from evaluation.dependencies.inputs import result_inputs, score_inputs
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.records import write_record
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 
 PLAY = Path(os.environ.get("PLAY", "play"))
 

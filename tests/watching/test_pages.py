@@ -16,7 +16,8 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.records import write_record
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.watching import watch
 from evaluation.watching.pages import late_pages
 from tests.watching.conftest import Watched

@@ -6,7 +6,7 @@ import pytest
 
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from evaluation.watching import attempts
 from evaluation.watching.attempts import Failure, note_failure, read_failures
 from evaluation.watching.work import find_work, look_twice

@@ -23,7 +23,8 @@ from evaluation.results.read import read_results
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.job import StageData, read_stage_data, score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.workflow.world import ANSWERED, FIRST_LETTER, World, write_rows
 
 QUIZ = {

@@ -15,7 +15,8 @@ from evaluation.grading.by_hand import check_verified, verify_by_hand
 from evaluation.grading.collect import collect
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.tables import cases

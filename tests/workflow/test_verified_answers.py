@@ -21,7 +21,8 @@ from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.store import ScoreStore
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 

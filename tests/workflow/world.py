@@ -19,7 +19,8 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from tests.histories.warm import run_python, well
 
 ROOT = Path(__file__).resolve().parents[2]

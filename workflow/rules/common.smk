@@ -21,7 +21,7 @@ from evaluation.results.stage_files import (
 )
 from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.names import NAME
-from evaluation.settings.plan import plan_stages
+from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 
 CONFIG, CONFIG_FILE = or_stop(

@@ -14,9 +14,10 @@ from evaluation.results.deltas_file import notes_by_steps
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.results.tier_files import Counts, TierFile
+from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
-from evaluation.settings.tiers import TIERS, Metric
+from evaluation.settings.tiers import TIERS
 
 
 def provenance_tables(found: StageResults) -> list[Table]:

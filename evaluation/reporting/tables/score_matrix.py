@@ -27,7 +27,8 @@ from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_label, candidate_rank
-from evaluation.settings.tiers import TIERS, Metric, TierName
+from evaluation.settings.metric import Metric
+from evaluation.settings.tiers import TIERS, TierName
 from evaluation.terminal_layout import align
 
 Format = Literal["text", "csv", "latex"]

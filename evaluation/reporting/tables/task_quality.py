@@ -31,8 +31,9 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import Counts
+from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS, Metric, Tier
+from evaluation.settings.tiers import TIERS, Tier
 
 Points = Mapping[int, float]
 """Values by step."""

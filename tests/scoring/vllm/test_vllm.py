@@ -19,7 +19,8 @@ from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
 from evaluation.scoring.vllm.engine import answer_lines
 from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan, plan_stages
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stages
 from evaluation.store import ScoreStore
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
