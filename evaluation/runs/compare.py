@@ -33,13 +33,21 @@ ACROSS = (
 
 
 def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
-    """Compare the stages that both have, at the checkpoints that meet.
+    """Compare the stages that both runs have, at the checkpoints that match.
 
     A stage without such checkpoints is noted, if another has some.
 
+    Args:
+        ours: Run A.
+        theirs: Run B; differences are A - B.
+        how: Which checkpoints match.
+
+    Returns:
+        The comparison of both runs, stage by stage.
+
     Raises:
-        ResultsError: a file is missing or damaged.
-        BridgeError: no checkpoints meet, or two that do must not be compared.
+        ResultsError: When a file is missing or damaged.
+        BridgeError: When no checkpoints match, or two that do must not be compared.
     """
     compared, apart = [], []
     for stages in paired_stages(ours, theirs):
@@ -130,20 +138,31 @@ def _rows(
         }
         for delta in own:
             known = simultaneous.get((delta.tier, delta.item, delta.metric))
-            columns = {**names, **about, **side_columns(delta)}
+            columns = {**names, **about, **_side_columns(delta)}
             columns |= {"low_all": known and known.low, "high_all": known and known.high}
             yield ComparisonRow(**columns)
 
 
 def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
-    """Compare two checkpoints, whatever their steps; raise BridgeError where they must not be."""
+    """Compare two checkpoints, whatever their steps.
+
+    Args:
+        ours: Results of checkpoint A.
+        theirs: Results of checkpoint B; differences are A - B.
+
+    Returns:
+        A comparison of one stage, without leads.
+
+    Raises:
+        BridgeError: When the two must not be compared.
+    """
     a, b = ours.header, theirs.header
     runs = {"run_a": ours.label, "run_b": theirs.label}
     stages = {"stage_a": a.stage, "stage_b": b.stage}
     about: dict[str, Any] = {**runs, **stages, "step_a": a.step, "step_b": b.step}
     about |= {"tokens_a": a.consumed_tokens, "tokens_b": b.consumed_tokens}
     about |= {"low_all": None, "high_all": None}
-    rows = [ComparisonRow(**about, **side_columns(delta)) for delta in compare(ours, theirs)]
+    rows = [ComparisonRow(**about, **_side_columns(delta)) for delta in compare(ours, theirs)]
     stage = StageComparison(
         **stages,
         by="steps",
@@ -158,7 +177,7 @@ def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
     return RunComparison(**runs, **paths, error=None, notes=(), stages=(stage,))
 
 
-def side_columns(delta: Delta) -> dict[str, Any]:
+def _side_columns(delta: Delta) -> dict[str, Any]:
     """Return the columns of a delta A - B."""
     columns = delta_columns(delta)
     sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
@@ -189,12 +208,27 @@ def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def as_file(comparisons: Sequence[RunComparison]) -> Comparison:
-    """Return what `comparison.json` and `compare --json` hold."""
+    """Return what `comparison.json` and `compare --json` hold.
+
+    Args:
+        comparisons: All comparisons, in the order of the file.
+
+    Returns:
+        The content, with the version of the statistics.
+    """
     return Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
 
 
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
-    """Write `comparison.csv` and `comparison.json` into a folder; return their paths."""
+    """Write `comparison.csv` and `comparison.json`.
+
+    Args:
+        folder: Folder that they are written into.
+        comparisons: All comparisons, in the order of the files.
+
+    Returns:
+        Paths of both files.
+    """
     content = as_file(comparisons).model_dump(mode="json")
     stages = [stage for one in comparisons for stage in one.stages]
     rows = [row.model_dump() for stage in stages for row in stage.deltas]

@@ -30,9 +30,15 @@ class RunCheckpoint:
 
     @cached_property
     def tokens(self) -> int | None:
-        """Seen in training, where that is known; raises ResultsError if its file is damaged.
+        """Tokens seen in training.
 
-        Read when it is asked for, so that a damaged file is in the way of its own step alone.
+        They are read when they are needed, so that a damaged file is in the way of its own step alone.
+
+        Returns:
+            The number; None where it is not known.
+
+        Raises:
+            ResultsError: When the checkpoint's file is damaged.
         """
         return read_tier_file(self.folder, tiers_in(self.folder)[0]).consumed_tokens
 
@@ -47,7 +53,14 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a path names a run, and not a checkpoint's results or nothing."""
+    """Return whether a path names a run, and not a checkpoint's results or nothing.
+
+    Args:
+        path: Path that the user wrote.
+
+    Returns:
+        True for a configuration file, and for a folder of results above those of checkpoints.
+    """
     if path.is_file():
         return path.suffix in CONFIGURATIONS
     return path.is_dir() and not is_scored(path) and bool(run_folders(path))
@@ -56,9 +69,16 @@ def is_run(path: Path) -> bool:
 def find_run(name: str, path: Path) -> Run:
     """Return the run at a path.
 
+    Args:
+        name: Name of the run in tables and messages.
+        path: Its configuration, or its folder of results.
+
+    Returns:
+        The run with the checkpoints that are scored.
+
     Raises:
-        ConfigError: it is a configuration that cannot be used.
-        ResultsError: there is nothing, or nothing is scored.
+        ConfigError: When it is a configuration that cannot be used.
+        ResultsError: When there is nothing, or nothing is scored.
     """
     if not path.exists():
         raise ResultsError(
@@ -74,7 +94,17 @@ def find_run(name: str, path: Path) -> Run:
 
 
 def this_run(plans: Mapping[str, StagePlan]) -> Run:
-    """Return the run of a configuration whose stages are planned; raise ResultsError like `find_run`."""
+    """Return the run of a configuration whose stages are planned.
+
+    Args:
+        plans: Plans of its stages, by name; at least one.
+
+    Returns:
+        The run with the checkpoints that are scored.
+
+    Raises:
+        ResultsError: When nothing is scored.
+    """
     folders = {
         name: [one for one in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(one)]
         for name, plan in plans.items()
@@ -83,7 +113,15 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 
 
 def labels(ours: Path, theirs: Path) -> tuple[str, str]:
-    """Return what two runs are called that have no name: the last two parts of their paths, or all."""
+    """Return names for two runs that have none.
+
+    Args:
+        ours: Path of run A.
+        theirs: Path of run B.
+
+    Returns:
+        The last two parts of their paths, or the whole paths where these are the same.
+    """
     short = "/".join(ours.parts[-2:]), "/".join(theirs.parts[-2:])
     return short if short[0] != short[1] else (str(ours), str(theirs))
 

@@ -1,4 +1,4 @@
-"""Which run is better, and from which step on: what holds at all matched checkpoints at once, in words.
+"""Statements on which run is better, and from which step on, at all matched checkpoints at once.
 
 A run leads from a checkpoint on if, there and at every later one, the interval of A - B lies on its
 side of zero. These intervals hold for all matched checkpoints together (max-t over them, see
@@ -39,7 +39,14 @@ class Lead:
 
 
 def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
-    """Return the lead in every delta that all matched checkpoints have; in their order."""
+    """Return the lead in every delta that all matched checkpoints have.
+
+    Args:
+        matched: Deltas A - B of each match, in ascending steps; at least one match.
+
+    Returns:
+        Leads in the order of the first match's deltas.
+    """
     by_key = [{_key(delta): delta for delta in deltas} for deltas in matched]
     common = [key for key in by_key[0] if all(key in one for one in by_key)]
     return [_lead(key, [one[key] for one in by_key], _family(key, common)) for key in common]
@@ -97,7 +104,15 @@ def _sign(delta: Delta, known: Estimate) -> int:
 
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
-    """Return a lead over the matched checkpoints as files have it."""
+    """Return a lead as files have it.
+
+    Args:
+        lead: A lead over the matched checkpoints.
+        matched: The matches that it is over, in ascending steps.
+
+    Returns:
+        The row, with a sentence for people.
+    """
     since = None if lead.since is None else matched[lead.since]
     tier, item, metric = lead.key
     return LeadRow(
@@ -144,7 +159,15 @@ def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:
-    """Return what the leads over so many matched checkpoints are corrected for."""
+    """Return what the leads are corrected for.
+
+    Args:
+        leads: All leads of a stage.
+        count: Matched checkpoints that they are over.
+
+    Returns:
+        Sentences for the report.
+    """
     items = (
         "Those of single slices, tasks, categories and rates are also corrected for how many there "
         "are (Bonferroni). Each tier, and each pair of runs, is a statement of its own."

@@ -1,4 +1,4 @@
-"""Which checkpoints of two runs are compared with one another.
+"""Matching of the checkpoints of two runs that are compared with each other.
 
 By steps, those of the same step. By tokens seen, pairs that are each other's nearest and differ by
 less than NEAR: runs of other batch sizes rarely save at the very same count.
@@ -36,19 +36,36 @@ class Match:
 
     @property
     def label(self) -> str:
+        """What sentences call it, by its steps."""
         return match_label(self.ours.step, self.theirs.step)
 
 
 def match_label(ours: int | None, theirs: int | None) -> str:
-    """Return what sentences call two matched checkpoints, by their steps."""
+    """Return what sentences call two matched checkpoints, by their steps.
+
+    Args:
+        ours: Step of run A; None for a merge.
+        theirs: Step of run B; None for a merge.
+
+    Returns:
+        `step 10`, or `step 10 against step 20`.
+    """
     return f"step {ours}" if ours == theirs else f"step {ours} against step {theirs}"
 
 
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
-    """Return stages of one name; where each run has one alone, these two, whatever they are called.
+    """Return the stages of two runs that are compared with each other.
+
+    Args:
+        ours: Run A.
+        theirs: Run B.
+
+    Returns:
+        Pairs of names, which are the same; where each run has one stage alone, these two, whatever they
+        are called.
 
     Raises:
-        BridgeError: there is none.
+        BridgeError: When there is none.
     """
     common = [(name, name) for name in ours.stages if name in theirs.stages]
     if not common and len(ours.stages) == len(theirs.stages) == 1:
@@ -62,7 +79,20 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
 
 
 def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
-    """Return pairs of checkpoints in ascending steps; raise BridgeError, naming `where`, if none meet."""
+    """Return the checkpoints of two stages that are compared with each other.
+
+    Args:
+        ours: Checkpoints of run A, in ascending steps.
+        theirs: Checkpoints of run B, in ascending steps.
+        how: Which checkpoints match.
+        where: Name of the stage, for messages.
+
+    Returns:
+        Pairs in ascending steps; at least one.
+
+    Raises:
+        BridgeError: When no checkpoints match, or their tokens are not known.
+    """
     if how.which == "last":
         return [Match(ours[-1], theirs[-1])]
     if how.by == "tokens":

@@ -29,14 +29,35 @@ class SharedResults:
     notes: tuple[str, ...]
 
     def has_line(self, tier: TierName, item: str, unit: str) -> bool:
-        """Return whether a measure of this unit means the same on both sides."""
+        """Return whether a measure means the same on both sides.
+
+        Args:
+            tier: Tier of the measure.
+            item: Item of the measure, or `OVERALL`.
+            unit: Unit of the measure, of `tiers.Metric`.
+
+        Returns:
+            False for means over other items, and for units that depend on the tokenizer where it differs.
+        """
         if item == OVERALL and tier in self.partial:
             return False
         return tier not in self.across or unit in FREE_OF_TOKENS
 
 
 def shared_results(name: str, folder: Path, ours: Results) -> SharedResults:
-    """Return what a reference shares with `ours`; raise ResultsError if it is damaged."""
+    """Return what a reference has in common with a run.
+
+    Args:
+        name: Name of the reference, for notes.
+        folder: Folder of the reference's results.
+        ours: Results of a checkpoint of the run.
+
+    Returns:
+        Results of the same items; tiers that must not be compared are left out, with a note.
+
+    Raises:
+        ResultsError: When the reference's results are missing or damaged.
+    """
     theirs = read_folder(folder)
     tiers: dict[TierName, TierResults] = {}
     across: set[TierName] = set()
