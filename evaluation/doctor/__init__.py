@@ -1,1 +1,1 @@
-"""Everything a scoring job needs, looked at before a GPU is asked for."""
+"""Checks for what would stop a scoring job, before a GPU is requested."""

@@ -1,4 +1,4 @@
-"""What generated answers need: time, programs, data."""
+"""Checks what generated answers need: time, programs, data."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -22,7 +22,16 @@ from evaluation.verification.golds import check_golds
 def check_answers(
     plans: Sequence[StagePlan], subjects: Sequence[Subject], caches: Caches
 ) -> list[Check]:
-    """Check, in a line, all stages that have generation tasks; none if no stage has."""
+    """Check what generated answers need, for all stages that have generation tasks.
+
+    Args:
+        plans: Stages that are checked.
+        subjects: Checkpoints that are still to be scored.
+        caches: What `check_caches` found.
+
+    Returns:
+        One check; none if no stage has such tasks.
+    """
     asked = [plan for plan in plans if plan.suite.generation_tasks]
     if not asked:
         return []

@@ -1,4 +1,4 @@
-"""What prefill made: there, undamaged, of today's settings, and usable without a network."""
+"""Checks prefilled data: there, undamaged, of today's settings, usable without a network."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -24,26 +24,60 @@ class Caches:
     states: CacheStates = field(default_factory=CacheStates)
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
-        """Return what is known of a stage's items."""
+        """Return what is known of a stage's items.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            `meta.json` of each sound entry.
+        """
         folders = [entry.folder for entry in tier_entries(plan)]
         return [self.metas[folder] for folder in folders if folder in self.metas]
 
     def complete(self, plan: StagePlan) -> bool:
-        """Return whether a job of the stage finds all that it reads."""
+        """Return whether a job of the stage finds all that it reads.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            True if every entry and the tokenizer are sound.
+        """
         found = len(self.of(plan)) == len(tier_entries(plan))
         return found and plan.tokenizer_folder in self.tokenizers
 
     def vocab_size_needed(self, plan: StagePlan) -> int:
+        """Return how many rows a model's embedding must have for a stage.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            The largest number that a sound entry needs; 0 if none is.
+        """
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
 
     def check(self, entry: CacheEntry) -> None:
-        """Note an entry that is sound, of its own definition where the configuration gives none."""
+        """Note an entry that is sound, of its own definition where the configuration gives none.
+
+        Args:
+            entry: An entry of the configuration.
+        """
         wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
         self.metas[entry.folder] = check_entry(entry.folder, wanted)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that each stage's tokenizer is whole and can be loaded; note what it finds."""
+    """Check that each stage's tokenizer is whole and can be loaded.
+
+    Args:
+        plans: Stages that are checked.
+        caches: Where what is found is noted.
+
+    Returns:
+        The check, with a finding for each tokenizer that is not.
+    """
     seen: dict[Path, str] = {}
     findings = []
     for plan in plans:
@@ -60,7 +94,15 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that every tier's entries are there with their checksums; note what it finds."""
+    """Check that every tier's entries are there with their checksums.
+
+    Args:
+        plans: Stages that are checked.
+        caches: Where what is found is noted.
+
+    Returns:
+        The check, with a finding for each entry that is not.
+    """
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
     findings = []
     for entry in entries.values():
@@ -81,7 +123,15 @@ def _count(folders: Collection[Path], findings: list[Finding]) -> str:
 
 
 def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
-    """Check that a GPU job finds all that it reads; external programs may read more."""
+    """Check that a GPU job finds all that it reads; external programs may read more.
+
+    Args:
+        plans: Stages that are checked.
+        caches: What `check_tokenizers` and `check_caches` found.
+
+    Returns:
+        The check.
+    """
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:

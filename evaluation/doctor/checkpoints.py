@@ -1,4 +1,4 @@
-"""Every checkpoint that is still to be scored: whole, not being written, and of its stage's kind.
+"""Checks each checkpoint to be scored: whole, not being written, of its stage's kind.
 
 Only headers are read, some hundred small files of each checkpoint, several checkpoints at once, as
 a parallel file system answers slowly but many at a time.
@@ -34,7 +34,15 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """Return all steps and bridges of the chosen stages; those that are scored are not read again."""
+    """Return all steps and bridges of some stages; those that are scored are not read again.
+
+    Args:
+        chosen: Stages that are checked.
+        plans: All stages by name.
+
+    Returns:
+        The checkpoints to score, and those that could not be listed.
+    """
     outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
     for plan in chosen:
@@ -50,7 +58,7 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
     return Subjects(tuple(to_score), scored, tuple(problems))
 
 
-def label(subject: Subject) -> str:
+def _label(subject: Subject) -> str:
     name = subject.plan.name
     return f"{name} bridge" if subject.candidate is None else f"{name}/{subject.candidate}"
 
@@ -58,7 +66,14 @@ def label(subject: Subject) -> str:
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
     """Check checkpoints, bridges, and how they agree with their stages.
 
-    With `gate` all of it is a warning: each job records what is wrong with its own checkpoint.
+    Args:
+        subjects: What `find_subjects` found.
+        caches: What `check_tokenizers` and `check_caches` found.
+        gate: Whether all of it is a warning, as each job records what is wrong with its own
+            checkpoint.
+
+    Returns:
+        The checks of checkpoints, bridges and agreement.
     """
     opened = _open_all({_key(subject) for subject in subjects.to_score})
     broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}
@@ -67,9 +82,9 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     for subject in subjects.to_score:
         found = opened[_key(subject)]
         if isinstance(found, str):
-            broken[subject.role].append(Finding(state, label(subject), found))
+            broken[subject.role].append(Finding(state, _label(subject), found))
         elif sentence := _disagreement(subject, found, caches):
-            foreign.append(Finding(state, label(subject), sentence))
+            foreign.append(Finding(state, _label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
     own = [*broken["step"], *broken["merge"]]
     unreadable = f"; {len(own)} cannot be read" if own else ""

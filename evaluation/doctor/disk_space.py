@@ -1,4 +1,4 @@
-"""Room for the results, and folders that can be written to."""
+"""Checks the room for results, and the folders that are written to."""
 
 import os
 import tempfile
@@ -43,7 +43,15 @@ class Need:
 
 
 def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
-    """Return the room that the results of these checkpoints take, rather too much than too little."""
+    """Return the room that results take, rather too much than too little.
+
+    Args:
+        subjects: Checkpoints that are still to be scored.
+        caches: What `check_caches` found, of which results have their sizes.
+
+    Returns:
+        Bytes and files of all of them.
+    """
     plans = [subject.plan for subject in subjects]
     each = {plan.name: plan for plan in plans}
     needs = {name: _of_one(plan, caches) for name, plan in each.items()}
@@ -71,7 +79,15 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
 
 
 def check_disk_space(results: Path, need: Need) -> Check:
-    """Check the bytes and inodes free in the results' file system, which may not know of quotas."""
+    """Check the bytes and inodes free in a file system, which may not know of quotas.
+
+    Args:
+        results: Folder of all results; it need not exist.
+        need: What is still to be written.
+
+    Returns:
+        The check, with a warning below COMFORT times the need.
+    """
     folder = nearest(results)
     there = os.statvfs(folder)
     free, inodes = there.f_bavail * there.f_frsize, there.f_favail
@@ -99,7 +115,14 @@ def _size(count: int) -> str:
 
 
 def nearest(path: Path) -> Path:
-    """Return the folder itself, or the one above it in which it would be made."""
+    """Return a folder, or the one above it in which it would be made.
+
+    Args:
+        path: A folder that need not exist.
+
+    Returns:
+        The nearest path that exists, which may be a file.
+    """
     path = path.absolute()
     while not path.exists():
         path = path.parent
@@ -107,7 +130,14 @@ def nearest(path: Path) -> Path:
 
 
 def check_folders(plans: Mapping[str, StagePlan]) -> Check:
-    """Check that results can be written; caches need not be once everything is prefilled."""
+    """Check that results can be written; caches need not be once everything is prefilled.
+
+    Args:
+        plans: Stages that are checked, by name.
+
+    Returns:
+        The check.
+    """
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
@@ -126,7 +156,14 @@ def _remedy(folder: Path) -> str:
 
 
 def write_problem(path: Path) -> str | None:
-    """Return why nothing can be written there, tried with one block of a file that has no name."""
+    """Return why nothing can be written to a folder, tried with a block of a file without a name.
+
+    Args:
+        path: A folder that need not exist.
+
+    Returns:
+        The reason; None if it can be written to.
+    """
     folder = nearest(path)
     if not folder.is_dir():
         return f"{folder} is a file where a folder is needed"

@@ -1,4 +1,4 @@
-"""All checks in order; what cannot be checked without an earlier one is left out."""
+"""Runs all checks in order; what needs an earlier one that failed is left out."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,11 +20,17 @@ from evaluation.settings.tiers import TIERS
 def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
     """Check everything that scoring one stage, or all, needs.
 
-    As the workflow's `gate`, what other jobs can do without is a warning: a single broken
-    checkpoint, or the GPU of the machine that Snakemake runs on.
+    Args:
+        path: The configuration.
+        stage: Name of the stage; None: all.
+        gate: Whether this is the workflow's gate. What other jobs can do without is a warning then:
+            a single broken checkpoint, or the GPU of the machine that Snakemake runs on.
+
+    Returns:
+        Checks in the order of the table; without a usable configuration, of the machine alone.
 
     Raises:
-        ConfigError: if there is no such stage.
+        ConfigError: When there is no such stage.
     """
     machine = [check_gpu(), check_versions(), check_slurm()]
     if gate:

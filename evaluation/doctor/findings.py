@@ -1,4 +1,4 @@
-"""Findings of the checks, and how they are shown on one screen."""
+"""Findings of the checks, and their table for one screen."""
 
 import re
 import sys
@@ -39,21 +39,41 @@ class Check:
 
     @property
     def state(self) -> State:
+        """The worst state of its findings; `ok` without any."""
         return max((finding.state for finding in self.findings), key=_STATES.index, default="ok")
 
     def as_warning(self) -> "Check":
-        """Return the same with every fault as a warning."""
+        """Return the same with every fault as a warning.
+
+        Returns:
+            A copy.
+        """
         return replace(
             self, findings=tuple(replace(finding, state="warning") for finding in self.findings)
         )
 
 
 def worst(checks: Iterable[Check]) -> State:
+    """Return the worst state of some checks.
+
+    Args:
+        checks: Checks of all kinds.
+
+    Returns:
+        `ok` if there is none.
+    """
     return max((check.state for check in checks), key=_STATES.index, default="ok")
 
 
 def as_json(checks: Sequence[Check]) -> DoctorReport:
-    """Return all checks with all findings."""
+    """Return all checks with all findings.
+
+    Args:
+        checks: Checks in the order of the table.
+
+    Returns:
+        What `--json` prints.
+    """
     rows = tuple(
         CheckRow(
             check=check.name,
@@ -67,7 +87,14 @@ def as_json(checks: Sequence[Check]) -> DoctorReport:
 
 
 def screen(checks: Sequence[Check]) -> str:
-    """Return the table of all checks, then a sentence for each kind of finding."""
+    """Return the table of all checks, then a sentence for each kind of finding.
+
+    Args:
+        checks: Checks in the order of the table.
+
+    Returns:
+        Lines that fit the terminal.
+    """
     names = max(len(check.name) for check in checks)
     width = terminal_width(sys.stdout)
     room = None if width is None else max(width - names - 11, 20)

@@ -1,4 +1,4 @@
-"""The GPU that scoring on this machine would use, and all that running on it takes."""
+"""Checks the GPU of this machine, its memory, driver and compiler."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -19,7 +19,11 @@ from evaluation.settings.plan import StagePlan
 
 
 def check_gpu() -> Check:
-    """The GPU itself, its driver, and a compiler; to have none is no fault."""
+    """Check the GPU itself, its driver, and a compiler; to have none is no fault.
+
+    Returns:
+        The check, with remarks on others that use the GPU.
+    """
     try:
         gpus = visible_gpus()
         findings = tuple(_gpu_findings(gpus))
@@ -54,9 +58,15 @@ def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
 
 
 def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
-    """What each stage's model needs, against the GPU of this machine if there is one.
+    """Check what each stage's model needs, against the GPU of this machine if there is one.
 
     One checkpoint stands for all of a stage; `check_checkpoints` reports those that cannot be read.
+
+    Args:
+        subjects: Checkpoints that are still to be scored.
+
+    Returns:
+        The check, whose summary has the memory that each stage needs.
     """
     gpu = _first_gpu()
     summaries: dict[str, None] = {}
@@ -124,7 +134,14 @@ def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Findi
 
 
 def check_compile_cache(cache: Path) -> Check:
-    """Folders for compiled kernels, the shared one and this node's; without them jobs are slower."""
+    """Check folders for compiled kernels, the shared one and this node's.
+
+    Args:
+        cache: The configuration's shared folder.
+
+    Returns:
+        The check; without a shared folder jobs are slower, which is a warning.
+    """
     folder, findings = Path(cache) / compile_cache.FOLDER, []
     if (reason := _cannot_keep(folder)) is not None:
         sentence = (

@@ -1,4 +1,4 @@
-"""This machine: the versions installed, Slurm's commands, a sandbox for code; `gpu` has its GPU."""
+"""Checks this machine's packages, Slurm's commands and the sandbox for code."""
 
 import importlib.metadata
 import re
@@ -22,7 +22,11 @@ _INSTALL = f"run `pip install -r {ROOT}/requirements.lock`"
 
 
 def check_versions() -> Check:
-    """Check what is installed against pyproject.toml (at least) and requirements.lock (tried with)."""
+    """Check what is installed against pyproject.toml (at least) and requirements.lock (tried with).
+
+    Returns:
+        The check, with a finding for each package that is missing, too old or untried.
+    """
     summary = f"Python {sys.version.split()[0]}, " + ", ".join(
         f"{name.removeprefix('snakemake-executor-plugin-')} {_installed(name) or 'missing'}"
         for name in ("snakemake", PLUGIN, "torch", "transformers")
@@ -65,7 +69,11 @@ def _untried() -> Iterator[Finding]:
 
 
 def check_slurm() -> Check:
-    """Check that Slurm's commands are there and the controller answers."""
+    """Check that Slurm's commands are there and the controller answers.
+
+    Returns:
+        The check; a machine without Slurm is a warning.
+    """
     missing = [name for name in _COMMANDS if shutil.which(name) is None]
     if len(missing) == len(_COMMANDS):
         sentence = (
@@ -94,7 +102,11 @@ def _ping() -> str:
 
 
 def check_sandbox() -> Check:
-    """Check where the code of answers would run, though they may be verified on another machine."""
+    """Check where the code of answers would run, though they may be verified on another machine.
+
+    Returns:
+        The check; a machine without a sandbox is a warning.
+    """
     from evaluation.verification.sandbox.run import describe_sandbox
 
     try:

@@ -79,15 +79,8 @@ def outcome(row: PromptRow, rate: str) -> bool | None:
     return all(relevant) if relevant else None
 
 
-def rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
-    """Return all rates over some prompts.
-
-    Args:
-        rows: The prompts' rows of COLUMNS.
-
-    Returns:
-        Fractions by the rate's name; None where no prompt counts.
-    """
+def _rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
+    """Return all rates over some prompts; None where no prompt counts."""
     result: dict[str, float | None] = {}
     for rate in RATES:
         counted = [value for row in rows if (value := outcome(row, rate)) is not None]
@@ -108,9 +101,9 @@ def summarize(table: pa.Table) -> dict[str, Any]:
     categories = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in categories}
     return {
-        "summary": rates([row for row in rows if row["headline"]]),
+        "summary": _rates([row for row in rows if row["headline"]]),
         "by_category": {
-            name: {"prompts": len(part), **rates(part)} for name, part in members.items()
+            name: {"prompts": len(part), **_rates(part)} for name, part in members.items()
         },
         "prompts": [_prompt_summary(row) for row in rows],
     }

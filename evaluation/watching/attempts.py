@@ -1,4 +1,4 @@
-"""Evaluations that failed, and when each is tried again: when its checkpoint changes, or later.
+"""Failed evaluations, and when each is tried again: when its checkpoint changes, or later.
 
 Kept in `<stage results>/.watch/failed.json`, so that a watcher that is started again, by cron for
 one, does not try at once what has just failed.
@@ -39,14 +39,19 @@ class Failure:
 
     @property
     def wait(self) -> float:
-        """Return the seconds from the failure until it is tried again."""
+        """Seconds from the failure until it is tried again."""
         first = FIRST_WAIT if self.own else FIRST_WAIT_OF_QUEUE
         return float(min(first * 2.0 ** min(self.count - 1, 20), LONGEST_WAIT))
 
     def left(self, state: str) -> float:
-        """Return the seconds that are left of it, none for a checkpoint that has changed.
+        """Return the seconds that are left until it is tried again.
 
-        Nor where the clock shows that the failure is yet to come: it was set back.
+        Args:
+            state: The checkpoint's state now.
+
+        Returns:
+            0 for a checkpoint that has changed. Also where the clock shows that the failure is yet
+            to come: it was set back.
         """
         passed = time.time() - self.at
         return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
@@ -56,7 +61,14 @@ _FAILURES = TypeAdapter(dict[str, Failure])
 
 
 def read_failures(results: Path) -> dict[str, Failure]:
-    """Return a stage's failures by subject; those that cannot be read are forgotten, so tried again."""
+    """Return a stage's failures; those that cannot be read are forgotten, so tried again.
+
+    Args:
+        results: Folder of the stage's results.
+
+    Returns:
+        Failures by the subject's label.
+    """
     try:
         return _FAILURES.validate_json(read_text(results / FOLDER / "failed.json"))
     except (OSError, ValueError):
@@ -64,6 +76,17 @@ def read_failures(results: Path) -> dict[str, Failure]:
 
 
 def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failure:
+    """Store a failure, and count it with those before it.
+
+    Args:
+        subject: The checkpoint that was not evaluated.
+        state: The checkpoint's state when it was tried.
+        why: What went wrong, in a sentence.
+        own: Whether the checkpoint is at fault.
+
+    Returns:
+        The failure; its count begins anew where the checkpoint has changed, or another is at fault.
+    """
     known = read_failures(subject.plan.results)
     last = known.get(subject.label)
     count = last.count + 1 if last and last.state == state and last.own == own else 1
@@ -73,6 +96,11 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
 
 
 def forget_failure(subject: Subject) -> None:
+    """Remove the failure of a checkpoint that was evaluated, if there is one.
+
+    Args:
+        subject: The checkpoint.
+    """
     known = read_failures(subject.plan.results)
     if known.pop(subject.label, None) is not None:
         _write(subject.plan.results, known)

@@ -1,4 +1,4 @@
-"""One watcher a stage: `<stage results>/.watch/lock.json` names the process that watches it.
+"""Locks a stage for one watcher: `<stage results>/.watch/lock.json` names its process.
 
 A lock whose process has ended on this host is taken over. Whether a process of another host lives
 cannot be asked; so a watcher renews its lock, and one that was not renewed for an hour, by the file
@@ -36,7 +36,11 @@ _HOLDER = TypeAdapter(Holder)
 
 
 class StageLock:
-    """The lock of a stage's results; `previous` is whom it was taken over from."""
+    """The lock of a stage's results; `previous` is whom it was taken over from.
+
+    Args:
+        results: Folder of the stage's results.
+    """
 
     def __init__(self, results: Path) -> None:
         self.path = results / FOLDER / "lock.json"
@@ -44,9 +48,14 @@ class StageLock:
         self._own = Holder(process())
 
     def take(self) -> Holder | None:
-        """Take or keep it; return who else holds it.
+        """Take the lock, or keep it.
 
-        Raises OSError where it cannot write, OutputError for a folder in its place.
+        Returns:
+            Who else holds it; None if this process does now.
+
+        Raises:
+            OSError: When it cannot be written.
+            OutputError: When there is a folder in its place.
         """
         check_replaceable(self.path)
         make_folder(self.path.parent)
@@ -71,7 +80,11 @@ class StageLock:
             mine.unlink(missing_ok=True)
 
     def note_child(self, snakemake: int | None) -> None:
-        """Note the Snakemake that runs, so that whoever takes over knows of it."""
+        """Note the Snakemake that runs, so that whoever takes over knows of it.
+
+        Args:
+            snakemake: Its process; None when it has ended.
+        """
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
             if self._is_ours():
@@ -80,11 +93,13 @@ class StageLock:
                 os.replace(mine, self.path)
 
     def renew(self) -> None:
+        """Show that this process lives, if the lock is still its own."""
         with contextlib.suppress(OSError):  # it is missed when the lock is next taken
             if self._is_ours():
                 os.utime(self.path)
 
     def release(self) -> None:
+        """Remove the lock, if it is still this process's own."""
         with contextlib.suppress(OSError):
             if self._is_ours():
                 self.path.unlink()

@@ -1,4 +1,4 @@
-"""What became of the checkpoints that a run was started for, from what it left on disk."""
+"""Whether the checkpoints of a run were evaluated or failed, from what the run left on disk."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,7 +24,15 @@ class Outcome:
 
 
 def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
-    """Look at each checkpoint's results; note which failed, for the next attempt."""
+    """Look at each checkpoint's results; note which failed, for the next attempt.
+
+    Args:
+        work: What the run was started for; a bridge that failed is added to its `left_alone`.
+        log: What Snakemake printed.
+
+    Yields:
+        The outcome of each checkpoint, bridges first.
+    """
     outdated = Outdated(work.plans)
     for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
         name = name_of(subject.plan.name, subject.label)

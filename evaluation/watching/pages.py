@@ -1,4 +1,4 @@
-"""Tables, figures and pages of whatever is scored, remade when they do not show what there is."""
+"""Makes the tables, figures and pages that do not show all that is scored."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,15 @@ PAGES = {
 
 
 def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
-    """Return what does not show all results of these stages, by name, in the order of its making."""
+    """Return what does not show all results.
+
+    Args:
+        plans: All stages by name.
+        stages: Names of those that are watched.
+
+    Returns:
+        Names of stages and of PAGES, in the order of their making.
+    """
     chosen = [plans[name] for name in stages]
     found = [plan.name for plan in chosen if are_tables_late(plan) or are_figures_late(plan)]
     return [*found, *(page for page, (_, is_late) in PAGES.items() if stages and is_late(plans))]
@@ -31,9 +39,16 @@ def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
 def make_pages(
     plans: Plans, stages: Sequence[str], configuration: Path, beat: Callable[[int], None]
 ) -> Iterator[tuple[str, str]]:
-    """Make what is late, each in a process of its own; yield a line for each stage by its name.
+    """Make what is late, each in a process of its own.
 
-    And for each page that could not be made.
+    Args:
+        plans: All stages by name.
+        stages: Names of those that are watched.
+        configuration: The user's file.
+        beat: Called now and then with the id of the process that runs.
+
+    Yields:
+        Name and line of each stage, and of each page that could not be made.
     """
     late = late_pages(plans, stages)
     for plan in (plans[name] for name in stages if name in late):

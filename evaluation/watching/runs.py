@@ -1,4 +1,4 @@
-"""A run of Snakemake for some checkpoints, and the tables and pages after it, as processes.
+"""Runs Snakemake, and the commands for tables and pages after it, as processes.
 
 All that they print goes to a log, of which the last run's is kept: Snakemake keeps its own of all.
 """
@@ -26,11 +26,29 @@ LOCKED = "cannot be locked"
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
+    """Return the command that runs Snakemake for some files.
+
+    Args:
+        configuration: File of the configuration that it gets.
+        targets: Files to make, or options in place of them.
+        arguments: The user's arguments for Snakemake.
+
+    Returns:
+        Words of the command.
+    """
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
     return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
 
 
 def evaluation(*arguments: str) -> list[str]:
+    """Return the command that runs this program.
+
+    Args:
+        *arguments: A command and its options.
+
+    Returns:
+        Words of the command.
+    """
     return [sys.executable, "-m", "evaluation", *arguments]
 
 
@@ -41,9 +59,18 @@ def run(
     *,
     appending: bool = False,
 ) -> int:
-    """Run a command to its exit code; `beat` is called with its process now and then.
+    """Run a command to its end; its output goes to a log.
 
     Where this process is to end, the command is asked to stop, as by Ctrl-C.
+
+    Args:
+        command: Words of the command.
+        log: File of its output.
+        beat: Called now and then with the id of the process that runs.
+        appending: Whether the log keeps what it has.
+
+    Returns:
+        The command's exit code.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     forget_link(log)
@@ -68,7 +95,14 @@ def run(
 
 
 def last_words(log: Path) -> str:
-    """Return the line of a log that most likely says what went wrong."""
+    """Return the line of a log that most likely says what went wrong.
+
+    Args:
+        log: What a command printed.
+
+    Returns:
+        The line and the log's path; the path alone where there is no line.
+    """
     try:
         text = log.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -84,6 +118,14 @@ def last_words(log: Path) -> str:
 
 
 def is_locked(log: Path) -> bool:
+    """Return whether Snakemake ended because another one works on the same files.
+
+    Args:
+        log: What Snakemake printed.
+
+    Returns:
+        False also where the log cannot be read.
+    """
     try:
         return LOCKED in log.read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""The watcher: looks, starts Snakemake, reports in a line what happened, and rests.
+"""The watcher: looks for checkpoints, starts Snakemake, reports what happened in a line, rests.
 
 It keeps no state but what lies on disk: which results there are, what failed (`attempts`), and who
 watches (`lock`). So it may be ended and started at any time, and `--once` is one of its rounds. All
@@ -48,7 +48,12 @@ class Options:
 
 
 class Watcher:
-    """Watches the checkpoints of some stages."""
+    """Watches the checkpoints of some stages.
+
+    Args:
+        config: The user's configuration.
+        options: Options of the command.
+    """
 
     def __init__(self, config: Config, options: Options) -> None:
         self.config = config
@@ -65,10 +70,13 @@ class Watcher:
         self.late: list[str] = []
 
     def watch(self) -> int:
-        """Run until its end, see `_ending`; return the exit code.
+        """Run until its end, see `_ending`.
+
+        Returns:
+            Exit code: 1 if a checkpoint failed or a page is late, else 0.
 
         Raises:
-            EvaluationError: before anything starts, such as CacheError for what is not prefilled.
+            EvaluationError: When it cannot begin, such as CacheError for what is not prefilled.
         """
         for name in self.options.stages:
             check_caches(self.plans[name])

@@ -1,4 +1,4 @@
-"""What is to be evaluated now: which checkpoints are new, complete and quiet.
+"""Finds what is to be evaluated now: checkpoints that are new, complete and quiet.
 
 Complete: all weights are there, as `checkpoints.completeness` reads from headers. Quiet: no file below
 its folder came, went or changed between two looks. A `latest.txt` decides nothing: it may run ahead
@@ -50,7 +50,11 @@ class Work:
     seen: dict[str, tuple[int, ...]]
 
     def targets(self) -> list[str]:
-        """Return the records that Snakemake is to make: of results, and of deltas with a bridge."""
+        """Return what Snakemake is to make.
+
+        Returns:
+            Paths of the records of results, and of deltas with a bridge.
+        """
         found = []
         for subject in self.ready:
             found.append(record_path(subject.folder, COLLECT))
@@ -59,16 +63,39 @@ class Work:
         return [str(path) for path in found]
 
     def is_compared(self, stage: str) -> bool:
-        """Return whether the stage has a bridge that can be compared with now."""
+        """Return whether the stage has a bridge that can be compared with now.
+
+        Args:
+            stage: The stage's name.
+
+        Returns:
+            False also where its bridge is left alone.
+        """
         return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.left_alone
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
+    """Return what lines and `left_alone` call a checkpoint.
+
+    Args:
+        stage: The stage's name.
+        label: The subject's label.
+
+    Returns:
+        Both, as one name.
+    """
     return f"{stage} {label}"
 
 
 def check_caches(plan: StagePlan) -> None:
-    """Raise CacheError where something is not prefilled, or was from other data or settings."""
+    """Check that all of a stage is prefilled.
+
+    Args:
+        plan: The stage.
+
+    Raises:
+        CacheError: When something is not, or was from other data or settings.
+    """
     states = CacheStates()
     wrong = [entry for entry in stage_entries(plan) if states.state(entry) != "current"]
     if wrong:
@@ -80,17 +107,26 @@ def check_caches(plan: StagePlan) -> None:
 
 
 def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
-    """Look at all checkpoints of these stages, and twice at those that are not evaluated."""
+    """Look at all checkpoints of some stages, and twice at those that are not evaluated.
+
+    Args:
+        config: The user's configuration.
+        stages: Names of the stages.
+        quiet: Seconds between both looks.
+
+    Returns:
+        What is ready to be evaluated, and what is left alone.
+    """
     plans = plan_stages(with_known_steps(config))
     search = _Search(Outdated(plans))
-    known = {name: search.known_steps(plans[name]) for name in stages}
-    wanted = [s for name in stages if known[name] for s in search.wanted(plans[name])]
-    states = search.look_at(wanted, quiet)
-    ready = [subject for subject in wanted if search.can_be_evaluated(subject)]
-    limited = with_steps(
+    known = {name: search._known_steps(plans[name]) for name in stages}
+    wanted = [s for name in stages if known[name] for s in search._wanted(plans[name])]
+    states = search._look_at(wanted, quiet)
+    ready = [subject for subject in wanted if search._can_be_evaluated(subject)]
+    limited = _with_steps(
         next(iter(plans.values())).config,
         {
-            name: search.scored_or(ready, plans[name], _candidates(plans[name], steps))
+            name: search._scored_or(ready, plans[name], _candidates(plans[name], steps))
             for name, steps in known.items()
         },
     )
@@ -103,7 +139,7 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
             name: tuple(
                 one
                 for one in _candidates(plans[name], steps)
-                if search.is_evaluated(plans[name], one)
+                if search._is_evaluated(plans[name], one)
             )
             for name, steps in known.items()
         },
@@ -115,7 +151,7 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     )
 
 
-def with_steps(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
+def _with_steps(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
     """Return the configuration with these steps and merges; a stage that has no step keeps its own."""
     stages = {name: _limited(stage, chosen.get(name, ())) for name, stage in config.stages.items()}
     return config.model_copy(update={"stages": stages})
@@ -138,14 +174,15 @@ class _Search:
     outdated: Outdated
     left_alone: dict[str, str] = field(default_factory=dict)
 
-    def known_steps(self, plan: StagePlan) -> tuple[int, ...]:
+    def _known_steps(self, plan: StagePlan) -> tuple[int, ...]:
+        """Return the steps that are there, or requested; none where that is not known."""
         try:
             return stage_steps(plan)
         except CheckpointError as error:
             self.left_alone[plan.name] = str(error)
             return ()
 
-    def wanted(self, plan: StagePlan) -> Iterator[Subject]:
+    def _wanted(self, plan: StagePlan) -> Iterator[Subject]:
         """Yield the checkpoints of which something is missing, the bridge first."""
         has_bridge = plan.stage.bridge is not None
         steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
@@ -170,7 +207,7 @@ class _Search:
         candidate = subject.candidate
         return candidate is not None and self.outdated.deltas(subject.plan, candidate)
 
-    def look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
+    def _look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
         """Return every checkpoint's state; what failed, is incomplete or written is left alone."""
         due: list[Subject] = []
         states: dict[Path, str] = {}
@@ -191,7 +228,7 @@ class _Search:
     def _leave(self, subject: Subject, why: str) -> None:
         self.left_alone[name_of(subject.plan.name, subject.label)] = why
 
-    def can_be_evaluated(self, subject: Subject) -> bool:
+    def _can_be_evaluated(self, subject: Subject) -> bool:
         """Return whether nothing is amiss: a step that lacks only deltas waits for the bridge."""
         if name_of(subject.plan.name, subject.label) in self.left_alone:
             return False
@@ -199,7 +236,7 @@ class _Search:
             return True
         return name_of(subject.plan.name) not in self.left_alone
 
-    def scored_or(
+    def _scored_or(
         self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[Candidate]
     ) -> tuple[Candidate, ...]:
         """Return the steps and merges that are scored or ready."""
@@ -209,7 +246,8 @@ class _Search:
             s for s, one in subjects if one.folder in folders or not self.outdated.score(one)
         )
 
-    def is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
+    def _is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
+        """Return whether all of a checkpoint is there, deltas included; not while these wait."""
         if self.outdated.collect(candidate_subject(plan, step)):
             return False
         return plan.stage.bridge is None or (
@@ -218,7 +256,11 @@ class _Search:
 
 
 def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject, str, str | None]]:
-    """Look at checkpoints twice, `quiet` seconds apart.
+    """Look at checkpoints twice.
+
+    Args:
+        subjects: Checkpoints that are not scored.
+        quiet: Seconds between both looks.
 
     Returns:
         For each its state, equal as long as no file changes, and why it is left alone, if it is.

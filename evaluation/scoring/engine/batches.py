@@ -155,15 +155,8 @@ class Shape(NamedTuple):
     length: int
 
 
-def padded(tokens: int) -> int:
-    """Round tokens up to whole blocks of attention.
-
-    Args:
-        tokens: How many there are.
-
-    Returns:
-        The next multiple of BLOCK.
-    """
+def _padded(tokens: int) -> int:
+    """Round tokens up to whole blocks of attention."""
     return -(-tokens // BLOCK) * BLOCK
 
 
@@ -179,10 +172,10 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
         The shape of the pass that the row is in.
     """
     if is_text:
-        block = padded(length)
+        block = _padded(length)
         return Shape(max(1, row_tokens // block), block)
-    full = padded(row_tokens)
-    quarter = padded(full // 4)
+    full = _padded(row_tokens)
+    quarter = _padded(full // 4)
     if length <= quarter:
         return Shape(1, quarter)
     while full < length:

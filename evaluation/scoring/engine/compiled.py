@@ -56,18 +56,8 @@ def has_experts(model: PreTrainedModel) -> bool:
     return any(type(module).__name__.endswith("Experts") for module in model.modules())
 
 
-def units(model: PreTrainedModel) -> list[nn.Module]:
-    """Return the parts of a model that are compiled.
-
-    Args:
-        model: Any model.
-
-    Returns:
-        Its decoder layers, in their order.
-
-    Raises:
-        CompileError: When the model does not say what its decoder layers are.
-    """
+def _units(model: PreTrainedModel) -> list[nn.Module]:
+    """Return the parts of a model that are compiled: its decoder layers."""
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
     if not layers:
@@ -83,7 +73,7 @@ Parts = list[tuple[nn.Module, Callable[..., Any]]]
 
 
 def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
-    """Return the parts to compile, each with what runs in its place; raise like `units`.
+    """Return the parts to compile, each with what runs in its place.
 
     Args:
         model: Any model.
@@ -91,8 +81,11 @@ def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
 
     Returns:
         The decoder layers, not changed yet.
+
+    Raises:
+        CompileError: When the model does not say what its decoder layers are.
     """
-    return [(part, partial(compiled(type(part).forward, compiler), part)) for part in units(model)]
+    return [(part, partial(compiled(type(part).forward, compiler), part)) for part in _units(model)]
 
 
 @contextlib.contextmanager
