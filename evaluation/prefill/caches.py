@@ -154,7 +154,17 @@ class PromptCache:
 
 
 def read_slice(folder: Path) -> SliceCache:
-    """Read a Tier2 slice; the tokens stay mapped to the file. Raises CacheError."""
+    """Read a Tier2 slice; the tokens stay mapped to the file.
+
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        Tokens, bytes of each block, starts of documents, and meta.json.
+
+    Raises:
+        CacheError: The entry is missing or damaged.
+    """
     import torch
 
     meta = read_meta(folder)
@@ -170,9 +180,19 @@ def read_slice(folder: Path) -> SliceCache:
 
 
 def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any]]:
-    """Return the token ids of a slice, (blocks, sequence length), mapped to its file without torch.
+    """Return the token ids of a slice, mapped to its file without torch.
 
-    The file is not checked against its checksum, since it is only read in part. Raises CacheError.
+    The file is not checked against its checksum, since it is only read in part.
+
+    Args:
+        folder: Folder of the cache entry.
+        meta: Content of its meta.json.
+
+    Returns:
+        Token ids, (blocks, sequence length).
+
+    Raises:
+        CacheError: The file is missing or damaged.
     """
     path = folder / TOKENS
     dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
@@ -184,7 +204,18 @@ def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any
 
 
 def data_offset(path: Path, size: int) -> int:
-    """Return where the bytes of a torch file's one tensor begin: behind its record's local header."""
+    """Return where the bytes of a torch file's one tensor begin: behind its record's local header.
+
+    Args:
+        path: The file, as `torch.save` writes it.
+        size: Bytes of the tensor.
+
+    Returns:
+        Bytes before the tensor.
+
+    Raises:
+        ValueError: The file holds a tensor of another size, or compresses it.
+    """
     with open_regular(path) as file, zipfile.ZipFile(file) as archive:
         record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
     if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
@@ -196,7 +227,17 @@ def data_offset(path: Path, size: int) -> int:
 
 
 def read_task(folder: Path) -> TaskCache:
-    """Read a Tier3 task; raises CacheError."""
+    """Read a Tier3 task.
+
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        Its questions, with what grading reads of them, and meta.json.
+
+    Raises:
+        CacheError: The entry is missing or damaged.
+    """
     items, meta = _read(folder, EXAMPLES, Item)
     keys = [line.key for line in read_questions(folder).lines]
     for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
@@ -206,17 +247,44 @@ def read_task(folder: Path) -> TaskCache:
 
 
 def read_questions(folder: Path) -> Questions:
-    """Read what grading needs of a Tier3 task, without its tokens; raises CacheError."""
+    """Read what grading needs of a Tier3 task, without its tokens; raise CacheError as `read_task`.
+
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        Lines of docs.jsonl in the order of the dataset, and meta.json.
+    """
     return Questions(*_read(folder, DOCUMENTS, QuestionLine))
 
 
 def read_prompts(folder: Path) -> PromptCache:
-    """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5); raises CacheError."""
+    """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5).
+
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        Prompts in the order of the suite or dataset, and meta.json.
+
+    Raises:
+        CacheError: The entry is missing or damaged.
+    """
     return PromptCache(*_read(folder, PROMPTS, Prompt))
 
 
 def read_documents(folder: Path) -> dict[str, DocumentLine]:
-    """Read a Tier5 task's documents for verifiers, by the prompt's id; raises CacheError."""
+    """Read a Tier5 task's documents for verifiers.
+
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        Documents by the prompt's id.
+
+    Raises:
+        CacheError: The entry is missing or damaged.
+    """
     return {line.id: line for line in _read(folder, DOCUMENTS, DocumentLine)[0]}
 
 
@@ -225,7 +293,13 @@ def check_cached_golds(
 ) -> None:
     """Check golds again where the verifiers are others than those of prefill.
 
-    Raises SourceError for a gold that is not right, CacheError for a missing or damaged cache.
+    Args:
+        folder: Folder of the cache entry.
+        name: The task's key in the suite.
+        task: The task, with its present verifiers.
+        check_golds: Takes name, task, and documents by id; raises SourceError for a wrong gold.
+    Raises:
+        CacheError: The entry is missing or damaged.
     """
     if read_meta(folder).get("checked") != fingerprint(task.verifying()):
         documents = read_documents(folder)

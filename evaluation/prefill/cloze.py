@@ -32,9 +32,13 @@ _BATCH = 256
 def prefill_task(plan: StagePlan, name: str) -> None:
     """Write a task to `plan.task_folder(name)`; return at once if it is there already.
 
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+
     Raises:
-        SourceError: data cannot be read, a label is hidden, a candidate is empty or too long.
-        ConfigError: a template does not parse.
+        SourceError: Data cannot be read, a label is hidden, a candidate is empty or too long.
+        ConfigError: A template does not parse.
     """
     task = plan.suite.tasks[name]
     about = fetch_tokenizer(plan)
@@ -78,7 +82,13 @@ def prefill_task(plan: StagePlan, name: str) -> None:
 
 
 class _Writer:
-    """Tokenizes questions: gives the lines of `examples.jsonl`, and keeps those of `docs.jsonl`."""
+    """Tokenizes questions: gives the lines of `examples.jsonl`, and keeps those of `docs.jsonl`.
+
+    Args:
+        plan: The stage, whose sequence length limits a question.
+        name: The task's key in the suite.
+        tokenizer: The stage's tokenizer.
+    """
 
     def __init__(self, plan: StagePlan, name: str, tokenizer: AnyTokenizer) -> None:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
@@ -87,6 +97,15 @@ class _Writer:
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
+        """Yield the lines of `examples.jsonl`.
+
+        Args:
+            questions: Questions in the order of the dataset.
+            bar: Progress bar, which is moved on by one for each question.
+
+        Yields:
+            A question as token ids.
+        """
         for start in range(0, len(questions), _BATCH):
             batch = questions[start : start + _BATCH]
             pairs = [pair for question in batch for pair in _pairs(question)]
@@ -96,6 +115,11 @@ class _Writer:
                 bar.update()
 
     def counts(self) -> dict[str, Any]:
+        """Return what meta.json has of the questions written so far.
+
+        Returns:
+            Number of candidates, accuracy by chance, longest question in tokens, and a fingerprint.
+        """
         candidates = [len(line["sizes"]) for line in self.documents]
         return {
             "candidates": sum(candidates),
@@ -119,7 +143,7 @@ class _Writer:
             "unconditional": scored[count:] or None,
         }
         sizes = [[len(one["tokens"]), one["chars"], one["bytes"]] for one in scored[:count]]
-        key = {"id": question.id, "key": question_key(asked)}
+        key = {"id": question.id, "key": _question_key(asked)}
         self.documents.append({**key, **graded, "sizes": sizes})
         return {"id": question.id, **graded, **asked}
 
@@ -159,8 +183,8 @@ class _Writer:
             )
 
 
-def question_key(asked: Mapping[str, Any]) -> str:
-    """Return the key of what a model reads of a question and scores: tokens alone, in their order."""
+def _question_key(asked: Mapping[str, Any]) -> str:
+    """Return the key of a question by what a model reads and scores: tokens alone, in order."""
     pairs = (asked["candidates"], asked["unconditional"] or [])
     return fingerprint(
         [

@@ -21,12 +21,26 @@ _DESCRIPTION = (
 
 
 def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a tokenizer's meta.json that `describe` gave."""
+    """Return the part of a tokenizer's meta.json that `describe` gave.
+
+    Args:
+        meta: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        Its name, fingerprint, class, sizes and special tokens.
+    """
     return {key: meta[key] for key in _DESCRIPTION}
 
 
 def tokenizer_files(folder: Path) -> list[Path] | None:
-    """Return the files of a local tokenizer; None for one of the hub."""
+    """Return the files of a local tokenizer.
+
+    Args:
+        folder: Its folder; a hub id is none.
+
+    Returns:
+        Sorted files; None for a tokenizer of the hub.
+    """
     if not folder.is_dir():
         return None
     patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
@@ -34,7 +48,18 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
 
 
 def chat_template(plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
-    """Return the Jinja2 template of a stage's conversations; raises SourceError if there is none."""
+    """Return the Jinja2 template of a stage's conversations.
+
+    Args:
+        plan: The stage, whose suite may have a template.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The suite's template, or else the tokenizer's.
+
+    Raises:
+        SourceError: Neither has one.
+    """
     template = plan.suite.chat_template or tokenizer.get("chat_template")
     if template is None:
         raise SourceError(
@@ -45,34 +70,78 @@ def chat_template(plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
 
 
 def tokenizer_definition(plan: StagePlan) -> str:
-    """Return the identity of the saved tokenizer."""
+    """Return the identity of the saved tokenizer.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The entry's definition.
+    """
     wanted = plan.tokenizer.model_dump(exclude={"also_known_as"})
     return fingerprint([protocol.PREFILL_TOKENIZER, wanted])
 
 
 def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a slice's tokens, given unchanged data."""
+    """Return the identity of a slice's tokens, given unchanged data.
+
+    Args:
+        plan: The stage.
+        name: The slice's key in the suite.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The entry's definition.
+    """
     content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition()}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
 def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a task's examples, given unchanged data."""
+    """Return the identity of a task's examples, given unchanged data.
+
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The entry's definition.
+    """
     content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition()}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
 def asked_task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a task's questions, whatever is made of the answers."""
+    """Return the identity of a task's questions, whatever is made of the answers.
+
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The part of the entry's definition that scores depend on.
+    """
     content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked()}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
 def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a stage's prompts; `name` is the stage's.
+    """Return the identity of a stage's prompts.
 
-    What becomes of the answers (checks, categories) is no part of it. Raises SourceError if there is
-    no chat template.
+    What becomes of the completions (checks, categories) is no part of it.
+
+    Args:
+        plan: The stage.
+        name: The stage's name, which is not used: every tier's function has these arguments.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The entry's definition.
+
+    Raises:
+        SourceError: There is no chat template.
     """
     del name
     probes = plan.suite.probes
@@ -89,14 +158,32 @@ def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) 
 
 
 def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a generation task's prompts and documents, given unchanged data."""
+    """Return the identity of a generation task's prompts and documents, given unchanged data.
+
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The entry's definition.
+    """
     task = plan.suite.generation_tasks[name]
     documents = task.model_dump(mode="json", include={"document", "strata"})
     return fingerprint([asked_definition(plan, name, tokenizer), documents])
 
 
 def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a generation task's prompts alone, which completions are made from."""
+    """Return the identity of a generation task's prompts alone, which completions are made from.
+
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        tokenizer: Content of the saved tokenizer's meta.json.
+
+    Returns:
+        The part of the entry's definition that scores depend on.
+    """
     task = plan.suite.generation_tasks[name]
     content = {
         "protocol": protocol.PREFILL_GENERATION,

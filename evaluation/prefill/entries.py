@@ -32,7 +32,14 @@ META_CHECKSUM = "meta_checksum"
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return `folder/meta.json`, checked against its own checksum.
 
-    Raises CacheError that names what is missing, foreign or damaged, and what to do.
+    Args:
+        folder: Folder of the cache entry.
+
+    Returns:
+        The file's content.
+
+    Raises:
+        CacheError: The file is missing, not of this version, or damaged.
     """
     path = folder / META
     try:
@@ -43,7 +50,7 @@ def read_meta(folder: Path) -> dict[str, Any]:
             f"{folder} is not prefilled (no {META}); run `{snakemake('prefill')}`"
         ) from None
     except OSError as error:
-        raise unreadable(path, error) from None
+        raise _unreadable(path, error) from None
     except ValueError as error:
         raise damaged(path, str(error)) from None
     if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
@@ -56,14 +63,30 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def meta_checksum(meta: Mapping[str, Any]) -> str:
-    """Return the checksum of a meta.json but for this very key, whatever its layout."""
+    """Return the checksum of a meta.json but for this very key, whatever its layout.
+
+    Args:
+        meta: The file's content, with or without the key.
+
+    Returns:
+        SHA-256 in hexadecimal digits.
+    """
     content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Raise CacheError unless each file is there with the checksum that `meta` gives."""
+    """Check that files of an entry are there, and as they were written.
+
+    Args:
+        folder: Folder of the cache entry.
+        meta: Content of its meta.json, which has the checksums.
+        names: Names of the files to be checked.
+
+    Raises:
+        CacheError: A file is missing or damaged.
+    """
     for name in names:
         path = folder / name
         expected = meta["checksum"].get(name)
@@ -76,13 +99,24 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
         except FileNotFoundError:
             raise damaged(path, "the file is missing") from None
         except OSError as error:
-            raise unreadable(path, error) from None
+            raise _unreadable(path, error) from None
         if found != expected:
             raise damaged(path, "its checksum is not the one in meta.json")
 
 
 def check_entry(folder: Path, definition: str) -> dict[str, Any]:
-    """Return the meta.json of a whole entry of this definition; raises CacheError for any other."""
+    """Check that an entry is whole, and of this definition.
+
+    Args:
+        folder: Folder of the cache entry.
+        definition: The entry's definition by the present configuration.
+
+    Returns:
+        Content of its meta.json.
+
+    Raises:
+        CacheError: It is missing, damaged, or of another definition.
+    """
     meta = read_meta(folder)
     check_files(folder, meta, tuple(meta["checksum"]))
     if meta.get("definition") != definition:
@@ -97,8 +131,14 @@ def is_current(
 ) -> bool:
     """Return whether an entry is there, undamaged, of this definition, and made of unchanged files.
 
-    `is_unchanged` takes what the entry keeps of these files. An entry that is current has its record
-    afterwards, which says what the entry itself says.
+    Args:
+        folder: Folder of the cache entry.
+        definition: The entry's definition by the present configuration.
+        is_unchanged: Takes what the entry keeps of the files that it was made of. By default
+            they are not checked.
+
+    Returns:
+        Whether it can be used. If so, its record is there afterwards, with what the entry itself has.
     """
     try:
         meta = check_entry(folder, definition)
@@ -118,7 +158,14 @@ def is_current(
 
 @contextlib.contextmanager
 def new_entry(folder: Path) -> Iterator[Path]:
-    """Give an empty folder that takes the entry's place at the end; it is removed on an error."""
+    """Give an empty folder that takes the entry's place at the end; it is removed on an error.
+
+    Args:
+        folder: Folder of the cache entry; folders above it are made.
+
+    Yields:
+        The temporary folder, in which `write_meta` has to write last.
+    """
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = temporary_path(folder)
     building.mkdir()
@@ -130,7 +177,13 @@ def new_entry(folder: Path) -> Iterator[Path]:
 
 
 def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Write meta.json as the last file of an entry, with the named files' checksums and its own."""
+    """Write meta.json as the last file of an entry, with the named files' checksums and its own.
+
+    Args:
+        building: Folder that `new_entry` gave.
+        meta: What the file is to hold besides checksums; must have `definition`.
+        names: Names of the entry's other files.
+    """
     for name in names:
         with open(building / name, "rb+") as file:
             os.fsync(file.fileno())
@@ -178,11 +231,20 @@ def _install(building: Path, folder: Path) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def unreadable(path: Path, error: OSError) -> CacheError:
+def _unreadable(path: Path, error: OSError) -> CacheError:
     return CacheError(f"{path} cannot be read ({error.strerror}); make it readable")
 
 
 def damaged(path: Path, what: str) -> CacheError:
+    """Return the error for a damaged file.
+
+    Args:
+        path: A file of a cache entry.
+        what: What is wrong with it.
+
+    Returns:
+        The error, for the caller to raise.
+    """
     return CacheError(
         f"{path} is damaged: {what}; delete {path.parent} and run `{snakemake('prefill')}`"
     )

@@ -42,23 +42,53 @@ _LONGEST_DOCUMENT = 8 << 20
 
 
 def is_data_file(path: Path) -> bool:
+    """Return whether a file is one of data by its name.
+
+    Args:
+        path: A file or folder of a mirror.
+
+    Returns:
+        Whether `read_rows` reads it: Parquet, JSON(L) or text, packed or not, and not hidden.
+    """
     return path.is_file() and path.name.endswith(SUFFIXES) and not path.name.startswith(".")
 
 
 def is_saved_dataset(folder: Path) -> bool:
-    """Return whether a folder was written by `save_to_disk` of one split."""
+    """Return whether a folder was written by `save_to_disk` of one split.
+
+    Args:
+        folder: A folder of a mirror.
+
+    Returns:
+        Whether it has state.json.
+    """
     return (folder / "state.json").is_file()
 
 
 def is_saved_dict(folder: Path) -> bool:
-    """Return whether a folder was written by `save_to_disk` of several splits."""
+    """Return whether a folder was written by `save_to_disk` of several splits.
+
+    Args:
+        folder: A folder of a mirror.
+
+    Returns:
+        Whether it has dataset_dict.json.
+    """
     return (folder / "dataset_dict.json").is_file()
 
 
 def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
-    """Yield rows of one file or saved folder; of Parquet only the `fields` that are there are decoded.
+    """Yield rows of one file or saved folder.
 
-    Raises SourceError naming the file, and the line or byte, that cannot be read.
+    Args:
+        path: The file, or a folder of `save_to_disk`.
+        fields: Columns of Parquet to decode, where they are there; None: all.
+
+    Yields:
+        Rows in order.
+
+    Raises:
+        SourceError: It cannot be read; names the file, and the line or byte.
     """
     try:
         batches = _read_saved(path, fields) if path.is_dir() else _read_file(path, fields)
@@ -145,7 +175,14 @@ def _saved_errors(folder: Path) -> Iterator[None]:
 
 
 def check_not_binary(fields: Row) -> None:
-    """Raise SourceError for a field that is binary, or holds what is."""
+    """Check that fields of a row are text, or structures of text.
+
+    Args:
+        fields: Values by name.
+
+    Raises:
+        SourceError: A field is binary, or holds what is.
+    """
     for name, value in fields.items():
         left = [value]
         while left:
@@ -159,7 +196,15 @@ def check_not_binary(fields: Row) -> None:
 
 
 def check_unicode(text: str) -> None:
-    """Raise SourceError for half a UTF-16 pair, which JSON can spell but no tokenizer takes."""
+    """Check that a text is valid Unicode.
+
+    JSON can spell half a UTF-16 pair, which no tokenizer takes.
+    Args:
+        text: A text of the data.
+
+    Raises:
+        SourceError: It holds half a UTF-16 pair.
+    """
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:

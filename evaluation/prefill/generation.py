@@ -27,10 +27,14 @@ from evaluation.settings.provided import ProviderTask, judged_task
 def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
     """Write a task to `plan.generation_folder(name)`; if it is there, only check its golds.
 
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        check_golds: Takes name, task, and documents by id; raises SourceError for a wrong gold.
     Raises:
-        SourceError: data cannot be read, a gold is not right by its verifier, two prompts have one id,
+        SourceError: Data cannot be read, a gold is not right by its verifier, two prompts have one id,
             or none fits the window.
-        ConfigError: a template does not parse.
+        ConfigError: A template does not parse.
     """
     task = plan.suite.generation_tasks[name]
     tokenizer, about = prefill_tokenizer(plan)

@@ -18,7 +18,17 @@ def hub_rows(
 ) -> Iterator[Row]:
     """Yield rows of a split; stream where the source asks for it, else, or failing that, download.
 
-    Raises SourceError in one sentence for whatever `datasets` raises.
+    Args:
+        source: The slice or task that names the dataset and its revision.
+        config: The dataset's configuration; None: it has only one.
+        split: Name of the split.
+        fields: Columns to load, where the format allows it; None: all.
+
+    Yields:
+        Rows in order.
+
+    Raises:
+        SourceError: `datasets` raised whatever it raises, here in one sentence.
     """
     with _one_sentence(source):
         rows: Iterable[Row] | None = None
@@ -54,7 +64,14 @@ def _load(
 
 
 def resolved_commit(source: Source) -> str | None:
-    """Return the commit that the revision points at now; None, and a warning, if the hub fails."""
+    """Return the commit that a dataset's revision points at now.
+
+    Args:
+        source: The slice or task that names the dataset and its revision.
+
+    Returns:
+        The commit; None, after a warning, if the hub fails.
+    """
     from huggingface_hub import HfApi
 
     try:

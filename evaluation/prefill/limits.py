@@ -31,7 +31,12 @@ class OutOfTime(BaseException):
 
 @contextlib.contextmanager
 def row_limits() -> Iterator[None]:
-    """Raise OutOfTime or MemoryError from what is done inside; for the main thread only."""
+    """Limit the time and memory of the block; for the main thread only.
+
+    Raises:
+        OutOfTime: The block takes too long.
+        MemoryError: It takes too much memory.
+    """
     before = signal.signal(signal.SIGALRM, _stop)
     timer = signal.setitimer(signal.ITIMER_REAL, SECONDS, _AGAIN)
     try:
@@ -44,7 +49,14 @@ def row_limits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited_row(place: str) -> Iterator[None]:
-    """Limit what is done for a row; raise SourceError that names its `place` if that fails."""
+    """Limit what is done for a row; an error names the row.
+
+    Args:
+        place: Source and number of the row, for messages.
+
+    Raises:
+        SourceError: The block raised it, or took too much time or memory.
+    """
     try:
         with row_limits():
             yield
@@ -53,7 +65,14 @@ def limited_row(place: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error in words, on one line; some have none."""
+    """Return an error in words, on one line; some have none.
+
+    Args:
+        error: What the code for a row raised.
+
+    Returns:
+        The words, cut; the error's class where the words alone would explain nothing.
+    """
     if isinstance(error, MemoryError):
         return "it takes more than a gigabyte of memory for one row"
     if isinstance(error, SourceError):
@@ -67,7 +86,14 @@ def reason_of(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def memory_limit(more: int) -> Iterator[None]:
-    """Raise MemoryError from what takes so many bytes more than the process has now."""
+    """Limit the memory that the block may take.
+
+    Args:
+        more: Bytes that the process may take more than it has now.
+
+    Raises:
+        MemoryError: The block takes more.
+    """
     before = limit_memory(more)
     try:
         yield

@@ -26,9 +26,17 @@ _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
 def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
-    """Return where a dataset is mirrored; None if it is not.
+    """Return where a dataset is mirrored.
 
-    Raises SourceError if the configured folder does not exist.
+    Args:
+        dataset: The dataset's name on the hub.
+        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
+
+    Returns:
+        The dataset's folder or file; None if it is not mirrored.
+
+    Raises:
+        SourceError: The configured folder does not exist.
     """
     if dataset in mirrors:
         path = Path(mirrors[dataset])
@@ -47,7 +55,21 @@ def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
 def mirror_files(
     root: Path, *, dataset: str, config: str | None, split: str, patterns: Sequence[str] = ()
 ) -> list[Path]:
-    """Return the files, or the one saved folder, that hold a split; raises SourceError if none do."""
+    """Return the local files of a dataset's split.
+
+    Args:
+        root: The dataset's folder or file.
+        dataset: The dataset's name, for messages.
+        config: Its configuration, a subfolder; None: it has only one.
+        split: Name of the split.
+        patterns: The suite's own patterns for the split's files; empty: they are found by their names.
+
+    Returns:
+        The files in order, or the one folder of `save_to_disk`.
+
+    Raises:
+        SourceError: There are none, or they are of a format that is not read.
+    """
     if not root.is_dir():
         return [root]
     if patterns:
@@ -81,7 +103,14 @@ def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
 
 
 def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for each split of which some numbered parts are not there."""
+    """Yield a sentence for each split of which some numbered parts are not there.
+
+    Args:
+        files: A split's files.
+
+    Yields:
+        The sentence, for a warning.
+    """
     found: dict[tuple[str, int], set[int]] = {}
     for path in files:
         if match := _PART.search(path.name):
@@ -155,7 +184,17 @@ def _shown(path: Path) -> str:
 
 
 def local_files(patterns: Sequence[str]) -> list[Path]:
-    """Return the files that paths and patterns name; raises SourceError for what is none."""
+    """Return the files that paths and patterns name.
+
+    Args:
+        patterns: Paths or glob patterns of a suite's `files`.
+
+    Returns:
+        The files, in the order of the patterns, each pattern's sorted.
+
+    Raises:
+        SourceError: A pattern names nothing, or what is no data file.
+    """
     files: list[Path] = []
     for pattern in patterns:
         _check_no_circles(pattern)

@@ -54,10 +54,18 @@ class Piece:
 
 
 def encode_documents(tokenizer: AnyTokenizer, texts: Iterable[str]) -> Iterator[Piece]:
-    """Tokenize texts in order, without special tokens, even where a text spells one out."""
-    lengths = None if tokenizer.is_fast else piece_lengths(tokenizer)
+    """Tokenize texts in order, without special tokens, even where a text spells one out.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        texts: Documents.
+
+    Yields:
+        Pieces in order; a long document makes several.
+    """
+    lengths = None if tokenizer.is_fast else _piece_lengths(tokenizer)
     for batch in _batches(part for text in texts for part in _parts(text)):
-        yield from encode_batch(tokenizer, batch, lengths)
+        yield from _encode_batch(tokenizer, batch, lengths)
 
 
 def _parts(text: str) -> Iterator[Part]:
@@ -84,8 +92,8 @@ def _batches(parts: Iterable[Part]) -> Iterator[Batch]:
         yield batch
 
 
-def encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -> list[Piece]:
-    """Return tokens and bytes of each part; `lengths` are `piece_lengths` where there are no offsets."""
+def _encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -> list[Piece]:
+    """Return tokens and bytes of each part; `lengths` are `_piece_lengths`, None with offsets."""
     encoded = tokenizer(
         [text for text, _, _ in batch],
         add_special_tokens=False,
@@ -99,13 +107,21 @@ def encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -
         if lengths is None:
             sizes = sizes_from_offsets(text, encoded["offset_mapping"][number])
         else:
-            sizes = sizes_in_proportion(text, lengths[ids])
+            sizes = _sizes_in_proportion(text, lengths[ids])
         pieces.append(Piece(ids, sizes, begins, ends))
     return pieces
 
 
 def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
-    """Return the bytes of text per token from the characters that it spans."""
+    """Return the bytes of text per token from the characters that it spans.
+
+    Args:
+        text: The text that was tokenized.
+        offsets: First character of each token, and the one after its last.
+
+    Returns:
+        Bytes of UTF-8, (tokens,); their sum is the text's size.
+    """
     if not offsets:
         return np.zeros(0, dtype=np.int32)
     ends = np.fromiter((end for _, end in offsets), dtype=np.int64, count=len(offsets))
@@ -124,7 +140,7 @@ def _bytes_before(text: str) -> npt.NDArray[np.int64]:
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
 
 
-def sizes_in_proportion(text: str, lengths: Int32) -> Int32:
+def _sizes_in_proportion(text: str, lengths: Int32) -> Int32:
     """Divide the bytes of a text among tokens by the lengths of their pieces."""
     if not len(lengths):
         return np.zeros(0, dtype=np.int32)
@@ -136,7 +152,7 @@ def sizes_in_proportion(text: str, lengths: Int32) -> Int32:
     return sizes
 
 
-def piece_lengths(tokenizer: AnyTokenizer) -> Int32:
+def _piece_lengths(tokenizer: AnyTokenizer) -> Int32:
     """Return the UTF-8 bytes of each piece of a slow tokenizer, by id: `▁` is a space, `<0x0A>` one byte."""
     vocabulary: dict[str, int] = tokenizer.get_vocab()
     lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int32)
@@ -161,7 +177,17 @@ class Packed:
 
 
 def smallest_dtype(vocabulary: int) -> torch.dtype:
-    """Return the smallest of uint8, uint16 and int32 that holds every id below `vocabulary`."""
+    """Return the smallest of uint8, uint16 and int32 that holds every id.
+
+    Args:
+        vocabulary: Ids are below it.
+
+    Returns:
+        The dtype.
+
+    Raises:
+        ValueError: Ids need more than 32 bits.
+    """
     for dtype in (torch.uint8, torch.uint16, torch.int32):
         if vocabulary <= torch.iinfo(dtype).max + 1:
             return dtype
@@ -169,7 +195,16 @@ def smallest_dtype(vocabulary: int) -> torch.dtype:
 
 
 class Packer:
-    """Takes pieces in order and writes whole blocks to a raw file until it has enough of them."""
+    """Takes pieces in order and writes whole blocks to a raw file until it has enough of them.
+
+    Args:
+        file: The raw file, open for writing.
+        sequence_length: Tokens of a block.
+        blocks: How many blocks are enough.
+        dtype: Dtype of the ids in the file, as `smallest_dtype` gives it.
+        before: Ids that are put before each document.
+        after: Ids that are put behind each document.
+    """
 
     def __init__(
         self,
@@ -195,9 +230,15 @@ class Packer:
 
     @property
     def full(self) -> bool:
+        """Whether there are enough tokens for all blocks."""
         return self.total >= self.wanted
 
     def add(self, piece: Piece) -> None:
+        """Take the next piece.
+
+        Args:
+            piece: Tokens of a document, or a part of them.
+        """
         if piece.begins:
             self._starts.append(self.total)
             self._keep(self._before, np.zeros_like(self._before))
@@ -208,6 +249,11 @@ class Packer:
             self._flush()
 
     def finish(self) -> Packed:
+        """Write what is left of whole blocks.
+
+        Returns:
+            Where blocks and documents begin and what they stand for, of all that was taken.
+        """
         self._flush()
         blocks = len(self._block_bytes)
         starts = np.frombuffer(self._starts, dtype=np.int64)
@@ -246,10 +292,17 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file of shape (blocks, sequence_length), a chunk at a time.
+    """Write raw ids as a torch file, a chunk at a time.
 
     torch lays the file out without looking at the tensor, which is never filled; the ids then go
     to where its data belongs. So memory stays bounded, whatever the size.
+
+    Args:
+        raw: The file that a `Packer` wrote.
+        path: The file to be written.
+        blocks: Rows of the tensor.
+        sequence_length: Tokens of a block, columns of the tensor.
+        dtype: Dtype of the ids, in both files.
     """
     with torch.serialization.skip_data():
         torch.save(torch.empty((blocks, sequence_length), dtype=dtype), path)

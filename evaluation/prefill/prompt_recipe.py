@@ -42,7 +42,12 @@ _TEXTS = ("id", "prompt", "system", "answer", "description")
 
 
 class PromptRecipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
+    """A task's templates, compiled once; raises ConfigError for one that does not parse.
+
+    Args:
+        name: The task's key in the suite.
+        task: The task.
+    """
 
     def __init__(self, name: str, task: GenerationTask) -> None:
         self.task, self.key, self._name = task, f"generation_tasks.{name}", name
@@ -52,7 +57,19 @@ class PromptRecipe:
         self._templates = RowTemplates(self.key, task.let, texts, document)
 
     def prompt(self, row: Row, number: int, shots: Sequence[tuple[str, str]]) -> TaskPrompt:
-        """Return a row's prompt; raises SourceError where a template fails or JSON lacks the document."""
+        """Return a row's prompt.
+
+        Args:
+            row: A row of the dataset.
+            number: The row's number, which is part of its id where the task has no template for it.
+            shots: Solved examples: questions and answers.
+
+        Returns:
+            Turns of a chat, or one text, with the document for verifiers.
+
+        Raises:
+            SourceError: A template fails or writes nothing, or JSON has no form for the document.
+        """
         values, templates = self._templates.values(row), self._templates
         texts = {n: str(templates.text(n, values)) for n in templates.texts if n != "answer"}
         if not texts["prompt"].strip():
@@ -65,7 +82,14 @@ class PromptRecipe:
         return TaskPrompt(id, self._turns(texts, shots), document, strata)
 
     def solved(self, row: Row) -> tuple[str, str]:
-        """Return a row as a solved example: the question and its answer."""
+        """Return a row as a solved example.
+
+        Args:
+            row: A row of the dataset.
+
+        Returns:
+            The question and its answer.
+        """
         values, text = self._templates.values(row), self._templates.text
         return str(text("prompt", values)), str(text("answer", values))
 
@@ -97,9 +121,18 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
 
 
 def task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
-    """Return the prompts of a task's rows; `origins` are its rows, and its solved examples.
+    """Return the prompts of a task's rows.
 
-    Raises SourceError for rows that cannot be prompts, or for two with one id.
+    Args:
+        name: The task's key in the suite.
+        task: The task.
+        origins: Where its rows are, then where its solved examples are, if a split has them.
+
+    Returns:
+        Prompts in the order of the dataset, and how many there are without the limit.
+
+    Raises:
+        SourceError: Rows cannot be prompts, or two have one id.
     """
     recipe = PromptRecipe(name, task)
     rows, total = origins[0].first(task.limit)

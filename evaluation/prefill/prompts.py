@@ -38,9 +38,12 @@ _ASKED, _REPLY = "ASKED", "REPLY"
 def prefill_probes(plan: StagePlan) -> None:
     """Write a stage's prompts; return at once if they are there already.
 
+    Args:
+        plan: The stage.
+
     Raises:
-        ConfigError: a prompt leaves its answer no room in the sequence length.
-        SourceError: there is no chat template, or it refuses a conversation.
+        ConfigError: A prompt leaves its answer no room in the sequence length.
+        SourceError: There is no chat template, or it refuses a conversation.
     """
     tokenizer, about = prefill_tokenizer(plan)
     definition = probes_definition(plan, plan.name, about)
@@ -98,7 +101,16 @@ def _check_room(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
 def encode_prompts(
     plan: StagePlan, tokenizer: AnyTokenizer, texts: Sequence[str]
 ) -> list[list[int]]:
-    """Return the ids of each text, with BOS in front where the configuration says so."""
+    """Return the ids of each text, with BOS in front where the configuration asks for it.
+
+    Args:
+        plan: The stage.
+        tokenizer: The stage's tokenizer.
+        texts: Rendered prompts.
+
+    Returns:
+        Token ids of each text, in order; BOS is not repeated where a template wrote it.
+    """
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
     # Many templates write BOS themselves.
     return [ids if ids[: len(start)] == start else start + ids for ids in encode(tokenizer, texts)]
@@ -112,7 +124,19 @@ def prompts_meta(
     eos_ids: Sequence[int],
     strings: Mapping[str, list[str]],
 ) -> dict[str, Any]:
-    """Return the keys of a meta.json that probes and generation tasks share; `strings` end answers."""
+    """Return the keys of a meta.json that probes and generation tasks share.
+
+    Args:
+        plan: The stage.
+        about: What meta.json has of the tokenizer.
+        rows: Lines of prompts.jsonl.
+        template: Chat template; None where prompts are plain text.
+        eos_ids: Token ids that end a completion.
+        strings: Strings that end a completion, by their key in meta.json.
+
+    Returns:
+        Values by key.
+    """
     return {
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
         "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
@@ -127,7 +151,21 @@ def prompts_meta(
 def render_chat(
     tokenizer: AnyTokenizer, template: str, name: str, messages: Sequence[Message], *, answer: bool
 ) -> str:
-    """Return a conversation as text, up to where the answer begins if `answer`."""
+    """Return a conversation as text.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        template: Chat template.
+        name: The prompt's key or id, for messages.
+        messages: Turns in order.
+        answer: Whether the text goes on to where the next answer begins.
+
+    Returns:
+        The text, the same at any time: templates see a fixed date.
+
+    Raises:
+        SourceError: The template refuses the messages, draws at random, or writes nothing.
+    """
     undrawn = random.getstate()
     try:
         with row_limits():
@@ -154,17 +192,33 @@ def render_chat(
 
 
 def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int], list[str]]:
-    """Return the token ids and the strings that end an answer whatever its task says."""
+    """Return what ends a completion whatever its task configures.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        template: Chat template; None where prompts are plain text.
+
+    Returns:
+        Token ids in ascending order, and strings.
+    """
     ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
     eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
     return sorted({*eos, *ids}), strings
 
 
 def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
-    """Return what the template puts after an answer: token ids if it is a token, else a stop string.
+    """Return what the template puts after an answer: a token's id, or else a stop string.
+    A base model's tokenizer may not know the token that the template writes out.
 
-    A base model's tokenizer may not know the token that the template writes out. Raises SourceError
-    for a template that writes no message.
+    Args:
+        tokenizer: The stage's tokenizer.
+        template: Chat template.
+
+    Returns:
+        Token ids, and strings; at most one of them, both empty if the template puts nothing there.
+
+    Raises:
+        SourceError: The template writes no message.
     """
     messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
     text = render_chat(tokenizer, template, "chat_template", messages, answer=False)

@@ -45,12 +45,29 @@ QUOTED = 8
 
 
 def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided) -> Provider:
+    """Return the provider of a task, with the interpreter and version that are configured.
+
+    Args:
+        plan: The stage.
+        task: A task, or a verifier, of the provider.
+
+    Returns:
+        How to run the provider.
+    """
     python = plan.config.providers.python(task.provider)
     return Provider(task.provider, python, task.version, plan.nltk_data)
 
 
 def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoices]) -> None:
-    """Raise SourceError for all of these tasks that their providers cannot render, and all missing data."""
+    """Check that providers can render tasks, and that their data is there.
+
+    Args:
+        plan: The stage.
+        tasks: Tasks of any providers.
+
+    Raises:
+        SourceError: A task or data is missing; names all that are.
+    """
     asked: dict[Provider, list[dict[str, Any]]] = {}
     for task in tasks:
         python = task.python if isinstance(task, ProviderTask) else None
@@ -63,7 +80,7 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
         raise SourceError("; ".join(filter(None, problems)))
 
 
-def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
+def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
     """Return the request by which a provider's program renders a task."""
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit", "python"})
     path = _absolute(task.include_path)
@@ -80,7 +97,14 @@ def rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> 
 
 
 def scoring_request(task: Provided) -> dict[str, Any]:
-    """Return the request by which it judges completions."""
+    """Return the request by which a provider's program verifies completions.
+
+    Args:
+        task: The verifier.
+
+    Returns:
+        The request's content, ready for JSON.
+    """
     path = _absolute(task.include_path)
     return {
         **task.model_dump(include={"task", "task_files", "python", "packages"}),
@@ -96,11 +120,20 @@ def _absolute(path: str | None) -> str | None:
 def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
 ) -> tuple[list[Question], TaskInfo]:
-    """Return the items, and the provider's meta.json of the task.
+    """Return a task's questions.
 
-    Raises SourceError, naming the task, for whatever the provider cannot do.
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        task: The provider's task.
+
+    Returns:
+        The questions in order, and the provider's meta.json of the task.
+
+    Raises:
+        SourceError: The provider cannot render the task; names the task.
     """
-    asked = rendering_request(plan, task)
+    asked = _rendering_request(plan, task)
     found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
     if task.kind == "ranked" and any(len(one.choices) < 2 for one in found.documents):
         raise SourceError(
@@ -128,12 +161,21 @@ def _question(one: RankedQuestion, part: str | None, counts_space: bool) -> Ques
 def provided_prompts(
     plan: StagePlan, name: str, task: ProviderTask
 ) -> tuple[TaskPrompts, TaskInfo, dict[str, Any]]:
-    """Return a task's prompts, the provider's meta.json of it, and what is recorded of both.
+    """Return a task's prompts.
 
-    Raises SourceError, naming the task, for whatever the provider cannot do.
+    Args:
+        plan: The stage.
+        name: The task's key in the suite.
+        task: The provider's task.
+
+    Returns:
+        The prompts, the provider's meta.json of the task, and what is recorded of both.
+
+    Raises:
+        SourceError: The provider cannot render the task; names the task.
     """
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
-    rendered = render(provider, key, rendering_request(plan, task))
+    rendered = render(provider, key, _rendering_request(plan, task))
     room = task.max_new_tokens or rendered.info.max_new_tokens
     if room is None:
         raise SourceError(
@@ -155,10 +197,26 @@ def provided_prompts(
 
 
 def limits_of(plan: StagePlan) -> Limits:
+    """Return the limits of verifying a completion.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Seconds, and memory in MB.
+    """
     return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 
 def workers_of(plan: StagePlan) -> int:
+    """Return how many processes verify completions.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The configured number; by default one for each core of this process.
+    """
     return plan.config.verification.workers or len(os.sched_getaffinity(0))
 
 
@@ -179,7 +237,7 @@ def _judged(
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
     known = rendered.info.model_dump(include={"task_files", "packages"})
-    request = rendering_request(plan, task) | known
+    request = _rendering_request(plan, task) | known
     limits = limits_of(plan)
     judged = [one for _, one in score(provider, request, [*golds, *quotes], limits)]
     found = run_programs(judged, limits, workers_of(plan), task.python)

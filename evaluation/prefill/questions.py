@@ -43,7 +43,12 @@ _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "uncon
 
 
 class Recipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
+    """A task's templates, compiled once; raises ConfigError for one that does not parse.
+
+    Args:
+        name: The task's key in the suite.
+        task: The task.
+    """
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, texts = name, {part: getattr(task, part) for part in _TEXTS}
@@ -52,7 +57,19 @@ class Recipe:
         self._is_ranked = task.choices is not None
 
     def question(self, row: Row, id: str, examples: str) -> Question:
-        """Return the item of a row; raises SourceError for one without a label, or an empty candidate."""
+        """Return the question of a row.
+
+        Args:
+            row: A row of the dataset.
+            id: The question's id.
+            examples: Solved examples as text, which stand before the question.
+
+        Returns:
+            The question as text.
+
+        Raises:
+            SourceError: The row has no label, or a candidate is empty.
+        """
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         before = f"{text('description', values)}{examples}"
@@ -74,7 +91,14 @@ class Recipe:
         return Question(id, cluster, stratum, gold, tuple(pairs), twins, not self._is_ranked)
 
     def solved(self, row: Row) -> str:
-        """Return a row as a solved example: the context and the right continuation."""
+        """Return a row as a solved example.
+
+        Args:
+            row: A row of the dataset.
+
+        Returns:
+            The context and the right continuation, as one text.
+        """
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         shown = values | choices[gold]
@@ -118,15 +142,22 @@ class Recipe:
 def read_questions(
     recipe: Recipe, task: Task, origins: Sequence[Origin], shots: Sequence[Origin]
 ) -> tuple[list[Question], int]:
-    """Return the items to score, in order, and how many there are without the limit.
+    """Return the questions to score.
 
-    `origins` and `shots` hold one split per configuration; the limit is spread over them.
+    Args:
+        recipe: The task's templates.
+        task: The task, whose limit is spread over its configurations.
+        origins: One split per configuration.
+        shots: The split of solved examples per configuration; empty without solved examples.
+
+    Returns:
+        The questions in order, and how many there are without the limit.
     """
     rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
     quotas = even_quotas(task.limit, counts)
     questions: list[Question] = []
     for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
-        examples = solved_examples(recipe, task, shots[number]) if task.num_fewshot else ""
+        examples = _solved_examples(recipe, task, shots[number]) if task.num_fewshot else ""
         prefix = f"{recipe.name}/{origin.config}" if origin.config and task.configs else recipe.name
         for index, row in enumerate(part[:quota]):
             with limited_row(f"{origin}: {prefix}/{index}"):
@@ -144,7 +175,7 @@ def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
     return rows, count
 
 
-def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
+def _solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
     """Return the same solved examples for every question, each followed by a blank line."""
     found = ""
     for number, row in example_rows(f"tasks.{recipe.name}", task, origin):
@@ -154,7 +185,20 @@ def solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
 
 
 def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[tuple[int, Row]]:
-    """Return the rows that become solved examples, with numbers; `key` is the task's in the suite."""
+    """Return the rows that become solved examples.
+
+    Args:
+        key: The task's key in the suite, with its section, for messages.
+        task: The task.
+        origin: The split of the examples.
+
+    Returns:
+        Rows with their numbers in the split: the first ones, or drawn by the task's seed.
+
+    Raises:
+        ConfigError: The split is that of the questions.
+        SourceError: It has too few rows.
+    """
     if origin.split == task.split:
         raise ConfigError(
             f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
@@ -180,7 +224,15 @@ def _shown(value: Any) -> str:
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
-    """Return how many items to take of each part: as equal as the parts allow, `limit` in all at most."""
+    """Return how many items to take of each part: as equal as the parts allow.
+
+    Args:
+        limit: How many items are taken at most, in all.
+        sizes: Items of each part.
+
+    Returns:
+        Items to take, in the order of the parts.
+    """
     quotas = [0] * len(sizes)
     left = min(limit, sum(sizes))
     smallest_first = sorted(range(len(sizes)), key=lambda part: sizes[part])

@@ -59,9 +59,13 @@ class _Count:
 def prefill_slice(plan: StagePlan, name: str) -> None:
     """Write a slice to `plan.slice_folder(name)`; return at once if it is there already.
 
+    Args:
+        plan: The stage.
+        name: The slice's key in the suite.
+
     Raises:
-        SourceError: the data cannot be read, or does not fill one block.
-        ConfigError: fewer tokens are asked for than one block has.
+        SourceError: The data cannot be read, or does not fill one block.
+        ConfigError: Fewer tokens are configured than one block has.
     """
     item = plan.suite.slices[name]
     blocks = item.tokens // plan.sequence_length
@@ -158,7 +162,17 @@ def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length:
 
 
 def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
-    """Yield the texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
+    """Return the texts of a slice: after the skipped ones, in the seed's order, without empty ones.
+
+    Args:
+        origin: The slice's split.
+        item: The slice.
+        name: The slice's key in the suite, for messages.
+        count: Counts documents as they are read.
+
+    Returns:
+        An iterator over texts.
+    """
     text_of, fields = _text_of(item, name)
     rows = origin.rows(fields)
     for _ in itertools.islice(rows, item.skip_documents):
@@ -187,7 +201,17 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
 
 
 def check_text(value: Any) -> str:
-    """Return a field's value as text; raises SourceError for what is no text or not valid Unicode."""
+    """Return a field's value as text.
+
+    Args:
+        value: Value of the field; None is an empty text.
+
+    Returns:
+        The text.
+
+    Raises:
+        SourceError: It is no text, or not valid Unicode.
+    """
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -215,7 +239,15 @@ def _texts(
 
 
 def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
-    """Yield texts in a random order that the seed decides, drawn from a window of bounded size."""
+    """Yield texts in a random order, drawn from a window of bounded size.
+
+    Args:
+        texts: Documents.
+        seed: Decides the order.
+
+    Yields:
+        Each text once.
+    """
     draw = random.Random(seed)
     window: list[str] = []
     characters = 0

@@ -42,7 +42,17 @@ class Origin:
         return " ".join(part for part in parts if part)
 
     def rows(self, fields: Sequence[str] | None = None) -> Iterator[Row]:
-        """Yield the rows in order; where the format allows, only `fields` of them. Raises SourceError."""
+        """Yield the rows in order.
+
+        Args:
+            fields: Columns to read, where the format allows it; None: all.
+
+        Yields:
+            A row.
+
+        Raises:
+            SourceError: The data cannot be read.
+        """
         if self.files is None:
             yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
         else:
@@ -54,7 +64,17 @@ class Origin:
             self.reading.ended = True
 
     def first(self, most: int) -> tuple[list[Row], int]:
-        """Return the first rows, and how many there are; raises SourceError like `rows`, or for too many."""
+        """Return the first rows, and how many there are.
+
+        Args:
+            most: How many rows are returned at most.
+
+        Returns:
+            The rows in order, and the number of all rows of the split.
+
+        Raises:
+            SourceError: The data cannot be read, or the rows take too much memory.
+        """
         rows, found, size = self.rows(), list[Row](), 0
         for row in islice(rows, most):
             size += _letters(row)
@@ -67,7 +87,14 @@ class Origin:
         return found, len(found) + sum(1 for _ in rows)
 
     def state(self, checksums: Checksums) -> dict[str, Any]:
-        """Return what shows later whether local files are still as they were read."""
+        """Return what shows later whether local files are still as they were read.
+
+        Args:
+            checksums: Gives the files' checksums.
+
+        Returns:
+            The part of meta.json about this split.
+        """
         if self.files is None:
             return {"kind": "hub"}
         kind = "files" if self.source.dataset is None else "mirror"
@@ -75,7 +102,13 @@ class Origin:
 
 
 class Sources:
-    """All that an entry is made of: `origins`, or what a provider reads, which only it knows."""
+    """All that an entry is made of: `origins`, or what a provider reads, which only it knows.
+
+    Args:
+        plan: The stage.
+        origins: Splits that are read; empty for a provider's task.
+        checksums: Checksums to be shared with other sources; None: those of the plan's results.
+    """
 
     def __init__(
         self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
@@ -84,7 +117,14 @@ class Sources:
         self._checksums = checksums or Checksums(Path(plan.config.results))
 
     def are_as(self, known: Any) -> bool:
-        """Return whether they hold what they held when `known` was stored; raises like `locate`."""
+        """Return whether the sources hold what they held when a description of them was stored.
+
+        Args:
+            known: What meta.json has of their state; it may be another version's.
+
+        Returns:
+            Whether nothing has changed; raises as `locate`.
+        """
         try:
             now = [origin.files for origin in self.origins] or self._provided(known)
         except (TypeError, LookupError):  # stored by another version
@@ -92,7 +132,14 @@ class Sources:
         return are_unchanged(now, known, self._checksums)
 
     def describe(self) -> dict[str, Any]:
-        """Return what a meta.json says about the data's origin; raises SourceError if it has changed."""
+        """Return what meta.json has of the data's origin.
+
+        Returns:
+            Dataset, revision, commit (None for local files), and state of the files.
+
+        Raises:
+            SourceError: A file changed while it was read.
+        """
         source = self.origins[0].source
         on_hub = any(origin.files is None for origin in self.origins)
         state = [origin.state(self._checksums) for origin in self.origins]
@@ -105,7 +152,14 @@ class Sources:
         }
 
     def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
-        """Return the same for what a provider has read."""
+        """Return what meta.json has of data that a provider has read.
+
+        Args:
+            info: The provider's meta.json of the task.
+
+        Returns:
+            The same keys as `describe`.
+        """
         state = [_provided_state(one, self._checksums) for one in info.read]
         self._checksums.keep()
         name = ", ".join(info.datasets)
@@ -147,7 +201,20 @@ def locate(
     config: str | None = None,
     split: str | None = None,
 ) -> Origin:
-    """Find a source's split (its own config and split if none are given); raises SourceError."""
+    """Find a source's split.
+
+    Args:
+        source: The slice or task that names dataset or files.
+        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
+        config: The dataset's configuration; None: the source's own.
+        split: Name of the split; None: the source's own.
+
+    Returns:
+        The split, with its local files if it has them.
+
+    Raises:
+        SourceError: Local files are missing.
+    """
     config = source.config if config is None else config
     split = source.split if split is None else split
     if source.dataset is None:
@@ -166,7 +233,13 @@ def locate_item(
 ) -> tuple[list[Origin], list[Origin]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
-    Returns nothing for a provider's task: only the provider knows.
+    Args:
+        item: The slice or task.
+        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
+
+    Returns:
+        A split per configuration for rows, and for examples; both empty for a provider's task,
+        whose files only the provider knows.
     """
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []

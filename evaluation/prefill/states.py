@@ -39,6 +39,9 @@ class Checksums:
 
     In `<results>/.made/sources.json`: the cache may be another's, and only be read. Two processes that
     write at once may lose what one of them has found, which is then computed again.
+
+    Args:
+        results: Folder of the results.
     """
 
     def __init__(self, results: Path) -> None:
@@ -47,7 +50,15 @@ class Checksums:
         self._fresh: dict[str, tuple[Status, str]] = {}
 
     def of(self, path: Path, status: Status) -> str:
-        """Return the checksum of a file with this status; raises OSError."""
+        """Return the checksum of a file; raise OSError.
+
+        Args:
+            path: The file.
+            status: Its size and times as they are now.
+
+        Returns:
+            The remembered checksum if the status is the same, else that of the file's content.
+        """
         known = self._known.get(str(path))
         if known is not None and known[0] == status:
             return known[1]
@@ -59,7 +70,7 @@ class Checksums:
         return checksum
 
     def keep(self) -> None:
-        """Write down what is new, where this user may."""
+        """Write down new checksums; log it where this user may not."""
         if not self._fresh:
             return
         try:
@@ -86,7 +97,14 @@ class Reading:
     ended: bool = False
 
     def begin(self, path: Path) -> None:
-        """Note a file, or a folder of `save_to_disk`, before it is read; raises SourceError."""
+        """Note a file before it is read.
+
+        Args:
+            path: The file, or a folder of `save_to_disk`.
+
+        Raises:
+            SourceError: It cannot be read.
+        """
         try:
             for part in parts_of(path):
                 self.files.setdefault(part, status_of(part))
@@ -94,7 +112,17 @@ class Reading:
             raise _unreadable(path, error) from None
 
     def state(self, checksums: Checksums) -> dict[str, Any]:
-        """Return what a record keeps of them; raises SourceError for a file that is another by now."""
+        """Return what a record keeps of the files.
+
+        Args:
+            checksums: Gives the files' checksums.
+
+        Returns:
+            Each file's path, status and checksum, and whether all were read.
+
+        Raises:
+            SourceError: A file is another by now.
+        """
         files = [_check_read(*one, checksums) for one in self.files.items()]
         return {"files": files, "ended": self.ended}
 
@@ -121,9 +149,12 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
     """Return whether sources hold what they held when something was made of them.
 
     Args:
-        now: the files that each would be read from; None for the hub, which is not asked.
-        known: what is stored of each, as `Reading.state` gives it; None where all was elsewhere.
-        checksums: asked where a file's status differs.
+        now: The files that each would be read from; None for the hub, which is not asked.
+        known: What is stored of each, as `Reading.state` gives it; None where all was elsewhere.
+        checksums: Used where a file's status differs.
+
+    Returns:
+        Whether nothing has changed; False also for a state that another version stored.
     """
     if not isinstance(known, list):
         return all(files is None for files in now)

@@ -78,13 +78,35 @@ Render = Callable[[Mapping[str, Any]], Any]
 
 
 def compile_template(key: str, source: str) -> Render:
-    """Return a template as a function from values to text; raises ConfigError if it does not parse."""
+    """Compile a template.
+
+    Args:
+        key: The template's key in the suite, for messages.
+        source: The template.
+
+    Returns:
+        A function from values to text.
+
+    Raises:
+        ConfigError: It does not parse.
+    """
     template = _compiled(key, source, "template", _ENVIRONMENT.from_string)
     return _guarded(key, source, template.render)
 
 
 def compile_expression(key: str, source: str) -> Render:
-    """Return an expression as a function from values to any value; raises ConfigError."""
+    """Compile an expression.
+
+    Args:
+        key: The expression's key in the suite, for messages.
+        source: The expression.
+
+    Returns:
+        A function from values to any value.
+
+    Raises:
+        ConfigError: It does not parse.
+    """
 
     def parse(source: str) -> Any:
         return _ENVIRONMENT.compile_expression(source, undefined_to_none=False)
@@ -137,13 +159,10 @@ class RowTemplates:
     """The templates of a task that are applied to each row, after the variables of `let`.
 
     Args:
-        key: the task's place in the suite, for messages.
-        let: expressions that are computed first, in order.
-        texts: templates by name; those that are None are not there.
-        expressions: the same of expressions, which keep their type.
-
-    Raises:
-        ConfigError: one does not parse.
+        key: The task's key in the suite, with its section, for messages.
+        let: Expressions of variables that all templates see.
+        texts: Templates by name; None: the task does not have it.
+        expressions: Expressions by name; None: the task does not have it.
     """
 
     def __init__(
@@ -162,7 +181,17 @@ class RowTemplates:
         self._fields = fields_of(*given.values(), *written)
 
     def values(self, row: Row) -> dict[str, Any]:
-        """Return what templates see of a row; raises SourceError for binary fields that they use."""
+        """Return what templates see of a row.
+
+        Args:
+            row: A row of the dataset.
+
+        Returns:
+            The row's fields, and the variables of `let`.
+
+        Raises:
+            SourceError: A field that they use is binary.
+        """
         values = dict(row)
         check_not_binary({name: values[name] for name in self._fields & values.keys()})
         for variable, expression in self._let.items():
@@ -170,7 +199,15 @@ class RowTemplates:
         return values
 
     def text(self, name: str, values: Mapping[str, Any]) -> str | None:
-        """Return what a template writes, checked to be Unicode; None where there is no such template."""
+        """Return what a template writes, checked to be Unicode.
+
+        Args:
+            name: Name of the template.
+            values: What `values` returned, and more if the template needs it.
+
+        Returns:
+            The text; None where there is no such template.
+        """
         if name not in self.texts:
             return None
         text = str(self.texts[name](values))
@@ -179,7 +216,14 @@ class RowTemplates:
 
 
 def fields_of(*sources: str) -> set[str]:
-    """Return the names that templates use and do not define; all of them have been compiled."""
+    """Return the names that templates use and do not define.
+
+    Args:
+        *sources: Templates, all of which have been compiled.
+
+    Returns:
+        Names of fields and variables.
+    """
     found: set[str] = set()
     for source in sources:
         with row_limits():  # as constants are computed again

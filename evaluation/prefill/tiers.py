@@ -29,7 +29,9 @@ class Cached(Protocol):
     """An entry as it is read: whatever its tier's scorer takes, and its meta.json."""
 
     @property
-    def meta(self) -> dict[str, Any]: ...
+    def meta(self) -> dict[str, Any]:
+        """Content of the entry's meta.json."""
+        ...
 
 
 Define = Callable[[StagePlan, str, Mapping[str, Any]], str]

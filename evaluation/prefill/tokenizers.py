@@ -45,11 +45,22 @@ _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.mo
 def load_tokenizer(
     name_or_folder: str | Path, *, use_fast: bool, revision: str | None = None
 ) -> AnyTokenizer:
-    """Load a tokenizer from the hub or a folder; raises SourceError.
+    """Load a tokenizer from the hub or a folder.
 
     transformers 5 turns every sentencepiece model into a fast tokenizer and ignores `use_fast`.
     So `use_fast=False` names the class that runs the sentencepiece model itself, with the model's
     own normalization (`legacy`): what transformers 4 did with a text at its start.
+
+    Args:
+        name_or_folder: Hub id, or folder.
+        use_fast: Whether to load the fast tokenizer.
+        revision: The hub's revision; None: `main`.
+
+    Returns:
+        The tokenizer, without a limit on the length of texts.
+
+    Raises:
+        SourceError: It cannot be loaded.
     """
     name = str(name_or_folder)
     if not Path(name).is_dir() and (name.startswith(("/", ".", "~")) or name.count("/") > 1):
@@ -136,6 +147,12 @@ def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
 
     Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
     its name, its padding, its chat template, nor what it would add around a text by itself.
+
+    Args:
+        tokenizer: A fast or slow tokenizer.
+
+    Returns:
+        The fingerprint.
     """
     if tokenizer.is_fast:
         model = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -152,12 +169,30 @@ def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Return the largest id plus one: what an embedding needs to have."""
+    """Return how many rows an embedding needs.
+
+    Args:
+        tokenizer: A fast or slow tokenizer.
+
+    Returns:
+        The largest id plus one.
+    """
     return int(max(tokenizer.get_vocab().values())) + 1
 
 
 def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
-    """Return what stands before every text; raises SourceError if BOS is wanted but not there."""
+    """Return what stands before every text.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        prepend_bos: Whether BOS is configured to stand there.
+
+    Returns:
+        BOS's id, or nothing.
+
+    Raises:
+        SourceError: BOS is requested, but the tokenizer has none.
+    """
     if not prepend_bos:
         return []
     if tokenizer.bos_token_id is None:
@@ -169,7 +204,17 @@ def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
 
 
 def separator_id(tokenizer: AnyTokenizer) -> int:
-    """Return the token that ends a document in packed text, EOS; raises SourceError if there is none."""
+    """Return the token that ends a document in packed text, EOS.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+
+    Returns:
+        The token's id.
+
+    Raises:
+        SourceError: The tokenizer has no EOS.
+    """
     if tokenizer.eos_token_id is None:
         raise SourceError(
             f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
@@ -179,15 +224,29 @@ def separator_id(tokenizer: AnyTokenizer) -> int:
 
 
 def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
-    """Return which of `tokens` are not read as one token each."""
+    """Return which texts are not read as one token each.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        tokens: Special tokens, written out.
+
+    Returns:
+        Those that the tokenizer does not have.
+    """
     found = zip(tokens, encode(tokenizer, tokens), strict=True)
     return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
 
 
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Return the ids of each text, with nothing added; special tokens written out in it count as such.
-
+    """Return the ids of each text, with nothing added; special tokens in it count as such.
     lm-evaluation-harness gives the same ids with add_special_tokens=False.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        texts: Texts, which may be empty.
+
+    Returns:
+        Token ids of each text, in order.
     """
     if not texts:
         return []
@@ -197,19 +256,35 @@ def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
 def encode_pair(
     tokenizer: AnyTokenizer, context: str, continuation: str
 ) -> tuple[list[int], list[int]]:
-    """Return the ids of a context and of what follows it; an empty context has no ids."""
+    """Return the ids of a context and of what follows it, divided as by `encode_pairs`.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        context: The text before; an empty one has no ids.
+        continuation: The text that follows.
+
+    Returns:
+        Ids of the context, and of the continuation.
+    """
     return encode_pairs(tokenizer, [(context, continuation)])[0]
 
 
 def encode_pairs(
     tokenizer: AnyTokenizer, pairs: Sequence[tuple[str, str]]
 ) -> list[tuple[list[int], list[int]]]:
-    """Return the ids of many contexts and continuations, divided as lm-evaluation-harness divides them.
+    """Return the ids of contexts and continuations, divided as lm-evaluation-harness divides them.
 
     Spaces at the context's end go to the continuation, for most tokenizers put a space into the
     token of the word behind it. Both are encoded as one text, and the continuation is what comes
     after as many tokens as the context has by itself: it may lack its first characters where a
     token spans the border, or be empty. Each distinct text is encoded once.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        pairs: Contexts, which may be empty, and continuations.
+
+    Returns:
+        For each pair, ids of the context, and of the continuation.
     """
     divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]
     texts = list(dict.fromkeys(text for pair in divided for text in pair if text))
@@ -218,16 +293,30 @@ def encode_pairs(
 
 
 def prefill_tokenizer(plan: StagePlan) -> tuple[AnyTokenizer, dict[str, Any]]:
-    """Fetch a stage's tokenizer and open it; return it with its description and chat template."""
+    """Fetch a stage's tokenizer and open it.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The tokenizer, and its description with its chat template.
+    """
     about = fetch_tokenizer(plan)
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
-    return tokenizer, about | {"chat_template": default_template(tokenizer)}
+    return tokenizer, about | {"chat_template": _default_template(tokenizer)}
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetch a stage's tokenizer for use without a network, if it is not there; describe it.
+    """Fetch a stage's tokenizer for use without a network, if it is not there.
 
-    Raises SourceError if it cannot be loaded, or lacks the BOS that is to be prepended.
+    Args:
+        plan: The stage.
+
+    Returns:
+        Its description, as `describe` gives it.
+
+    Raises:
+        SourceError: It cannot be loaded, or lacks the BOS that is to be prepended.
     """
     wanted = plan.tokenizer
     files, checksums = tokenizer_files(Path(wanted.name)), Checksums(Path(plan.config.results))
@@ -244,13 +333,13 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
             names = sorted(path.name for path in building.iterdir())
             meta = describe(tokenizer, wanted.name, wanted.prepend_bos)
             meta |= {"definition": definition, "revision": wanted.revision}
-            meta |= {"chat_template": default_template(tokenizer)}
+            meta |= {"chat_template": _default_template(tokenizer)}
             state = None if files is None else [reading.state(checksums)]
             write_meta(building, meta | {"source": {"state": state}}, names)
     return saved_description(read_meta(plan.tokenizer_folder))
 
 
-def default_template(tokenizer: AnyTokenizer) -> str | None:
+def _default_template(tokenizer: AnyTokenizer) -> str | None:
     """Return the chat template that a tokenizer brings along, if it does."""
     found = tokenizer.chat_template
     if isinstance(found, dict):
@@ -268,7 +357,16 @@ def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
 
 
 def describe(tokenizer: AnyTokenizer, name: str, prepend_bos: bool) -> dict[str, Any]:
-    """Return what a meta.json says about the tokenizer, under the keys of `saved_description`."""
+    """Return what meta.json has of a tokenizer, under the keys of `saved_description`.
+
+    Args:
+        tokenizer: The tokenizer, loaded.
+        name: Hub id, or folder.
+        prepend_bos: Whether BOS is configured to stand before every text.
+
+    Returns:
+        Values by key, ready for JSON.
+    """
     return {
         "name": name,
         "fingerprint": tokenizer_fingerprint(tokenizer),
