@@ -42,21 +42,22 @@ class CacheEntry:
 
     @property
     def kind(self) -> str:
-        """Return what it is called: tokenizer, slice, task, …"""
+        """What messages call it: tokenizer, slice, task, …"""
         return "tokenizer" if self.tier is None else TIERS[self.tier].cache.name
 
     @property
     def record(self) -> Path:
+        """File of the entry's record."""
         return record_path(self.folder, STEP)
 
     @property
     def place(self) -> str:
-        """Return how records of scores name it: its folder below the cache."""
+        """How records of scores name it: its folder below the cache."""
         return self.folder.relative_to(self.plan.config.cache).as_posix()
 
     @property
     def define_asked(self) -> Define | None:
-        """Return the part of its definition that scores depend on, if that is not the whole.
+        """Gives the part of its definition that scores depend on; None if that is the whole.
 
         A command may read whatever the entry holds.
         """
@@ -66,16 +67,38 @@ class CacheEntry:
 
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that scoring a stage reads, the tokenizer first."""
+    """Return the entries that scoring a stage reads.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The tokenizer, then the tiers' entries in the order of the tiers.
+    """
     return [tokenizer_entry(plan), *tier_entries(plan)]
 
 
 def tokenizer_entry(plan: StagePlan) -> CacheEntry:
+    """Return the entry of a stage's tokenizer.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The entry, which need not be there.
+    """
     return CacheEntry(plan, None, plan.tokenizer.name, plan.tokenizer_folder)
 
 
 def tier_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries of a stage's tiers, in the order of the tiers."""
+    """Return the entries of a stage's tiers.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Entries in the order of the tiers, then of the suite; they need not be there.
+    """
     return [
         CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
         for tier in plan.tiers
@@ -84,12 +107,26 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
 
 
 def provided_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that are a provider's tasks."""
+    """Return the entries that are a provider's tasks.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Some of `tier_entries`, in their order.
+    """
     return [e for e in tier_entries(plan) if e.tier and (e.tier, e.name) in plan.provided]
 
 
 def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
-    """Yield a provider's tasks that one job prefills, as its libraries take long to import; each once."""
+    """Yield a provider's tasks that one job prefills, as its libraries take long to import.
+
+    Args:
+        plans: Stages, which may share entries.
+
+    Yields:
+        A stage and entries of one of its tiers; each entry is in one batch only.
+    """
     seen: set[Path] = set()
     for plan in plans:
         for tier in plan.tiers:
@@ -105,6 +142,15 @@ class Answers:
         self._known: dict[tuple[object, ...], Any] = {}
 
     def once(self, ask: Callable[[], Answer], *question: object) -> Answer:
+        """Return the answer to a question, computed when it is first asked.
+
+        Args:
+            ask: Computes the answer.
+            *question: Identifies the question, as a key of a dictionary.
+
+        Returns:
+            What `ask` returned the first time.
+        """
         if question not in self._known:
             self._known[question] = ask()
         return cast("Answer", self._known[question])
@@ -114,21 +160,51 @@ class CacheStates(Answers):
     """What is known of caches."""
 
     def record(self, entry: CacheEntry) -> Record | None:
+        """Return the record of an entry.
+
+        Args:
+            entry: An entry, which need not be there.
+
+        Returns:
+            The record; None if there is none.
+        """
         return self.once(lambda: read_record(entry.folder, STEP), "record", entry.folder)
 
     def state(self, entry: CacheEntry) -> State:
+        """Return whether an entry is what the configuration asks for now.
+
+        Args:
+            entry: An entry, which need not be there.
+
+        Returns:
+            `current`, `stale` or `missing`.
+        """
         return self.once(lambda: self._look(entry), "state", entry.folder)
 
     def wanted(self, entry: CacheEntry) -> str | None:
-        """Return the definition that the configuration gives; None as long as there is no tokenizer."""
+        """Return the definition that the configuration gives an entry.
+
+        Args:
+            entry: An entry, which need not be there.
+
+        Returns:
+            The definition; None as long as there is no tokenizer.
+        """
         return self.once(lambda: self._define(entry), "wanted", entry.folder)
 
     def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
         """Return whether what was made from an entry is what the configuration asks for now.
 
-        `used` is what `describe_entry` gave then, or `describe_documents` for what is graded. Where
-        the cache itself is missing or damaged, its definition and the data that it was made of decide:
-        of the same data the same cache will be made.
+        Where the cache itself is missing or damaged, its definition and the data that it was made of
+        decide: of the same data the same cache will be made.
+
+        Args:
+            entry: An entry, which need not be there.
+            used: What `describe_entry` gave then, or `describe_documents` for what is graded.
+            graded: Whether `used` is about documents.
+
+        Returns:
+            Whether nothing has changed; False also where nothing was recorded.
         """
         if not isinstance(used, dict):
             return False
@@ -188,7 +264,18 @@ class CacheStates(Answers):
 
 
 def check_current(states: CacheStates, entry: CacheEntry) -> Record:
-    """Return the record of an entry that is what the configuration asks for; raise CacheError for any other."""
+    """Return the record of an entry that is what the configuration asks for.
+
+    Args:
+        states: States of caches that are known already.
+        entry: The entry.
+
+    Returns:
+        The entry's record.
+
+    Raises:
+        CacheError: The entry is missing, damaged, or was made from something else.
+    """
     record = states.record(entry)
     if record is None or states.state(entry) == "missing":
         raise CacheError(f"{entry.folder} is not prefilled; run `{snakemake('prefill')}`")
@@ -201,7 +288,15 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
 
 
 def describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
-    """Return what a score keeps of a cache that it was made from: its definition, content and data."""
+    """Return what a score keeps of a cache that it was made from.
+
+    Args:
+        entry: The entry.
+        record: Its record.
+
+    Returns:
+        Definition and content, of the part that scores depend on, and state of the data.
+    """
     asked = record.about.get("asked") if entry.define_asked else None
     others = (META,) if asked is None else (META, DOCUMENTS)
     data = {name: state.checksum for name, state in record.files.items() if name not in others}
@@ -211,12 +306,26 @@ def describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
 
 
 def describe_documents(record: Record) -> dict[str, Any]:
-    """Return what graded answers keep of the documents that they were judged by."""
+    """Return what graded answers keep of the documents that they were verified by.
+
+    Args:
+        record: Record of the entry that holds them.
+
+    Returns:
+        Definition, content, and state of the data.
+    """
     documents = record.files.get(DOCUMENTS)
     content = documents.checksum if documents else ""
     return {"definition": record.key, "content": content, "state": record.about.get("state")}
 
 
 def graded_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that hold documents."""
+    """Return the entries that hold documents for grading.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Some of `tier_entries`, in their order.
+    """
     return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]

@@ -25,7 +25,12 @@ _ROLES = ("step", "merge", "bridge")
 
 @dataclass
 class CommandInputs:
-    """Inputs of a command that was given the file `config`; each check raises ResultsError."""
+    """Inputs of a command that was given the file `config`; each check raises ResultsError.
+
+    Args:
+        config: File of the configuration, for messages.
+        plans: All stages by name.
+    """
 
     config: Path
     plans: Mapping[str, StagePlan]
@@ -35,22 +40,39 @@ class CommandInputs:
         self.outdated = Outdated(self.plans, as_made=True)
 
     def check_scores(self, subjects: Iterable[Subject]) -> None:
+        """Check the scores of checkpoints.
+
+        Args:
+            subjects: Checkpoints of any stages.
+        """
         late = [one for one in subjects if self.outdated.score(one)]
         self._refuse("the scores", "score", late)
 
     def check_documents(self, plan: StagePlan) -> None:
-        """Check what answers and choices are graded by; raise CacheError for what is to be prefilled."""
+        """Check what answers and choices are graded by; raise CacheError if it is not prefilled.
+
+        Args:
+            plan: The stage.
+        """
         for entry in graded_entries(plan):
             check_current(self.outdated.caches, entry)
 
     def check_results(self, subjects: Sequence[Subject]) -> None:
-        """Check the results of checkpoints, and the scores that they are made from."""
+        """Check the results of checkpoints, and the scores that they are made from.
+
+        Args:
+            subjects: Checkpoints of any stages.
+        """
         late = [one for one in subjects if self.outdated.collect(one)]
         self.check_scores(late)
         self._refuse("the results", "collect", late)
 
     def check_deltas(self, plan: StagePlan) -> None:
-        """Check all deltas of a stage, and the results that they are made from."""
+        """Check all deltas of a stage, and the results that they are made from.
+
+        Args:
+            plan: The stage.
+        """
         subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
         self.check_results(subjects)
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
@@ -63,7 +85,11 @@ class CommandInputs:
             self._refuse("the deltas", "deltas", late)
 
     def check_tables(self, plan: StagePlan) -> None:
-        """Check a stage's tables, where there are some, and all that they are made from."""
+        """Check a stage's tables, where there are some, and all that they are made from.
+
+        Args:
+            plan: The stage.
+        """
         self.check_deltas(plan)
         if read_record(plan.results, TABLES) is not None and are_tables_late(plan):
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
@@ -93,6 +119,9 @@ def check_run(config: Path) -> None:
     """Check the results of a run that a command names by its configuration; raise ResultsError.
 
     They may be looked at on a machine that has nothing else of the run, where this cannot be checked.
+
+    Args:
+        config: File of the run's configuration.
     """
     known = with_known_steps(load_config(config))
     needed = [Path(known.suites), *(Path(one.checkpoints) for one in known.stages.values())]

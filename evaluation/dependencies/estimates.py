@@ -16,7 +16,16 @@ MetaOf = Callable[[Path], Mapping[str, Any] | None]
 
 
 def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: MetaOf) -> str:
-    """Return, in a line, checkpoints, completions, tokens, and hours where a speed was measured before."""
+    """Return how much a stage's checkpoints have to generate, in a line.
+
+    Args:
+        plan: The stage.
+        to_score: Checkpoints that have to be scored; those of other stages are not counted.
+        meta_of: Gives the meta.json of a cache entry's folder; None where it is not made.
+
+    Returns:
+        Checkpoints, completions, tokens, and hours where a speed was measured before.
+    """
     work = _most_work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)
     if work is None:

@@ -21,7 +21,17 @@ About = Mapping[str, Any]
 
 
 def score_inputs(subject: Subject) -> dict[str, Any]:
-    """Return what a record of scores keeps of caches and checkpoint; raise CacheError if a cache is not current."""
+    """Return what a record of scores keeps of caches and checkpoint.
+
+    Args:
+        subject: The checkpoint that is scored.
+
+    Returns:
+        Caches by their place, with the checkpoint's state and location.
+
+    Raises:
+        CacheError: A cache is not current.
+    """
     states = CacheStates()
     entries = stage_entries(subject.plan)
     caches = {one.place: describe_entry(one, check_current(states, one)) for one in entries}
@@ -29,10 +39,19 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
 
 
 def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: State) -> bool:
-    """Return whether scores are of these caches, and of this checkpoint, whose state is `state`.
+    """Return whether scores are of these caches, and of this checkpoint.
 
     It may be deleted by now, whole or in part. What was never where a link leads now is not deleted:
     the scores are of another folder.
+
+    Args:
+        about: What the scores' record has of their inputs.
+        subject: The checkpoint.
+        caches: States of caches that are known already.
+        state: State of the checkpoint's files now; empty if it is deleted.
+
+    Returns:
+        Whether nothing but a deletion happened since.
     """
     used = about.get("caches", {})
     if not all(caches.agrees(one, used.get(one.place)) for one in stage_entries(subject.plan)):
@@ -43,7 +62,15 @@ def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: St
 
 
 def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
-    """Return what a record of results keeps of documents, and of the checkpoint's `metadata` as they were read."""
+    """Return what a record of results keeps of documents, and of the checkpoint's metadata.
+
+    Args:
+        subject: The checkpoint whose scores are graded.
+        metadata: The metadata's checksum when it was read; None if there was none.
+
+    Returns:
+        Documents by the place of their cache, and the checksum.
+    """
     states = CacheStates()
     found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
     documents = {place: describe_documents(one) for place, one in found.items() if one is not None}
@@ -51,7 +78,16 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
 
 
 def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
-    """Return whether results are of these documents, and of the checkpoint's metadata if it is there."""
+    """Return whether results are of these documents, and of the checkpoint's present metadata.
+
+    Args:
+        about: What the results' record has of their inputs.
+        subject: The checkpoint.
+        caches: States of caches that are known already.
+
+    Returns:
+        Whether nothing has changed since; metadata that was deleted is no change.
+    """
     used = about.get("documents", {})
     entries = graded_entries(subject.plan)
     if not all(caches.agrees(one, used.get(one.place), graded=True) for one in entries):

@@ -19,25 +19,40 @@ from evaluation.settings.steps import step_named
 
 
 def with_known_steps(config: Config) -> Config:
-    """Return the configuration with a list of steps for each stage; as it is where there are none yet.
+    """Return the configuration with a list of steps for each stage.
 
-    Raises ConfigError where a stage cannot be resolved.
+    Args:
+        config: The configuration, whose stages may find their steps on disk.
+
+    Returns:
+        A changed copy; a stage without any step stays as it is.
+
+    Raises:
+        ConfigError: A stage cannot be resolved.
     """
     stages = {
-        name: stage.model_copy(update={"steps": steps, "open_ended": is_open_ended(stage)})
+        name: stage.model_copy(update={"steps": steps, "open_ended": _is_open_ended(stage)})
         for name, stage in config.stages.items()
         if (steps := known_steps(config, name))
     }
     return config.model_copy(update={"stages": {**config.stages, **stages}})
 
 
-def is_open_ended(stage: Stage) -> bool:
+def _is_open_ended(stage: Stage) -> bool:
     """Return whether nobody knows which steps are to come."""
     return stage.open_ended or not isinstance(stage.steps, tuple)
 
 
 def known_steps(config: Config, name: str) -> tuple[int, ...]:
-    """Return a stage's steps, deleted ones among them; none as long as there is no checkpoint."""
+    """Return a stage's steps, deleted ones among them.
+
+    Args:
+        config: The configuration.
+        name: The stage's name.
+
+    Returns:
+        A list as it is configured, otherwise ascending steps; empty as long as there is no checkpoint.
+    """
     stage = config.stages[name]
     try:
         found = find_steps(Path(stage.checkpoints), stage.steps)
@@ -58,7 +73,15 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:
-    """Return whether there are scores of it that are asked for, and that nothing could make again."""
+    """Return whether scores of a checkpoint are requested that nothing could make again.
+
+    Args:
+        subject: The checkpoint, of which files may be deleted.
+        outdated: Answers about the run.
+
+    Returns:
+        Whether its scores are all that is left of it.
+    """
     return outdated.has_lost_files(subject) and not outdated.score(subject)
 
 

@@ -22,9 +22,17 @@ CHECKPOINTS = "by_checkpoint"
 
 
 def run_folders(path: Path) -> dict[str, list[Path]]:
-    """Return folders of scored checkpoints by stage, in ascending steps.
+    """Return folders of scored checkpoints by stage.
 
-    Raises ConfigError for a file that is no configuration, ResultsError for what cannot be read.
+    Args:
+        path: The run's configuration, or its folder of results.
+
+    Returns:
+        By stage, folders in ascending steps.
+
+    Raises:
+        ConfigError: A file is no configuration.
+        ResultsError: Something cannot be read.
     """
     try:
         return _configured(path) if path.is_file() else _stages_in(path)
@@ -35,16 +43,38 @@ def run_folders(path: Path) -> dict[str, list[Path]]:
 
 
 def step_of(folder: Path) -> int:
+    """Return the step of a folder of results.
+
+    Args:
+        folder: A folder whose name is `step_` and a number.
+
+    Returns:
+        The number.
+    """
     return int(folder.name.removeprefix("step_"))
 
 
 def is_scored(folder: Path) -> bool:
-    """Return whether a folder holds the results of a checkpoint."""
+    """Return whether a folder holds the results of a checkpoint.
+
+    Args:
+        folder: Any folder.
+
+    Returns:
+        Whether a tier's summary file is there.
+    """
     return any((folder / tier.summary_file).exists() for tier in TIERS.values())
 
 
 def references(config: Config) -> dict[str, Path]:
-    """Return those of a configuration's runs that are the results of a single checkpoint, by name."""
+    """Return those of a configuration's runs that are the results of a single checkpoint.
+
+    Args:
+        config: The configuration.
+
+    Returns:
+        Folders by the run's name; empty where they cannot be looked at.
+    """
     named = {name: Path(run.path) for name, run in config.runs.items()}
     with contextlib.suppress(OSError):  # reported when it is looked for as a run
         return {name: path for name, path in named.items() if is_scored(path)}
@@ -52,9 +82,15 @@ def references(config: Config) -> dict[str, Path]:
 
 
 def run_state(path: Path) -> object:
-    """Return name, size and time of change (ns) of all of a run's results; or why there are none.
+    """Return the state of all of a run's results.
 
     They are made elsewhere, so nothing else shows that they have changed.
+
+    Args:
+        path: The run's configuration, its folder of results, or that of a single checkpoint.
+
+    Returns:
+        Name, size and time of change (ns) of each file; or a sentence why there are none.
     """
     try:
         found = {"": [path]} if is_scored(path) else run_folders(path)

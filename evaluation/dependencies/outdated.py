@@ -32,10 +32,16 @@ from evaluation.settings.plan import StagePlan
 
 
 class Outdated(Answers):
-    """Answers of a run, which asks each record once; a step is outdated, too, if one is that it reads.
+    """Answers of a run, which asks each record once.
 
-    A run tries again what has failed, and makes what is missing. With `as_made` neither scores,
-    results nor deltas are outdated for that, but only if made from something else than there is now.
+    A step of the workflow is outdated, too, if one is that it reads.
+
+    A run tries again what has failed, and makes what is missing.
+
+    Args:
+        plans: All stages by name.
+        as_made: If true, neither scores, results nor deltas are outdated for being missing or failed,
+            but only if they were made from something else than there is now.
     """
 
     def __init__(self, plans: Mapping[str, StagePlan], *, as_made: bool = False) -> None:
@@ -46,44 +52,112 @@ class Outdated(Answers):
         self._states: dict[Location, State] = {}
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
-        """Look at many checkpoints at once, for the questions about each that follow."""
+        """Read the states of many checkpoints at once, for the questions about each that follow.
+
+        Args:
+            subjects: Checkpoints of any stages.
+        """
         self._states |= checkpoint_states(subject.checkpoint for subject in subjects)
 
     def cache(self, entry: CacheEntry) -> bool:
-        """Return whether it has to be made, even if nothing needs it; one that is missing may wait."""
+        """Return whether an entry has to be made, even if nothing needs it.
+
+        Args:
+            entry: An entry, which need not be there.
+
+        Returns:
+            Whether it, or its tokenizer, was made from something else; one that is missing may wait.
+        """
         if self.caches.state(entry) == "stale":
             return True
         tokenizer = tokenizer_entry(entry.plan)
         return entry.tier is not None and self.caches.state(tokenizer) == "stale"
 
     def score(self, subject: Subject) -> bool:
+        """Return whether a checkpoint has to be scored.
+
+        Args:
+            subject: The checkpoint.
+
+        Returns:
+            Whether its scores are outdated.
+        """
         return self.once(lambda: not self._is_scored(subject), "score", subject.folder)
 
     def has_lost_files(self, subject: Subject) -> bool:
-        """Return whether files of the checkpoint were deleted since it was scored, all or some."""
+        """Return whether files of a checkpoint were deleted since it was scored, all or some.
+
+        Args:
+            subject: The checkpoint.
+
+        Returns:
+            Whether files are missing, and the rest is the same.
+        """
         record = read_record(subject.folder, keys.SCORE)
         recorded = record.about.get("checkpoint_state") if record else None
         return has_lost_files(self._state(subject.checkpoint), recorded)
 
     def collect(self, subject: Subject) -> bool:
+        """Return whether a checkpoint's results have to be made.
+
+        Args:
+            subject: The checkpoint.
+
+        Returns:
+            Whether its results are outdated.
+        """
         return self.once(lambda: not self._is_collected(subject), "collect", subject.folder)
 
     def deltas(self, plan: StagePlan, step: Candidate) -> bool:
+        """Return whether the deltas of a step or merge have to be made.
+
+        Args:
+            plan: The stage.
+            step: The step's number, or the merge's name.
+
+        Returns:
+            Whether its deltas are outdated.
+        """
         return self.once(lambda: not self._has_deltas(plan, step), "deltas", plan.name, step)
 
     def tables(self, plan: StagePlan) -> bool:
+        """Return whether a stage's tables have to be made.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Whether its tables are outdated.
+        """
         return self.once(lambda: not self._has_tables(plan), "tables", plan.name)
 
     def figures(self, plan: StagePlan) -> bool:
+        """Return whether a stage's figures have to be made.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Whether its figures, or the tables that they show, are outdated.
+        """
         return self.tables(plan) or are_figures_late(plan)
 
     def comparison(self) -> bool:
-        """Return whether the page of other runs is to be made; one that failed is tried again."""
+        """Return whether the page of other runs is to be made; one that failed is tried again.
+
+        Returns:
+            Whether the page, or a table that it shows, is outdated.
+        """
         record = read_record(Path(self._config.results), keys.COMPARISON)
         has_failed = record is None or record.error is not None
         return has_failed or self._lacks_tables() or is_comparison_late(self.plans)
 
     def front(self) -> bool:
+        """Return whether the page of all stages is to be made.
+
+        Returns:
+            Whether the page, or what it shows, is outdated.
+        """
         lacks_comparison = bool(self._config.runs) and self.comparison()
         return lacks_comparison or self._lacks_tables() or is_front_late(self.plans)
 
@@ -95,6 +169,14 @@ class Outdated(Answers):
         return any(self.tables(plan) for plan in self.plans.values())
 
     def bridge(self, plan: StagePlan) -> Subject:
+        """Return the checkpoint that a stage is measured against; raise ConfigError if it has none.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            The bridge.
+        """
         return bridge_subject(plan, self.plans)
 
     def _is_late(self, record: Record) -> bool:
@@ -152,19 +234,42 @@ class Outdated(Answers):
 
 
 def is_made(folder: Path, step: str, key: str) -> bool:
-    """Return whether a step's outputs in a folder are there, and of this key."""
+    """Return whether a step's outputs in a folder are there, and of this key.
+
+    Args:
+        folder: Folder of the step's outputs.
+        step: The step's name, such as `steps.COLLECT`.
+        key: The key by the present configuration.
+
+    Returns:
+        Whether the record has the key, and the outputs are as they were written.
+    """
     record = read_record(folder, step)
     return record is not None and record.key == key and is_intact(record, folder)
 
 
 def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
-    """Return the records of the tables that there are, by stage."""
+    """Return the records of the tables that there are.
+
+    Args:
+        plans: All stages by name.
+
+    Returns:
+        Records by stage, in the order of the stages.
+    """
     found = {name: read_record(plan.results, keys.TABLES) for name, plan in plans.items()}
     return {name: record for name, record in found.items() if record is not None}
 
 
 def are_tables_late(plan: StagePlan) -> bool:
-    """Return whether there are results that the stage's tables do not show."""
+    """Return whether there are results that the stage's tables do not show.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        False also where there are no results.
+    """
     steps = candidates_so_far(plan)
     records = keys.stage_records(plan, steps)
     key = keys.tables_key(plan, steps, records)
@@ -172,13 +277,27 @@ def are_tables_late(plan: StagePlan) -> bool:
 
 
 def are_figures_late(plan: StagePlan) -> bool:
-    """Return whether there are tables that the stage's figures do not show."""
+    """Return whether there are tables that the stage's figures do not show.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        False also where there are no tables.
+    """
     tables = read_record(plan.results, keys.TABLES)
     return tables is not None and not is_made(plan.results, keys.FIGURES, keys.figures_key(tables))
 
 
 def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
-    """Return whether the page of other runs is of other tables, or of other runs."""
+    """Return whether the page of other runs is of other tables, or of other runs.
+
+    Args:
+        plans: All stages by name.
+
+    Returns:
+        False also where there are no tables, or no other runs.
+    """
     tables, config = tables_records(plans), next(iter(plans.values())).config
     key = keys.comparison_key(tables, config.runs)
     is_asked = bool(tables and config.runs)
@@ -186,7 +305,14 @@ def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
 
 
 def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
-    """Return whether the page of all stages is of other tables."""
+    """Return whether the page of all stages is of other tables.
+
+    Args:
+        plans: All stages by name.
+
+    Returns:
+        False also where there are no tables.
+    """
     tables, config = tables_records(plans), next(iter(plans.values())).config
     results = Path(config.results)
     comparison = read_record(results, keys.COMPARISON) if config.runs else None

@@ -40,9 +40,13 @@ FRONT = "front"
 
 
 def command_state(plan: StagePlan) -> list[Any]:
-    """Return a stage's command, and name, size and time of change of the files that it names.
+    """Return a stage's command, and the state of the files that it names: a script may be edited.
 
-    A script may be edited.
+    Args:
+        plan: The stage.
+
+    Returns:
+        The command or None, and name, size and time of change (ns) of each file.
     """
     command = plan.stage.command
     try:
@@ -62,7 +66,14 @@ def _is_file(path: Path) -> bool:
 
 
 def score_key(subject: Subject) -> str:
-    """Return the key of everything but caches and checkpoint, which the record names one by one."""
+    """Return the key of everything but caches and checkpoint, which the record names one by one.
+
+    Args:
+        subject: The checkpoint that is scored.
+
+    Returns:
+        The key.
+    """
     plan = subject.plan
     return fingerprint(
         {
@@ -96,6 +107,15 @@ def _decoding(plan: StagePlan) -> dict[str, Any]:
 
 
 def collect_key(subject: Subject, score: Record) -> str:
+    """Return the key of a checkpoint's results.
+
+    Args:
+        subject: The checkpoint.
+        score: Record of its scores.
+
+    Returns:
+        The key.
+    """
     plan = subject.plan
     groups = {name: group.definition() for name, group in plan.suite.groups.items()}
     return fingerprint(
@@ -132,6 +152,17 @@ def _judging(plan: StagePlan) -> dict[str, Any]:
 
 
 def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -> str:
+    """Return the key of the deltas of a step or merge.
+
+    Args:
+        plan: The stage.
+        step: The step's number, or the merge's name.
+        ours: Record of its results.
+        bridge: Record of the bridge's results.
+
+    Returns:
+        The key.
+    """
     return fingerprint(
         {
             "protocol": protocol.BRIDGE,
@@ -146,7 +177,16 @@ def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -
 def tables_key(
     plan: StagePlan, steps: Sequence[Candidate], made_from: Iterable[Record | None]
 ) -> str:
-    """Return a key; `made_from` are the records of the steps' and the bridge's results and deltas, in order."""
+    """Return the key of a stage's tables.
+
+    Args:
+        plan: The stage.
+        steps: Numbers of steps and names of merges, in order.
+        made_from: Records of results and deltas, as `stage_records` gives them; None where there is none.
+
+    Returns:
+        The key.
+    """
     deleted = [one for one in steps if absent_folder(candidate_subject(plan, one).checkpoint)]
     return fingerprint(
         {
@@ -180,7 +220,15 @@ def _levels(plan: StagePlan) -> dict[str, Any]:
 
 
 def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Path, str]]:
-    """Return the folder and step of each record that a stage's tables are made from."""
+    """Return where the records are that a stage's tables are made from.
+
+    Args:
+        plan: The stage.
+        steps: Numbers of steps and names of merges, in order.
+
+    Returns:
+        Folder and step of the workflow: results of each, the bridge's, then deltas of each.
+    """
     places = [(plan.step_folder(step), COLLECT) for step in steps]
     if plan.stage.bridge is not None:
         places.append((plan.bridge_folder, COLLECT))
@@ -189,16 +237,40 @@ def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Pat
 
 
 def stage_records(plan: StagePlan, steps: Sequence[Candidate]) -> list[Record | None]:
-    """Return the records that a stage's tables are made from."""
+    """Return the records that a stage's tables are made from.
+
+    Args:
+        plan: The stage.
+        steps: Numbers of steps and names of merges, in order.
+
+    Returns:
+        Records in the order of `stage_results`; None where there is none.
+    """
     return [read_record(*place) for place in stage_results(plan, steps)]
 
 
 def figures_key(tables: Record) -> str:
+    """Return the key of a stage's figures.
+
+    Args:
+        tables: Record of its tables.
+
+    Returns:
+        The key.
+    """
     return fingerprint([protocol.REPORT, tables.identity])
 
 
 def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -> str:
-    """Return a key; `runs` are those of the configuration, which `dependencies.other_runs` looks at."""
+    """Return the key of the page of other runs.
+
+    Args:
+        tables: Records of the stages' tables, by stage.
+        runs: The configuration's other runs by name, whose files are looked at.
+
+    Returns:
+        The key.
+    """
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
@@ -211,7 +283,15 @@ def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -
 
 
 def front_key(tables: Mapping[str, Record], comparison: Record | None) -> str:
-    """Return a key; `comparison` is there if the configuration names other runs."""
+    """Return the key of the page of all stages.
+
+    Args:
+        tables: Records of the stages' tables, by stage.
+        comparison: Record of the page of other runs; None if the configuration names none.
+
+    Returns:
+        The key.
+    """
     stages = {name: record.identity for name, record in tables.items()}
     others = [] if comparison is None else [comparison.identity]
     return fingerprint([protocol.REPORT, stages, *others])
