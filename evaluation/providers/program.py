@@ -45,6 +45,7 @@ class Provider:
 
     @property
     def title(self) -> str:
+        """Name of the provider as its users write it."""
         return TITLES[self.name]
 
     @property
@@ -66,7 +67,14 @@ class Provider:
             )
 
     def other_version(self, found: object) -> str | None:
-        """Return a sentence if the installed version is another one than the task needs."""
+        """Compare the installed version with the one that a task needs.
+
+        Args:
+            found: Version that the provider's program reports.
+
+        Returns:
+            A sentence for the user if it is another version; otherwise None.
+        """
         if found == self.version:
             return None
         return f"{self.python} has {self.title} {found}, but {self.version} is required; run `{self.install}`"
@@ -84,7 +92,21 @@ def run(
     request: Mapping[str, Any],
     keep_on: Callable[[], bool],
 ) -> ProgramEnd:
-    """Run a verb on `folder` until it ends, or `keep_on` says that it has taken too long."""
+    """Run a verb of a provider's program until it ends.
+
+    Args:
+        provider: The provider.
+        verb: `check`, `render` or `score`.
+        folder: Empty folder in which the program finds its request and writes its files.
+        request: What request.json holds.
+        keep_on: Asked again and again; False: the program has taken too long and is killed.
+
+    Returns:
+        How the program ended.
+
+    Raises:
+        SourceError: The provider is not installed, or its interpreter does not start.
+    """
     provider.check()
     write_json(folder / "request.json", dict(request))
     known: dict[Any, _Server] = vars(_servers).setdefault("known", {})
@@ -99,7 +121,12 @@ def run(
 
 
 class _Server:
-    """A provider's process with its libraries imported, which forks for each request."""
+    """A provider's process with its libraries imported, which forks for each request.
+
+    Args:
+        provider: The provider.
+        verb: What it is started for: scoring has other variables than rendering.
+    """
 
     def __init__(self, provider: Provider, verb: str) -> None:
         stack = ExitStack()

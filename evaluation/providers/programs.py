@@ -21,13 +21,16 @@ _MEMORY_WITH_PACKAGES = 8192
 def run_programs(
     outcomes: Sequence[Outcome], limits: Limits, workers: int, python: str | None
 ) -> list[Outcome]:
-    """Return the outcomes with each program run, which settles their scores.
+    """Run the program of each outcome that has one, which settles its scores.
 
     Args:
         outcomes: Outcomes of a provider's task, in any order.
         limits: What reading a program and its verdict may take, beside its own seconds.
         workers: Programs run at once.
         python: Interpreter of the environment whose packages they use; None: they use none.
+
+    Returns:
+        The outcomes in their order.
 
     Raises:
         SandboxError: This machine offers no sandbox for them.

@@ -102,21 +102,56 @@ class Rendered(Generic[Line]):
 def render(
     provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
 ) -> Rendered[Document]:
-    """Render a generative task; `key` names it in errors. Raises SourceError for any failure."""
+    """Render a task whose answers are generated.
+
+    Args:
+        provider: The provider that has the task.
+        key: Key of the suite that names the task, for errors.
+        request: What request.json holds, but for the kind.
+        seconds: Longest time that the program may take.
+
+    Returns:
+        Its documents and meta.json.
+
+    Raises:
+        SourceError: The provider refuses the task, or its program fails.
+    """
     return _rendered(provider, key, {**request, "kind": "generative"}, Document, seconds)
 
 
 def render_choices(
     provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
 ) -> Rendered[RankedQuestion]:
-    """Render a task that ranks choices, like `render`."""
+    """Render a task that ranks choices, or scores the right answer alone.
+
+    Args:
+        provider: The provider that has the task.
+        key: Key of the suite that names the task, for errors.
+        request: What request.json holds, but for the kind.
+        seconds: Longest time that the program may take.
+
+    Returns:
+        Its questions and meta.json.
+
+    Raises:
+        SourceError: The provider refuses the task, or its program fails.
+    """
     return _rendered(provider, key, {**request, "kind": "choices"}, RankedQuestion, seconds)
 
 
 def check(provider: Provider, request: dict[str, Any], *, seconds: float = SECONDS) -> str | None:
-    """Return a sentence on the requested tasks that cannot be rendered, and on their data; else None.
+    """Look whether tasks can be rendered, before any is.
 
-    Raises SourceError if the provider's program fails.
+    Args:
+        provider: The provider that has the tasks.
+        request: `tasks` and `mirrors`, as the contract describes them.
+        seconds: Longest time that the program may take.
+
+    Returns:
+        A sentence on the tasks that cannot be rendered, and on missing data; None if there are none.
+
+    Raises:
+        SourceError: The provider's program fails.
     """
     with tempfile.TemporaryDirectory() as name:
         return _refusal(provider, "", "check", Path(name), request, seconds)

@@ -66,9 +66,19 @@ class Outcome:
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> Iterator[tuple[int, Outcome]]:
-    """Yield (number of the case, outcome) in order.
+    """Judge completions by the provider's own metrics.
 
-    Raises ScoringError if the program cannot be started, or refuses the task.
+    Args:
+        provider: The provider that has the task.
+        request: What request.json holds, but for the memory.
+        cases: Documents, each with a completion.
+        limits: What a single case may take.
+
+    Yields:
+        Number of the case and its outcome, in order.
+
+    Raises:
+        ScoringError: The program cannot be started, or refuses the task.
     """
     done = 0
     for _ in range(MOST_STARTS):
@@ -167,7 +177,16 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
 
 
 def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
-    """Return the verdict of one metric; a list of scores, one an instruction, counts by its length."""
+    """Return the verdict of one metric.
+
+    Args:
+        metric: Name of the metric there.
+        outcome: All scores of the completion.
+        completion: Text that was judged.
+
+    Returns:
+        The verdict; a list of scores, one an instruction, counts by its length.
+    """
     if outcome.program is not None:
         return Verdict(credit=None, reason="its program was not run")
     if outcome.scores is None:

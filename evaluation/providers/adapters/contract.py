@@ -93,10 +93,28 @@ class Refused(Exception):
 
 
 def not_taken(name: str, title: str, why: str) -> Refused:
+    """Build the refusal of a task.
+
+    Args:
+        name: Name of the task there.
+        title: Name of the provider.
+        why: Half a sentence, behind "as".
+
+    Returns:
+        The exception, to be raised.
+    """
     return Refused(f"{name} is not taken from {title}, as {why}")
 
 
 def one_line(error: BaseException) -> str:
+    """Return the text of an exception in one line of at most 300 characters.
+
+    Args:
+        error: Any exception.
+
+    Returns:
+        The line.
+    """
     return " ".join(str(error).split())[:300]
 
 
@@ -110,8 +128,11 @@ def main(
     """Run the verb of the command line.
 
     Args:
-        package: the provider's, whose version is recorded.
-        libraries: modules that `serve` imports.
+        package: The provider's, whose version is recorded.
+        render: Renders a request into a folder; returns what meta.json holds.
+        scorer: Makes what judges completions, for a request and its cases.
+        check: Raises Refused for tasks that cannot be rendered.
+        libraries: Modules that `serve` imports.
     """
     verb, place = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
     folder = Path(place)
@@ -137,7 +158,14 @@ def main(
 
 
 def served(libraries: Iterable[str]) -> tuple[str, str]:
-    """Return the verb and the folder of a request, in a fork made for it; never in this process."""
+    """Wait for requests; return in a fork that is made for one, never in this process.
+
+    Args:
+        libraries: Modules that are imported once, before the first request.
+
+    Returns:
+        The verb and the folder of the request.
+    """
     for library in libraries:
         with contextlib.suppress(Exception):  # the verb itself shows what is missing
             importlib.import_module(library)
@@ -231,12 +259,24 @@ def _plain(value: Any) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
+    """Yield the JSON values of a file of lines.
+
+    Args:
+        path: File with one JSON value a line.
+
+    Yields:
+        The values, in order.
+    """
     with open(path, encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def seed(text: str) -> None:
-    """Seed the generators that tasks and metrics draw from, so that two runs draw the same."""
+    """Seed the generators that tasks and metrics draw from, so that two runs draw the same.
+
+    Args:
+        text: Any text; equal texts give equal draws.
+    """
     import numpy as np
 
     random.seed(text)
@@ -246,7 +286,16 @@ def seed(text: str) -> None:
 
 
 def check_section(name: str, kind: str, *, ranks: bool) -> None:
-    """Raise Refused for a task that was requested under the wrong section of a suite."""
+    """Refuse a task that was requested under the wrong section of a suite.
+
+    Args:
+        name: Name of the task there.
+        kind: Kind that was requested: `choices` or `generative`.
+        ranks: Whether the task ranks choices.
+
+    Raises:
+        Refused: The kind is not the task's.
+    """
     if ranks and kind != "choices":
         raise Refused(f"{name} ranks choices; put it under `tasks`")
     if not ranks and kind == "choices":
@@ -254,14 +303,32 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
 
 
 def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
-    """Return the stop strings of all parts of a task; raises Refused where they differ."""
+    """Return the stop strings that all parts of a task share.
+
+    Args:
+        stops: Stop strings by part.
+
+    Returns:
+        The stop strings.
+
+    Raises:
+        Refused: They differ.
+    """
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
         raise Refused("its parts end at different strings; ask for each of them")
     return next(iter(stops.values()))
 
 
 def write_documents(folder: Path, documents: list[Line]) -> None:
-    """Write `documents.jsonl`; raises Refused for a document that JSON cannot hold."""
+    """Write `documents.jsonl`.
+
+    Args:
+        folder: Folder of the request.
+        documents: A line for each document.
+
+    Raises:
+        Refused: A document is nothing that JSON can hold.
+    """
     with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
         for line in documents:
             try:

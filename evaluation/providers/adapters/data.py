@@ -44,12 +44,27 @@ class Status(NamedTuple):
 
 
 def status_of(path: Path) -> Status:
+    """Return what shows that a file was changed.
+
+    Args:
+        path: An existing file.
+
+    Returns:
+        Its size, times and inode.
+    """
     found = path.stat()
     return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def parts_of(path: Path) -> list[Path]:
-    """Return a file itself, or those of a folder that `save_to_disk` wrote, without caches of `datasets`."""
+    """Return the files of a dataset on disk.
+
+    Args:
+        path: A file, or a folder that `save_to_disk` wrote.
+
+    Returns:
+        The file itself, or those of the folder without caches of `datasets`, in order.
+    """
     if not path.is_dir():
         return [path]
     found = sorted(part for part in path.rglob("*") if part.is_file())
@@ -57,10 +72,14 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def read_mirrors(mirrors: Mapping[str, str]) -> Line:
-    """Make `datasets.load_dataset` read from `mirrors` from now on.
+    """Make `datasets.load_dataset` read from mirrors from now on.
 
-    Returns what meta.json says of the datasets, filled as they are read: `datasets`, where each came
-    from, and `read`, the status of its files before.
+    Args:
+        mirrors: Folders by dataset; `*` names one that holds any.
+
+    Returns:
+        What meta.json says of the datasets, filled as they are read: `datasets`, where each came
+        from, and `read`, the status of its files before.
     """
     import datasets
 
@@ -108,7 +127,15 @@ def _from_hub(
 
 
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
-    """Return where a dataset is mirrored; None if it is not."""
+    """Return where a dataset is mirrored.
+
+    Args:
+        dataset: Id of the dataset on the hub.
+        mirrors: Folders by dataset; `*` names one that holds any.
+
+    Returns:
+        The folder or file; None without a mirror.
+    """
     if dataset in mirrors:
         return Path(mirrors[dataset])
     if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
@@ -119,11 +146,15 @@ def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
 def check_tasks(
     request: Line, absent: Callable[[Line], Iterable[str]], how: str = "name local copies"
 ) -> None:
-    """Raise Refused that names all requested tasks that are not taken, and all data that cannot be had.
+    """Refuse all requested tasks that are not taken, and all data that cannot be had, in one sentence.
 
     Args:
-        absent: returns which datasets a task reads without a mirror; raises Refused.
-        how: what a user can do without internet access.
+        request: `tasks` and `mirrors`, as the contract describes them.
+        absent: Returns which datasets a task reads without a mirror; raises Refused.
+        how: What a user can do without internet access.
+
+    Raises:
+        Refused: There are such tasks or data.
     """
     problems: list[str] = []
     without: dict[str, None] = {}
@@ -178,7 +209,15 @@ def _named(mirror: str, found: Mapping[str, Any]) -> Any:
 
 
 def mirrored_files(root: Path, name: str | None) -> list[Path]:
-    """What is read of a mirror for a configuration: files, or a folder that `save_to_disk` wrote."""
+    """Return what is read of a mirror for a configuration.
+
+    Args:
+        root: Folder of the mirrored dataset.
+        name: Configuration of the dataset; None: the default.
+
+    Returns:
+        Files, or one folder that `save_to_disk` wrote; empty where the mirror lacks it.
+    """
     folder = _folder(root, name)
     if folder is None:
         return []
@@ -238,7 +277,16 @@ def _read(files: list[Path]) -> Any:
 
 
 def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
-    """Raise Refused for files that do what is not safe here, before their code is imported."""
+    """Refuse task files that do what is not safe here, before their code is imported.
+
+    Args:
+        name: Name of the task there.
+        title: Name of the provider.
+        paths: Its files.
+
+    Raises:
+        Refused: One of them does.
+    """
     for path in paths:
         text = path.read_text(encoding="utf-8", errors="replace")
         for word, why in _UNSAFE.items():
@@ -247,7 +295,14 @@ def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
 
 
 def user_files(include_path: Path) -> list[Path]:
-    """Return a user's task files: the file itself, or all of a folder but hidden ones and caches."""
+    """Return a user's task files.
+
+    Args:
+        include_path: A file, or a folder.
+
+    Returns:
+        The file itself, or all files of the folder but hidden ones and caches, in order.
+    """
     if not include_path.is_dir():
         return [include_path] if include_path.is_file() else []
     found = (path.relative_to(include_path) for path in include_path.rglob("*") if path.is_file())
@@ -259,10 +314,16 @@ def user_files(include_path: Path) -> list[Path]:
 
 
 def read_user_files(request: Line) -> Line:
-    """Return what meta.json says of a user's task files: `task_files`, and one more source in `read`.
+    """Return what meta.json says of a user's task files.
+
+    Args:
+        request: What request.json holds.
+
+    Returns:
+        `task_files`, their checksum, and `read` with one more source; None and nothing without such files.
 
     Raises:
-        Refused: there are none, or they are not those that `request` expects.
+        Refused: There are none, or they are not those that the request expects.
     """
     if request.get("include_path") is None:
         return {"task_files": None, "read": []}

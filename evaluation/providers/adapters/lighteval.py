@@ -32,6 +32,14 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 
 
 def check(request: Line) -> None:
+    """Refuse tasks that lighteval lacks, and data that cannot be had.
+
+    Args:
+        request: What request.json holds.
+
+    Raises:
+        Refused: There are such tasks or data.
+    """
     check_tasks(request, _absent)
 
 
@@ -41,6 +49,18 @@ def _absent(request: Line) -> list[str]:
 
 
 def render(request: Line, folder: Path) -> Line:
+    """Render a task of lighteval.
+
+    Args:
+        request: What request.json holds.
+        folder: Folder of the request.
+
+    Returns:
+        What meta.json holds.
+
+    Raises:
+        Refused: The task is not taken.
+    """
     own = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
     configs = find_configs(request)
@@ -64,6 +84,15 @@ def render(request: Line, folder: Path) -> Line:
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
+    """Make what judges completions by the metrics of the task.
+
+    Args:
+        request: What request.json holds.
+        cases: Documents with their completions.
+
+    Returns:
+        A function of a document and a completion that gives scores by metric.
+    """
     read_user_files(request)
     configs = find_configs(request)
     metrics = {name: _metrics(name, config) for name, config in configs.items()}

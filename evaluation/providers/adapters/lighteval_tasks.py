@@ -38,7 +38,17 @@ def _modules() -> dict[str, Path]:
 
 
 def find_configs(request: Line) -> dict[str, Any]:
-    """Return the task of this name, or those whose names begin with it and a colon; raises Refused."""
+    """Return the requested task, or those whose names begin with its name and a colon.
+
+    Args:
+        request: What request.json holds.
+
+    Returns:
+        lighteval's configurations of the tasks, by name.
+
+    Raises:
+        Refused: There is none, or it is not taken.
+    """
     _without_downloads()
     name, own = request["task"], request.get("include_path")
     seed(f"{name}/data")
@@ -110,7 +120,15 @@ def _without_downloads() -> None:
 
 
 def check_measured(name: str, config: Any) -> None:
-    """Raises Refused for a task that neither ranks choices nor has anything generated."""
+    """Refuse a task that neither ranks choices nor has anything generated.
+
+    Args:
+        name: Name of the task there.
+        config: Its configuration.
+
+    Raises:
+        Refused: It is such a task.
+    """
     from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
     from lighteval.tasks.requests import SamplingMethod
 

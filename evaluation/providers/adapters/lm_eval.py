@@ -23,10 +23,30 @@ _SEED = 1234
 
 
 def check(request: Line) -> None:
+    """Refuse tasks that lm-evaluation-harness lacks, and data that cannot be had.
+
+    Args:
+        request: What request.json holds.
+
+    Raises:
+        Refused: There are such tasks or data.
+    """
     check_tasks(request, absent_data)
 
 
 def render(request: Line, folder: Path) -> Line:
+    """Render a task of lm-evaluation-harness.
+
+    Args:
+        request: What request.json holds.
+        folder: Folder of the request.
+
+    Returns:
+        What meta.json holds.
+
+    Raises:
+        Refused: The task is not taken.
+    """
     own = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
     tasks = load_for_documents(request)
@@ -46,7 +66,15 @@ def render(request: Line, folder: Path) -> Line:
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    """Build the tasks on the documents that are judged, so that nothing is fetched."""
+    """Build the tasks on the documents that are judged, so that nothing is fetched.
+
+    Args:
+        request: What request.json holds.
+        cases: Documents with their completions.
+
+    Returns:
+        A function of a document and a completion that gives scores by metric.
+    """
     from lm_eval.api.task import ConfigurableTask
 
     first: dict[str, Any] = {}

@@ -25,7 +25,17 @@ _LIKELIHOODS = {
 
 
 def load_tasks(request: Line) -> dict[str, Any]:
-    """Load the requested task, or the tasks of a group; raises Refused."""
+    """Load the requested task, or the tasks of a group.
+
+    Args:
+        request: What request.json holds.
+
+    Returns:
+        The tasks by name.
+
+    Raises:
+        Refused: There is none, or it is not taken.
+    """
     from lm_eval.tasks import TaskManager
 
     name, own = request["task"], request.get("include_path")
@@ -53,7 +63,17 @@ class _Known(BaseException):
 
 
 def absent_data(request: Line) -> list[str]:
-    """Return the dataset of a task, or of the first of a group, if it has no mirror; raises Refused."""
+    """Return the dataset of a task, or of the first of a group, if it has no mirror.
+
+    Args:
+        request: What request.json holds.
+
+    Returns:
+        Its id on the hub, or nothing.
+
+    Raises:
+        Refused: The task is not taken.
+    """
     from lm_eval.api.task import ConfigurableTask
 
     def tell(task: Any, *_: Any, **__: Any) -> None:
@@ -70,7 +90,17 @@ def absent_data(request: Line) -> list[str]:
 
 
 def load_for_documents(request: Line) -> dict[str, Any]:
-    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read."""
+    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read.
+
+    Args:
+        request: What request.json holds.
+
+    Returns:
+        The tasks by name.
+
+    Raises:
+        Refused: There is none, or it is not taken.
+    """
     import datasets
     from lm_eval.api.task import ConfigurableTask
 

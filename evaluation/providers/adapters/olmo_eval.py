@@ -37,6 +37,14 @@ ROOT = Path(__file__).parents[3]
 
 
 def check(request: Line) -> None:
+    """Refuse tasks that olmo-eval lacks, and data that cannot be had.
+
+    Args:
+        request: What request.json holds.
+
+    Raises:
+        Refused: There are such tasks or data.
+    """
     check_environment()
     module = "evaluation.providers.adapters.olmo_eval_mirror"
     copy = f"`PYTHONPATH={ROOT} {sys.executable} -m {module} mirrors TASK_OR_SUITE…`"
@@ -50,6 +58,18 @@ def _absent(request: Line) -> list[str]:
 
 
 def render(request: Line, folder: Path) -> Line:
+    """Render a task or a suite of olmo-eval.
+
+    Args:
+        request: What request.json holds.
+        folder: Folder of the request.
+
+    Returns:
+        What meta.json holds.
+
+    Raises:
+        Refused: A task is not taken, or its rows are missing.
+    """
     check_environment()
     tasks = find_tasks(request["task"], request.get("python"))
     rows = Rows(request["mirrors"])
@@ -97,7 +117,18 @@ def _record(rows: Rows, python: str | None) -> Line:
 
 
 def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
-    """Return instances and their requests, drawn as olmo-eval's runner draws them."""
+    """Draw a task's instances as olmo-eval's runner draws them.
+
+    Args:
+        spec: Name of the task there.
+        task: The task.
+
+    Returns:
+        Pairs of an instance and its request.
+
+    Raises:
+        Refused: Its code fails, or gives nothing.
+    """
     try:
         instances = list(task.instances)
         limit = task.config.limit

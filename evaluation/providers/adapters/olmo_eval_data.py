@@ -56,6 +56,9 @@ class Rows:
     """The rows that tasks read from now on.
 
     `record` is what meta.json says of them.
+
+    Args:
+        mirrors: Folders by dataset; `*` names one that holds any.
     """
 
     def __init__(self, mirrors: Mapping[str, str]) -> None:
@@ -100,7 +103,11 @@ class Rows:
         return found
 
     def take_short(self) -> list[str]:
-        """Return which mirrors read since the last call have too few rows to draw examples from."""
+        """Look whether the mirrors that were read since the last call have all rows that examples are drawn from.
+
+        Returns:
+            A phrase for each that has too few.
+        """
         read, self._counts = self._counts, {}
         return [
             f"{mirror}, {split[2]}: {count:,} rows in the mirror, {EXAMPLE_ROWS[split]:,} on the hub"
@@ -135,13 +142,28 @@ class Rows:
 
 
 def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
-    """Return by which of its names a dataset is mirrored; None if it is not."""
+    """Return by which of its names a dataset is mirrored.
+
+    Args:
+        dataset: Id that olmo-eval asks for.
+        mirrors: Folders by dataset; `*` names one that holds any.
+
+    Returns:
+        The name; None without a mirror.
+    """
     names = (dataset, OTHER_NAMES.get(dataset, dataset))
     return next((one for one in names if find_mirror(one, mirrors) is not None), None)
 
 
 def dataset_of(task: Any) -> str | None:
-    """Return the id of what a task reads from the hub; None for other places."""
+    """Return what a task reads from the hub.
+
+    Args:
+        task: A task of olmo-eval.
+
+    Returns:
+        Id of the dataset; None if the task reads from another place.
+    """
     source = task.config.data_source
     if source is None:
         return RULER if task.config.name.startswith("ruler_") else None
@@ -154,7 +176,14 @@ def dataset_of(task: Any) -> str | None:
 
 
 def of_a_file(path: str) -> tuple[str, str, str]:
-    """Return dataset, configuration and split of `hf://datasets/<owner>/<name>/<config>/<split>.json`."""
+    """Read the path of a file on the hub.
+
+    Args:
+        path: `hf://datasets/<owner>/<name>/<config>/<split>.json`.
+
+    Returns:
+        Dataset, configuration and split.
+    """
     owner, name, config, file = path.removeprefix("hf://datasets/").split("/")
     return f"{owner}/{name}", config, Path(file).stem
 

@@ -20,7 +20,15 @@ from evaluation.providers.adapters.olmo_eval_tasks import check_environment, fin
 
 
 def mirror(folder: Path, names: list[str]) -> list[str]:
-    """Copy what these tasks and suites read; return a sentence for each task that could not be read."""
+    """Copy what tasks and suites read.
+
+    Args:
+        folder: Where the copies go.
+        names: Names of tasks and suites there.
+
+    Returns:
+        A sentence for each task whose rows could not be read.
+    """
     check_environment()
     _copy_what_is_loaded(folder)
     failed = []

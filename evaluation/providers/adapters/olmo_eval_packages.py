@@ -77,6 +77,13 @@ def package_files(python: str) -> list[Path]:
 
 
 def checksum_of_packages(files: Sequence[Path]) -> str:
-    """Return the checksum of the names and versions of packages, by their `package_files`."""
+    """Return the checksum of the names and versions of packages.
+
+    Args:
+        files: A file of each package, by `package_files`.
+
+    Returns:
+        The checksum, in hexadecimal digits.
+    """
     names = "\n".join(path.parent.name for path in files)
     return hashlib.sha256(names.encode()).hexdigest()

@@ -21,7 +21,11 @@ _OTHER_LANGUAGES = "its programs are in C++, Java, JavaScript, PHP, Rust and she
 
 
 class Recorder:
-    """What `execute_code` was asked to run; `success` is what it answers."""
+    """What `execute_code` was asked to run.
+
+    Args:
+        success: What it answers, whatever the program is.
+    """
 
     def __init__(self, *, success: bool) -> None:
         self.success = success
@@ -31,6 +35,19 @@ class Recorder:
     async def execute_code(
         self, code: str, language: str = "python", timeout: float | None = None
     ) -> Any:
+        """Keep a program instead of running it.
+
+        Args:
+            code: Source of the program with its tests.
+            language: Language of the program.
+            timeout: Seconds that it may take.
+
+        Returns:
+            The answer that was settled before.
+
+        Raises:
+            ValueError: Another program was given before, or there is no limit.
+        """
         from olmo_eval.common.execution import ExecutionResult
 
         if self.code not in (None, code) or timeout is None:
@@ -39,13 +56,28 @@ class Recorder:
         return ExecutionResult(success=self.success, exit_code=0 if self.success else 1)
 
     async def execute_command(self, command: str, timeout: float | None = None) -> Any:
-        """Keep the script that a shell command writes into a file and runs."""
+        """Keep the script that a shell command writes into a file and runs.
+
+        Args:
+            command: The command, with `printf` and `timeout` as its scorers build it.
+            timeout: Seconds that the command may take.
+
+        Returns:
+            The answer that was settled before.
+        """
         words = shlex.split(command)
         code, seconds = words[words.index("printf") + 2], words[words.index("timeout") + 1]
         return await self.execute_code(code, timeout=float(seconds))
 
     def parts(self, tests: str) -> tuple[str, str]:
-        """Return the program and its tests, by the tests of the instance: at the end, or in a script."""
+        """Split what was kept.
+
+        Args:
+            tests: The instance's tests, with which the code may end.
+
+        Returns:
+            The program, and its tests.
+        """
         code = self.code or ""
         if not tests or not code.endswith(tests):
             return split_script(code)
@@ -53,7 +85,17 @@ class Recorder:
 
 
 def score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> float:
-    """Return what a scorer says of one completion."""
+    """Return what a scorer says of one completion.
+
+    Args:
+        judge: The scorer.
+        instance: The instance that was asked.
+        output: The completion, with its extracted answer.
+        recorder: What answers for the environment in which programs would run.
+
+    Returns:
+        The score.
+    """
     from olmo_eval.common.scorers.base import ProcessScorer
     from olmo_eval.common.scorers.execution import ExecutionScorer
 
@@ -64,7 +106,17 @@ def score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> floa
 
 
 def check_programs(spec: str, title: str, scorers: list[Any], *, has_packages: bool) -> None:
-    """Raise Refused where programs are in another language than Python, or need packages and have none."""
+    """Refuse programs in another language than Python, and those that need packages and have none.
+
+    Args:
+        spec: Name of the task there.
+        title: Name of the provider.
+        scorers: Scorers of the task.
+        has_packages: Whether an environment with packages is named.
+
+    Raises:
+        Refused: The programs are such.
+    """
     from olmo_eval.common.scorers import CodeExecutionScorer
     from olmo_eval.common.scorers.execution import ExecutionScorer
 
@@ -90,7 +142,14 @@ def check_programs(spec: str, title: str, scorers: list[Any], *, has_packages: b
 
 
 def special_tokens(prompts: list[str]) -> list[str]:
-    """Return the tokens by which prompts mark the place of code that is to be filled in."""
+    """Return the tokens by which prompts mark the place of code that is to be filled in.
+
+    Args:
+        prompts: Prompts of a task.
+
+    Returns:
+        Those of the three tokens that stand in a prompt.
+    """
     from olmo_eval.evals.constants.code import OLMO_FIM
 
     marks = (OLMO_FIM.lead_token, OLMO_FIM.center_token, OLMO_FIM.end_token)
@@ -98,5 +157,13 @@ def special_tokens(prompts: list[str]) -> list[str]:
 
 
 def cut(text: str, stops: list[str]) -> str:
-    """Return a gold up to the first stop string, as a completion would be cut."""
+    """Cut a gold at the first stop string, as a completion would be cut.
+
+    Args:
+        text: The gold.
+        stops: Stop strings.
+
+    Returns:
+        What is before.
+    """
     return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]

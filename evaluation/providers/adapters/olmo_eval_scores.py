@@ -11,9 +11,13 @@ _SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
 
 
 def single_metrics(task: Any) -> dict[str, Any]:
-    """Return the metric that judges a single completion, by `metric:scorer`; one of each scorer.
+    """Return the metric that judges a single completion, one of each scorer.
 
-    Of the scorers that it counts over several samples, that is pass@1.
+    Args:
+        task: A task of olmo-eval.
+
+    Returns:
+        Metrics by `metric:scorer`; of a scorer that counts over several samples, pass@1.
     """
     counted = {
         one.scorer().name: one
@@ -29,6 +33,15 @@ def single_metrics(task: Any) -> dict[str, Any]:
 
 
 def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
+    """Return the metric that olmo-eval reports first.
+
+    Args:
+        task: A task of olmo-eval.
+        metrics: Its `single_metrics`.
+
+    Returns:
+        Its key in `metrics`; the first one where its own headline is none of them.
+    """
     from olmo_eval.runners.processing.utils import get_metric_metadata
 
     headline = get_metric_metadata(task)
@@ -36,7 +49,15 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    """Judge in this process's main thread: elsewhere olmo-eval compares mathematics as strings."""
+    """Make what judges completions in this process's main thread: elsewhere mathematics compare as strings.
+
+    Args:
+        request: What request.json holds.
+        cases: Documents with their completions.
+
+    Returns:
+        A function of a document and a completion that gives scores by metric, or a program.
+    """
     check_environment()
     _parse_once()
     tasks = find_tasks(request["task"], request.get("python"))
@@ -67,6 +88,18 @@ def _scores(task: Any, metrics: dict[str, Any], fields: Line, completion: str) -
 def values_of(
     task: Any, metrics: dict[str, Any], fields: Line, completion: str, recorder: Recorder
 ) -> Line:
+    """Return the value of each metric of one completion.
+
+    Args:
+        task: A task of olmo-eval.
+        metrics: Its `single_metrics`.
+        fields: Fields of the instance.
+        completion: Text that is judged.
+        recorder: What answers for the environment in which programs would run.
+
+    Returns:
+        Values by key of `metrics`, those that have one.
+    """
     from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
 
     instance, output = Instance(**fields), LMOutput(text=completion)

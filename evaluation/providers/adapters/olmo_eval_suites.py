@@ -7,9 +7,18 @@ from evaluation.providers.adapters.contract import Line, Refused
 
 
 def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
-    """Return what all tasks of a suite share; raises Refused where they do not.
+    """Return what all tasks of a suite share.
 
-    `values` has one for each task, and `how` states that they differ.
+    Args:
+        request: What request.json holds.
+        how: States that they differ, behind "the tasks".
+        values: The value of each task, by name.
+
+    Returns:
+        The shared value.
+
+    Raises:
+        Refused: They differ.
     """
     first, *others = values.values()
     if any(one != first for one in others):

@@ -81,7 +81,11 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
 
 
 def task_names() -> Iterator[str]:
-    """Yield suites, tasks, and tasks with one variant or with two."""
+    """Yield all names of olmo-eval.
+
+    Yields:
+        Suites, tasks, and tasks with one variant or with two.
+    """
     from olmo_eval.evals.suites import list_suites
     from olmo_eval.evals.tasks.common import list_tasks, list_variants
 
@@ -112,7 +116,18 @@ def _check(spec: str, task: Any, *, has_packages: bool) -> None:
 
 
 def normalization_of(spec: str, task: Any) -> str:
-    """Return what a task of log-likelihoods is measured by; raises Refused for what is not taken."""
+    """Return what a task of log-likelihoods is measured by.
+
+    Args:
+        spec: Name of the task there.
+        task: The task.
+
+    Returns:
+        A normalization, or the measure of the right answer alone, by this project's name.
+
+    Raises:
+        Refused: It is measured by something else.
+    """
     names = [type(metric).__name__ for metric in task.config.metrics]
     ranked = [NORMALIZATIONS[name] for name in names if name in NORMALIZATIONS]
     if ranked:
@@ -124,7 +139,16 @@ def normalization_of(spec: str, task: Any) -> str:
 
 
 def remark_on(spec: str, task: Any, normalization: str) -> str | None:
-    """Return a sentence where a task's name or headline is not what olmo-eval computes."""
+    """Return a sentence where a task's name or headline is not what olmo-eval computes.
+
+    Args:
+        spec: Name of the task there.
+        task: The task.
+        normalization: Its `normalization_of`.
+
+    Returns:
+        The sentence; None if all agree.
+    """
     from olmo_eval.runners.processing.utils import get_metric_metadata
 
     computed = {f"{metric.name}:{metric.scorer().name}" for metric in task.config.metrics}
