@@ -1,8 +1,9 @@
 """`python -m evaluation <command>`: each step of the workflow, and a few tools, by hand.
 
 Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stderr), 2 usage, 3 what
-cannot be made is recorded with its reason, so that the workflow goes on without it, 130 Ctrl-C, 141 nobody reads the output any more, 143 ended by SIGTERM. Commands import what they
-need when they run, so that `--help` is quick; this file imports nothing that has to be installed.
+cannot be made is recorded with its reason, so that the workflow goes on without it, 130 Ctrl-C, 141
+nobody reads the output any more, 143 ended by SIGTERM. Commands import what they need when they run,
+so that `--help` is quick; this file imports nothing that has to be installed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,14 @@ from evaluation.exit_codes import exit_code, prepare_streams, report, start_logg
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; return its exit code."""
+    """Run one command of `python -m evaluation`.
+
+    Args:
+        arguments: Words behind `python -m evaluation`; None takes those of this process.
+
+    Returns:
+        Exit code.
+    """
     prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _run(given), is_scoring="score" in given[:2])

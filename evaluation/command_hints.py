@@ -1,4 +1,4 @@
-"""Commands that a message tells its reader to type: with the configuration that this process has.
+"""Commands that messages tell users to run, with the configuration of this process.
 
 A process that a user starts notes how (`note_command`, `note_run`); the jobs and programs that it starts
 find that in their environment.
@@ -38,7 +38,11 @@ _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
 def note_command(config: Path) -> None:
-    """Note the configuration of a command, unless it is a run's, which has noted its own."""
+    """Note the configuration of a command, unless it is a run's, which has noted its own.
+
+    Args:
+        config: Configuration file of the command.
+    """
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
     found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
@@ -47,18 +51,36 @@ def note_command(config: Path) -> None:
 
 
 def configured(config: Path) -> list[str]:
-    """Return Snakemake's option for a configuration, which that in its usual place does not need."""
+    """Return Snakemake's option for a configuration.
+
+    Args:
+        config: Configuration file.
+
+    Returns:
+        Words of the command line; none for the configuration in its usual place.
+    """
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
 def note_run(arguments: Sequence[str]) -> None:
-    """Note the arguments of a Snakemake that a user has started."""
+    """Note the arguments of a Snakemake that a user has started.
+
+    Args:
+        arguments: Words behind `snakemake`.
+    """
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
 
 
 def snakemake(target: str) -> str:
-    """Return `snakemake TARGET …`, the target first, as some options take all words behind them."""
+    """Return a command of Snakemake for the user to run.
+
+    Args:
+        target: Name of a rule or stage. It comes first, as some options take all words behind them.
+
+    Returns:
+        `snakemake TARGET …`, with the options of this run.
+    """
     options = os.environ.get(STARTED_WITH, "")
     is_given = _read(shlex.split(options)).keys() & set(_HOW) or "SNAKEMAKE_PROFILE" in os.environ
     how = "" if is_given else f"--profile {shlex.quote(_profile())}"
@@ -66,7 +88,15 @@ def snakemake(target: str) -> str:
 
 
 def evaluation(command: str) -> str:
-    """Return `python -m evaluation COMMAND …`, which takes one file: what was merged is the run's."""
+    """Return a command of this program for the user to run.
+
+    Args:
+        command: Name of the command, and its arguments without `--config`.
+
+    Returns:
+        `python -m evaluation COMMAND …`. It takes one file: that of the run where several were
+        merged.
+    """
     given = _read(shlex.split(os.environ.get(STARTED_WITH, "")))
     files = given.get("--configfile", [])
     if len(files) > 1 or "--config" in given:

@@ -1,4 +1,4 @@
-"""Which commit a file or the code is of, so that a result can be traced to both."""
+"""Git commits of files and of the code, so that a result can be traced to both."""
 
 import subprocess
 from collections.abc import Sequence
@@ -8,9 +8,14 @@ from evaluation.root import ROOT
 
 
 def commit_of(path: Path) -> str | None:
-    """Return the last commit that changed a file or folder, e.g. `1a2b3c4d5e6f of 2026-03-01, modified since`.
+    """Return the last commit that changed a file or folder.
 
-    None where it is under no version control, or git is not to be had.
+    Args:
+        path: A file or folder.
+
+    Returns:
+        For example `1a2b3c4d5e6f of 2026-03-01, modified since`; None where it is under no version
+        control, or git is not to be had.
     """
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir() or not _git(folder, "ls-files", "--", str(path.resolve())):
@@ -22,7 +27,14 @@ def commit_of(path: Path) -> str | None:
 
 
 def code_commit(root: Path = ROOT) -> str | None:
-    """Return the commit that the code is checked out at; None for code that was installed."""
+    """Return the commit that the code is checked out at.
+
+    Args:
+        root: Folder of the checkout.
+
+    Returns:
+        As of `commit_of`; None for code that was installed.
+    """
     if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
         return None
     known = _git(root, "log", "-1", "--abbrev=12", "--format=%h of %cs")
@@ -37,7 +49,7 @@ def _with_changes(folder: Path, known: str | None, where: Sequence[str]) -> str 
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git says; None where it fails, as outside of a repository."""
+    """Return what git prints; None where it fails, as outside of a repository."""
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

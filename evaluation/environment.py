@@ -1,4 +1,4 @@
-"""Whether Python and its packages are there: read before anything that needs them is imported.
+"""Checks that Python and its packages are there, before anything that needs them is imported.
 
 Imports nothing but the standard library, and is written so that an old Python can read it.
 """
@@ -15,10 +15,14 @@ NEEDED = ("pydantic", "yaml")
 
 
 def missing_environment() -> str | None:
-    """Return a sentence on what is missing and how to install it; None if all is there."""
+    """Return what is missing, and how to install it.
+
+    Returns:
+        A sentence; None if all is there.
+    """
     if sys.version_info < PYTHON:
         return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
-            *PYTHON, sys.version.split()[0], sys.executable, how_to_install()
+            *PYTHON, sys.version.split()[0], sys.executable, _how_to_install()
         )
     for package in NEEDED:
         try:
@@ -29,10 +33,19 @@ def missing_environment() -> str | None:
 
 
 def missing_package(name: str) -> str:
-    return f"the package {name} is not installed for {sys.executable}; {how_to_install()}"
+    """Return that a package is missing, and how to install it.
+
+    Args:
+        name: Name of the package, as it is imported.
+
+    Returns:
+        A sentence.
+    """
+    return f"the package {name} is not installed for {sys.executable}; {_how_to_install()}"
 
 
-def how_to_install() -> str:
+def _how_to_install() -> str:
+    """Return how to install what is missing, or to use what is installed."""
     activate = f"source {ROOT}/.venv/bin/activate"
     if IS_INSTALLED:
         return f"run `pip install -r {ROOT}/requirements.lock` and try again"

@@ -1,6 +1,6 @@
-"""Text that comes from data, written where something reads more into it: terminal, CSV, LaTeX.
+"""Escaping of text from data, where something would read more into it: terminal, CSV, LaTeX.
 
-Names in settings are free of it (`settings/names.py`); strata, ids and a provider's metrics are not.
+Names in settings need none (`settings/names.py`); strata, ids and a provider's metrics do.
 """
 
 import re
@@ -19,7 +19,14 @@ _COMMANDS = str.maketrans(
 
 
 def printable(text: str) -> str:
-    """Return characters that cannot be printed, such as those that steer a terminal, as Python writes them."""
+    """Return text whose characters can all be printed.
+
+    Args:
+        text: Text from data.
+
+    Returns:
+        The text; characters such as those that steer a terminal are as Python writes them.
+    """
     if text.isprintable():
         return text
     return "".join(
@@ -28,18 +35,39 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return the same of text of several lines, which stay lines."""
+    """Return text of several lines, which stay lines, whose characters can all be printed.
+
+    Args:
+        text: Text from data.
+
+    Returns:
+        The text, each line as by `printable`.
+    """
     return "\n".join(map(printable, text.split("\n")))
 
 
 def terminal_text(text: str) -> str:
-    """Return the same for a message, with values cut that would fill a page."""
+    """Return a message whose characters can all be printed, with values cut that would fill a page.
+
+    Args:
+        text: A message, which may hold text from data.
+
+    Returns:
+        The text, each line as by `printable`.
+    """
     cut = _LONG.sub(lambda word: f"{word[0][:100]}… ({len(word[0]):,} characters)", text)
     return printable_lines(cut)
 
 
 def csv_cell(value: object) -> object:
-    """Return a value as a cell: text that would be computed begins with an apostrophe; numbers stay."""
+    """Return a value as a cell of CSV that no spreadsheet computes.
+
+    Args:
+        value: Text or a number.
+
+    Returns:
+        Text that would be computed begins with an apostrophe; numbers stay.
+    """
     if not isinstance(value, str):
         return value
     text = printable(value)
@@ -47,5 +75,12 @@ def csv_cell(value: object) -> object:
 
 
 def latex(text: str) -> str:
-    """Return text that TeX sets as it is."""
+    """Return text that TeX sets as it is.
+
+    Args:
+        text: Text from data.
+
+    Returns:
+        Source for TeX.
+    """
     return printable(text).translate(_COMMANDS)

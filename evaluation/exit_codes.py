@@ -1,4 +1,4 @@
-"""How a program of ours ends: its errors as one sentence, signals, and streams that are closed.
+"""Exit codes of our programs: errors as one sentence, signals, and streams that are closed.
 
 Imports nothing that has to be installed.
 """
@@ -32,9 +32,17 @@ SHARED_MEMORY = "/dev/shm"
 
 
 def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
-    """Run something to its exit code, 1 for an error that is reported in a sentence on stderr.
+    """Run something to its exit code; errors are reported in a sentence on stderr.
 
-    `is_scoring` is for the sentence: what was scored until then is kept. SIGTERM ends the process.
+    SIGTERM ends the process.
+
+    Args:
+        action: What is run; returns an exit code.
+        is_scoring: Whether it scores, so that the sentence states that finished scores are stored.
+
+    Returns:
+        The action's own code; 1 for an error, 130 for Ctrl-C, 141 if nobody reads the output any
+        more.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ sets it until here
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -78,7 +86,7 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
             raise
         return report(missing_package(package))
     except (ImportError, MemoryError) as error:
-        if not is_out_of_memory(error):
+        if not _is_out_of_memory(error):
             raise
         return report(out_of_memory())
     except OSError as error:
@@ -110,7 +118,15 @@ def _discard_output() -> None:
 
 
 def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
-    """Return a sentence on what the system refused, where, and what to do."""
+    """Return a sentence on what the system refused, where, and what to do.
+
+    Args:
+        error: The system's error.
+        is_scoring: Whether the sentence states that finished scores are stored.
+
+    Returns:
+        A sentence for the user.
+    """
     if error.errno == errno.ENOMEM:
         return out_of_memory()
     if error.errno is None:
@@ -130,14 +146,18 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     return f"{where}: {reason}; {remedy} and run the command again{again}"
 
 
-def is_out_of_memory(error: BaseException) -> bool:
+def _is_out_of_memory(error: BaseException) -> bool:
     """Return whether memory was refused, be it to the loader of a library."""
     phrases = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
     return isinstance(error, MemoryError) or any(words in str(error) for words in phrases)
 
 
 def out_of_memory() -> str:
-    """Return a sentence on memory that was refused, with the shell's limit if there is one."""
+    """Return a sentence on memory that was refused.
+
+    Returns:
+        A sentence for the user, with the shell's limit if there is one.
+    """
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         return (
@@ -164,11 +184,24 @@ def _nobody_reads() -> bool:
 
 
 def report(sentence: str) -> int:
+    """Print an error on stderr.
+
+    Args:
+        sentence: What is wrong, and what to do.
+
+    Returns:
+        Exit code 1.
+    """
     show(f"error: {terminal_text(sentence)}", sys.stderr)
     return 1
 
 
 def start_logging(verbose: bool = False) -> None:
+    """Log to stderr, with lines that fit the terminal.
+
+    Args:
+        verbose: Whether to log details, too; those of libraries are left out.
+    """
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])

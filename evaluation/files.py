@@ -48,11 +48,17 @@ _KINDS = {
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a temporary path next to `path`, moved into place at the end, removed on error.
+    """Give a temporary path that is moved into place at the end, or removed on error.
+
+    Args:
+        path: Where the file shall be; its folder is made.
+
+    Yields:
+        A path in the same folder, to which the file is to be written.
 
     Raises:
-        OutputError: `path` is a folder, a device, a pipe or a socket, which stays as it is.
-        OSError: it cannot be written; names `path`.
+        OutputError: When `path` is a folder, a device, a pipe or a socket, which stays as it is.
+        OSError: When it cannot be written; names `path`.
     """
     check_replaceable(path)
     make_folder(path.parent)
@@ -69,7 +75,15 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(path: Path, *, follow: bool = False) -> None:
-    """Raise OutputError for what is no file; a link is one, unless it is to be followed."""
+    """Refuse a path that a file must not be renamed to.
+
+    Args:
+        path: A path, whether something is there or not.
+        follow: Whether what a link points to counts, not the link itself.
+
+    Raises:
+        OutputError: When it is a folder, a device, a pipe or a socket.
+    """
     try:
         kind = _KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
     except FileNotFoundError:
@@ -81,9 +95,17 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
 
 
 def link_target(path: Path) -> Path:
-    """Return what a link that the user names points to, be it there or not; else the path itself.
+    """Return where a file that the user names is to be written, links followed.
 
-    Raises OutputError for what is no file, OSError for a path that cannot be followed.
+    Args:
+        path: Path that the user wrote.
+
+    Returns:
+        What a link points to, be it there or not; else the path itself.
+
+    Raises:
+        OutputError: When it is a folder, a device, a pipe or a socket.
+        OSError: When the path cannot be followed.
     """
     check_replaceable(path, follow=True)
     return Path(os.path.realpath(path)) if path.is_symlink() else path
@@ -92,7 +114,11 @@ def link_target(path: Path) -> Path:
 def forget_link(path: Path) -> None:
     """Remove a link from where a log is to be written, which would else go to its target.
 
-    Raises OutputError for what is no file: to open a pipe would wait for its reader.
+    Args:
+        path: Path of a log.
+
+    Raises:
+        OutputError: When it is no file: to open a pipe would wait for its reader.
     """
     check_replaceable(path)
     if path.is_symlink():
@@ -100,7 +126,14 @@ def forget_link(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it; raise OSError naming the one that stands in the way."""
+    """Make a folder and those above it.
+
+    Args:
+        folder: A folder, which may be there already.
+
+    Raises:
+        OSError: When it cannot be made; names the one that stands in the way.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:  # raised for a file, or of a link to nothing
@@ -133,7 +166,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a hidden path to write to before renaming it to `path`; remove what killed writers left."""
+    """Return a hidden path to write to before renaming it; remove what killed writers left.
+
+    Args:
+        path: Where the file or folder shall be.
+
+    Returns:
+        A path in the same folder, which names host and process.
+    """
     name = path.name
     if len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{name[:32]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
@@ -146,7 +186,14 @@ def temporary_path(path: Path) -> Path:
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is what `temporary_path` makes, which another job may be writing."""
+    """Return whether a path is what `temporary_path` makes, which another job may be writing.
+
+    Args:
+        path: A path; only its name counts.
+
+    Returns:
+        Whether it is hidden and ends with `.tmp`.
+    """
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
@@ -160,24 +207,56 @@ def _is_abandoned(temporary: Path) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
+    """Write text as UTF-8, whole or not at all.
+
+    Args:
+        path: Where the file shall be.
+        text: All of its content.
+    """
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write standard JSON; raise ValueError for NaN, which JSON does not have."""
+    """Write standard JSON, whole or not at all.
+
+    Args:
+        path: Where the file shall be.
+        content: A JSON value.
+
+    Raises:
+        ValueError: When there is a NaN or infinity in it, which JSON does not have.
+    """
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_bytes(as_utf8(text + "\n"))
 
 
 def as_utf8(text: str) -> bytes:
-    """Encode JSON; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape."""
+    """Return JSON as bytes; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape.
+
+    Args:
+        text: A JSON text.
+
+    Returns:
+        UTF-8.
+    """
     return text.encode("utf-8", "backslashreplace")
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
-    """Write one JSON value a line; return how many."""
+    """Write one JSON value a line, whole or not at all.
+
+    Args:
+        path: Where the file shall be.
+        rows: JSON values; they may be computed as they are written.
+
+    Returns:
+        Number of lines.
+
+    Raises:
+        ValueError: When there is a NaN or infinity in one, which JSON does not have.
+    """
     count = 0
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         for row in rows:
@@ -187,6 +266,12 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
 
 
 def write_parquet(path: Path, table: "pa.Table") -> None:
+    """Write a table with checksums of its pages, whole or not at all.
+
+    Args:
+        path: Where the file shall be.
+        table: All of its content.
+    """
     import pyarrow.parquet as pq
 
     with atomic_path(path) as temporary:
@@ -194,45 +279,95 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 
 
 def fingerprint(content: Any) -> str:
-    """Return the first 16 hex digits of the SHA-256 of a JSON value, whose order is a part of it.
+    """Return the fingerprint of a JSON value, of which the order of keys is a part.
 
     Variables are computed in order, and "the first" may be the primary one. Where the order of a
     mapping says nothing, pass it through `unordered`.
+
+    Args:
+        content: A JSON value.
+
+    Returns:
+        The first 16 hex digits of its SHA-256.
     """
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
 
 
 def unordered(content: Any) -> Any:
-    """Return a JSON value with the keys of all its mappings sorted; lists keep their order."""
+    """Return a JSON value with the keys of all its mappings sorted.
+
+    Args:
+        content: A JSON value.
+
+    Returns:
+        The same value; lists keep their order.
+    """
     if isinstance(content, Mapping):
         return {key: unordered(content[key]) for key in sorted(content)}
     return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a regular file; raise OSError like `open_regular`, ValueError if it is no UTF-8."""
+    """Return the text of a regular file.
+
+    Args:
+        path: A file in UTF-8.
+
+    Returns:
+        All of its content.
+
+    Raises:
+        OSError: When it cannot be read, or is a pipe, socket or device.
+        ValueError: When it is not UTF-8.
+    """
     with open_regular(path) as file:
         return file.read().decode()
 
 
 def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes, in hex."""
+    """Return the SHA-256 of a file.
+
+    Args:
+        path: A regular file.
+
+    Returns:
+        Checksum of its bytes, in hex.
+
+    Raises:
+        OSError: When it cannot be read, or is a pipe, socket or device.
+    """
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a file to read its bytes; raise OSError for a pipe, socket or device.
+    """Open a regular file to read its bytes.
 
     To open a pipe that nobody writes to would wait for ever.
+
+    Args:
+        path: A regular file, or a link to one.
+
+    Returns:
+        The open file, which the caller closes.
+
+    Raises:
+        OSError: When it cannot be read, or is a pipe, socket or device.
     """
     check_regular(path)
     return open(path, "rb")
 
 
 def check_regular(path: Path) -> None:
-    """Raise OSError unless a path, or what it links to, is a file with content of its own."""
+    """Refuse a path that is no regular file.
+
+    Args:
+        path: A path; links are followed.
+
+    Raises:
+        OSError: When nothing is there, or it is a folder, pipe, socket or device.
+    """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))

@@ -40,7 +40,19 @@ _GZIP = b"\x1f\x8b"
 def read_lines(
     path: Path, kind: type[EvaluationError], expected: str
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield lines with their numbers; raise an error of `kind` that names the file and what is `expected`."""
+    """Yield the lines of a file that the user names.
+
+    Args:
+        path: A file, plain or gzipped; a pipe; or `-` for standard input.
+        kind: Class of the errors to raise.
+        expected: What the file is expected to be, for messages.
+
+    Yields:
+        Number of the line, from 1 on, and its bytes with the line break.
+
+    Raises:
+        kind: When the file cannot be read, is damaged, or has too long lines.
+    """
     try:
         with _opened(path) as file:
             number = size = 0
@@ -62,7 +74,19 @@ def read_lines(
 
 
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
-    """Return the value of a line; `place` names file and line."""
+    """Return the JSON value of a line.
+
+    Args:
+        line: Bytes of one line; the mark that Windows begins a file with is dropped.
+        place: File and line, for messages.
+        kind: Class of the errors to raise.
+
+    Returns:
+        The value.
+
+    Raises:
+        kind: When it is not valid JSON in UTF-8.
+    """
     try:
         return load_json(line.removeprefix(codecs.BOM_UTF8))  # as Windows begins a file
     except UnicodeDecodeError as error:

@@ -1,7 +1,9 @@
-"""A program run by another Python, in an environment of its own, and talked to through files.
+"""Programs run by another Python, in an environment of their own; data is exchanged through files.
 
-It ends with the thread that runs it, whatever ends that: the kernel sees to it.
+A program ends with the thread that runs it, whatever ends that: the kernel sees to it.
 """
+
+from __future__ import annotations
 
 import contextlib
 import json
@@ -43,7 +45,14 @@ class NotStarted(Exception):
 
 
 def is_python(path: Path) -> bool:
-    """Return whether there is something that can be run."""
+    """Return whether there is something at a path that can be run.
+
+    Args:
+        path: Where the Python of another environment should be.
+
+    Returns:
+        Whether it is an executable file; it is not run.
+    """
     return os.access(path, os.X_OK) and not path.is_dir()
 
 
@@ -57,22 +66,36 @@ class Program:
     folder: Path
     """Where it is started."""
     variables: Mapping[str, str]
-    """Set beside ours."""
+    """Set in addition to ours."""
     listens: bool = False
     """Whether it reads lines that `Running.tell` writes."""
 
     def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
-        """Run it until it ends, or `keep_on` says that it has taken too long."""
+        """Run the program until it ends or has taken too long.
+
+        Args:
+            keep_on: Called ten times a second; False stops the program.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            NotStarted: When its Python cannot be run.
+        """
         with self.started() as running:
             while running.is_alive and keep_on():
                 time.sleep(_POLL)
             return running.ended()
 
     @contextlib.contextmanager
-    def started(self) -> "Iterator[Running]":
+    def started(self) -> Iterator[Running]:
         """Start the process, which ends with all that it started when the block does.
 
-        Raises NotStarted if its Python cannot be run.
+        Yields:
+            The running program.
+
+        Raises:
+            NotStarted: When its Python cannot be run.
         """
         process = self._start()
         try:
@@ -82,7 +105,7 @@ class Program:
             if process.stdin is not None:
                 process.stdin.close()
 
-    def _start(self) -> "subprocess.Popen[bytes]":
+    def _start(self) -> subprocess.Popen[bytes]:
         try:
             return subprocess.Popen(
                 [str(self.python), "-m", self.module, *self.arguments],
@@ -100,15 +123,23 @@ class Program:
 
 
 def environment() -> dict[str, str]:
-    """Return our variables but for those that would lead another Python to our packages."""
+    """Return our environment variables, without those that lead to our packages.
+
+    Returns:
+        Variables by name for another Python; `PYTHONPATH` leads to this project alone.
+    """
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
 
 class Running:
-    """A program that runs. What it prints is read as it comes, and the end of it kept."""
+    """A program that runs. What it prints is read as it comes, and the end of it kept.
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    Args:
+        process: The process, with a pipe for what it prints.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.heard = time.monotonic()
         """When it printed something last."""
         self._process = process
@@ -118,16 +149,26 @@ class Running:
 
     @property
     def is_alive(self) -> bool:
+        """Whether it has not ended yet."""
         return self._process.poll() is None
 
     def ended(self) -> ProgramEnd:
+        """Return how the program ended; call it when it has, or is to be stopped.
+
+        Returns:
+            Its exit code, None if it still runs, and the last line that it printed.
+        """
         code = self._process.poll()
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
         return ProgramEnd(code, _last_line(self._printed))
 
     def tell(self, line: str) -> None:
-        """Write a line to a program that listens; what it printed until now is forgotten."""
+        """Write a line to a program that listens; what it printed until now is forgotten.
+
+        Args:
+            line: Text without line break.
+        """
         self._printed = b""
         assert self._process.stdin is not None  # a pipe, as it listens
         with contextlib.suppress(
@@ -136,7 +177,14 @@ class Running:
             self._process.stdin.write(line.encode() + b"\n")
 
     def part_ended(self, mark: str) -> ProgramEnd | None:
-        """Return how a part of its work ended, once it has printed `mark` and an exit code."""
+        """Return how a part of the program's work ended.
+
+        Args:
+            mark: What the program prints at the end of a part, followed by an exit code.
+
+        Returns:
+            The code, and the last line before the mark; None if the part has not ended yet.
+        """
         before, found, code = self._printed.rpartition(mark.encode())
         if not found or not code.endswith(b"\n"):
             return None
@@ -157,7 +205,14 @@ def _last_line(printed: bytes) -> str:
 
 
 def refusal(folder: Path) -> str | None:
-    """Return the sentence by which a program refused what it was asked; None if it did not."""
+    """Return why a program refused what it was asked to do.
+
+    Args:
+        folder: Folder that the program writes into.
+
+    Returns:
+        The sentence of its `refused.json`; None if it did not refuse.
+    """
     path = folder / "refused.json"
     if not path.exists():
         return None

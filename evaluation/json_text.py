@@ -5,11 +5,18 @@ from typing import Any
 
 
 def load_json(text: str | bytes, *, finite: bool = False) -> Any:
-    """Return the value that a text is; `finite` refuses NaN and Infinity, which are no JSON.
+    """Return the value of a JSON text.
+
+    Args:
+        text: JSON, as UTF-8 where it is bytes.
+        finite: Whether to refuse NaN and Infinity, which are no JSON.
+
+    Returns:
+        The value.
 
     Raises:
-        ValueError: it is none, gives a key twice, is nested too deeply, or (UnicodeDecodeError) no
-            UTF-8.
+        ValueError: When it is no JSON, gives a key twice, is nested too deeply, or
+            (UnicodeDecodeError) is no UTF-8.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8")

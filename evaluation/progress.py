@@ -8,9 +8,16 @@ from tqdm import tqdm
 
 
 def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
-    """Return a progress bar on stderr with rate and remaining time; rare lines where it is a log file.
+    """Return a progress bar on stderr with rate and remaining time.
 
-    It is not shown for what ends within `delay` seconds, nor where `what` is None.
+    Args:
+        what: What it says before the bar; None shows nothing.
+        total: Units that there are to do.
+        unit: What a unit is called.
+        delay: Seconds before it is first shown.
+
+    Returns:
+        A bar, which the caller moves on and closes; rare lines where stderr is a log file.
     """
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
@@ -26,7 +33,12 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
 
 
 def count_answers(bar: Any, tokens: Sequence[int]) -> None:
-    """Move a bar on by answers of so many tokens each, and show the tokens per second so far."""
+    """Move a bar on by answers, and show the tokens per second so far.
+
+    Args:
+        bar: A bar of `progress`, whose unit is an answer.
+        tokens: Tokens of each answer that was finished.
+    """
     bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
     seconds = max(bar.format_dict["elapsed"], 1e-3)
     bar.set_postfix_str(f"{bar.tokens / seconds:.0f}tok/s", refresh=False)

@@ -1,4 +1,4 @@
-"""Version of every computation but the tiers' (settings/tiers.py) whose change would change numbers.
+"""Versions of the computations whose change would change numbers, but for the tiers' (settings/tiers.py).
 
 Snakemake does not see a change in an imported module, so versions are part of every step's key
 (records.py) and every result records them. Raise a version when its numbers would change: what was

@@ -53,6 +53,15 @@ _RECORD = TypeAdapter(Record)
 
 
 def record_path(folder: Path, step: str) -> Path:
+    """Return where a step's record lies.
+
+    Args:
+        folder: Folder of the step's outputs.
+        step: Name of the step.
+
+    Returns:
+        A path, whether the record is there or not.
+    """
     return folder / FOLDER / f"{step}.json"
 
 
@@ -65,8 +74,20 @@ def write_record(
     error: str | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Record:
-    """Record a step whose `outputs` lie in `folder`; they must be there."""
-    files = {os.path.relpath(path, folder): file_state(path) for path in outputs}
+    """Record a step that is done, or failed for good.
+
+    Args:
+        folder: Folder of the step's outputs.
+        step: Name of the step.
+        key: Fingerprint of everything that its outputs depend on.
+        outputs: Files in `folder` that the step has made; they must be there.
+        error: Sentence of a step that failed for good; None if it is done.
+        about: JSON values that the step itself reads again.
+
+    Returns:
+        The record.
+    """
+    files = {os.path.relpath(path, folder): _file_state(path) for path in outputs}
     record = Record(key=key, files=files, error=error, about=about or {})
     content = {"key": key, "error": error, "files": files, "about": record.about}
     write_json(record_path(folder, step), content)
@@ -74,14 +95,22 @@ def write_record(
 
 
 def read_record(folder: Path, step: str) -> Record | None:
-    """Return a step's record; None if there is none, or it is not whole: the step then runs again."""
+    """Return a step's record.
+
+    Args:
+        folder: Folder of the step's outputs.
+        step: Name of the step.
+
+    Returns:
+        None if there is none, or it is not whole: the step then runs again.
+    """
     try:
         return _RECORD.validate_json(read_text(record_path(folder, step)), strict=True)
     except (OSError, ValueError):
         return None
 
 
-def file_state(path: Path) -> FileState:
+def _file_state(path: Path) -> FileState:
     status = path.stat()
     return FileState(status.st_size, status.st_mtime_ns, file_checksum(path))
 
@@ -91,6 +120,13 @@ def is_intact(record: Record, folder: Path) -> bool:
 
     A file of the same size and time of change is taken to be; one that was merely copied or touched
     is compared by its checksum.
+
+    Args:
+        record: Record of the step.
+        folder: Folder of the step's outputs.
+
+    Returns:
+        False if one is missing or differs.
     """
     return all(_is_same(folder / name, state) for name, state in record.files.items())
 

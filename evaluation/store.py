@@ -54,10 +54,14 @@ class ScoreStore:
 
     The key is the fingerprint of all that determines an item's numbers: its token ids, the
     tokenizer where it reads answers, the protocol version and the numeric settings. The item's name
-    stands before it for people, and says where to look first: what is asked under another name is
-    found under this one. What a job has added is packed into one archive when it is done, as file
+    stands before it for people, and says where to look first: what is requested under another name
+    is found under this one. What a job has added is packed into one archive when it is done, as file
     systems of clusters count files. Archives stay as they are, so that jobs of one checkpoint need
     no lock: each packs the files that it finds, after that removes them.
+
+    Args:
+        root: Folder of the scores of all checkpoints.
+        identity: Identity of the checkpoint.
     """
 
     def __init__(self, root: Path, identity: str) -> None:
@@ -65,18 +69,43 @@ class ScoreStore:
         self._rows: dict[str, frozenset[str]] = {}
 
     def path(self, item: str, key: Any) -> Path:
+        """Return the file that `put` writes.
+
+        Args:
+            item: Name of the item.
+            key: JSON value of all that determines its numbers.
+
+        Returns:
+            A path, whether the score is there or not.
+        """
         return self.folder / f"{self.prefix(item, key)}.parquet"
 
     def find(self, item: str, key: Any) -> str | None:
-        """Return the file of an item's score, whatever the item was called; None if none can be read."""
+        """Return the file of an item's score, whatever the item was called.
+
+        Args:
+            item: Name of the item.
+            key: JSON value of all that determines its numbers.
+
+        Returns:
+            Name of the file; None if there is none that can be read.
+        """
         names = self._under_key(self.prefix(item, key))
         return next((name for name in names if self.read(name) is not None), None)
 
     def read(self, name: str) -> StoredScore | None:
-        """Return a score by the name of its file; None if nothing is stored, or all of it is damaged.
+        """Return a score by the name of its file.
 
         A damaged file is set aside. Of a damaged entry in an archive the others are still read.
-        Raises OSError for what cannot be read at all.
+
+        Args:
+            name: Name of a file, which may be in an archive.
+
+        Returns:
+            The score; None if nothing is stored, or all of it is damaged.
+
+        Raises:
+            OSError: When a file cannot be read at all.
         """
         path = self.folder / name
         content = _file(path)
@@ -94,25 +123,56 @@ class ScoreStore:
         return None
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
+        """Store an item's score.
+
+        Args:
+            item: Name of the item.
+            key: JSON value of all that determines its numbers.
+            score: Table and summary.
+        """
         _write(self.path(item, key), score)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
-        """Add rows to an item that is scored little by little; return the name of their file.
+        """Add rows to an item that is scored little by little.
 
         Other rows of the same keys are another part: an archive may hold the earlier ones.
+
+        Args:
+            item: Name of the item.
+            key: JSON value of all that determines its numbers.
+            score: Rows with a column `key`, and their summary.
+
+        Returns:
+            Name of their file.
         """
         name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
         _write(self.folder / name, score)
         return name
 
     def prefix(self, item: str, key: Any) -> str:
-        """Return how the names of an item's parts begin."""
+        """Return how the names of an item's parts begin.
+
+        Args:
+            item: Name of the item.
+            key: JSON value of all that determines its numbers.
+
+        Returns:
+            The item's name and the key's fingerprint.
+        """
         return f"{item}-{fingerprint(unordered(key))}"
 
     def holding(self, prefix: str, wanted: set[str]) -> Iterator[tuple[str, StoredScore]]:
-        """Yield the names and parts that have rows of these keys, the item's own parts first.
+        """Yield the parts that have rows of some keys, the item's own parts first.
 
-        Who iterates takes from `wanted` what was found, which ends the search.
+        Args:
+            prefix: What `prefix` returns for the item.
+            wanted: Keys of rows. Who iterates takes from it what was found, which ends the search.
+
+        Yields:
+            Name of the part's file, and its content.
+
+        Raises:
+            OSError: When a file cannot be read at all.
         """
         for name in self._under_key(prefix):
             if not wanted:
@@ -132,9 +192,17 @@ class ScoreStore:
         keys: Iterable[str],
         read: Callable[[dict[str, Any], Mapping[str, Any]], Found | None],
     ) -> tuple[dict[str, Found], dict[str, Mapping[str, Any]]]:
-        """Return what `read` makes of a row and its part's summary, by key; by name, the summaries used.
+        """Return what is stored of an item's rows.
 
-        Of several rows of a key the first counts that `read` does not give None for.
+        Args:
+            prefix: What `prefix` returns for the item.
+            keys: Keys of rows.
+            read: Takes a row and its part's summary. Of several rows of a key, the first counts for
+                which it does not return None.
+
+        Returns:
+            What `read` returned by key, and the summaries of the parts used, by the name of their
+            file.
         """
         found, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
         for name, part in self.holding(prefix, wanted):
@@ -146,18 +214,29 @@ class ScoreStore:
         return found, used
 
     def names(self) -> list[str]:
-        """Return the names of all that is stored, in files of their own or in archives."""
+        """Return the names of all that is stored, in files of their own or in archives.
+
+        Returns:
+            Names of files, sorted, each once.
+        """
         found = {path.name for path in self.folder.glob("*.parquet")}
         return sorted(found.union(*(_archived(archive) for archive in self.folder.glob("*.zip"))))
 
     def _under_key(self, prefix: str) -> list[str]:
-        """What is stored under an item's key: by its own name first, then by other items'."""
+        """Return what is stored under an item's key: by its own name first, then by other items'."""
         key = f"-{prefix.rpartition('-')[2]}"
         names = [name for name in self.names() if f"{key}." in name or f"{key}-" in name]
         return sorted(names, key=lambda name: not name.startswith(prefix))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
-        """Return the files that hold these scores (those that are there), each once."""
+        """Return the files that hold some scores.
+
+        Args:
+            names: Names of the scores' files.
+
+        Returns:
+            Archives, then files of their own, each once; those that are there.
+        """
         wanted = set(names)
         archives = sorted(self.folder.glob("*.zip"))
         found = [archive for archive in archives if wanted & set(_archived(archive))]
@@ -189,7 +268,7 @@ def _write(path: Path, score: StoredScore) -> None:
 
 
 def _archived(archive: Path) -> list[str]:
-    """Names in an archive; none if it is damaged, which reading a score of it then tells."""
+    """Return the names in an archive; none if it is damaged, which reading a score of it then reports."""
     try:
         with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             return opened.namelist()
@@ -198,7 +277,7 @@ def _archived(archive: Path) -> list[str]:
 
 
 def _file(path: Path) -> bytes | None:
-    """Its bytes; none of a pipe or device, which are damaged, and None if there is no such file."""
+    """Return a file's bytes: none of a pipe or device, which are damaged; None if there is no file."""
     try:
         with _damage_told(), open_regular(path) as file:
             return file.read()
@@ -209,7 +288,7 @@ def _file(path: Path) -> bytes | None:
 
 
 def _member(archive: Path, name: str) -> bytes | None:
-    """What an archive has under a name; an archive that cannot be listed is set aside."""
+    """Return what an archive has under a name; an archive that cannot be listed is set aside."""
     try:
         with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             known = name in opened.namelist()
@@ -244,7 +323,7 @@ def _damage_told() -> Iterator[None]:
 
 
 def _parsed(content: bytes) -> StoredScore | None:
-    """A score's file; None if it is damaged."""
+    """Return the score of a file's bytes; None if they are damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 

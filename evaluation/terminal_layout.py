@@ -18,19 +18,39 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
-    """Return the columns of the terminal that a stream writes to; None if it writes elsewhere."""
+    """Return the width of the terminal that a stream writes to.
+
+    Args:
+        stream: A stream; None if it is closed.
+
+    Returns:
+        Number of columns; None if it writes elsewhere.
+    """
     is_terminal = stream is not None and stream.isatty()
     return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text, its sentences wrapped if that is to a terminal; to standard output if not named."""
+    """Print text, its sentences wrapped if that is to a terminal.
+
+    Args:
+        text: Text of one or several lines.
+        stream: Where it is printed; None for standard output.
+    """
     stream = stream or sys.stdout
     print(fitted(text, terminal_width(stream)), file=stream, flush=True)
 
 
 def fitted(text: str, width: int | None) -> str:
-    """Return text with lines wrapped between words, but never within a `command`."""
+    """Return text with lines wrapped between words, but never within a `command`.
+
+    Args:
+        text: Text of one or several lines.
+        width: Number of columns; None wraps nothing.
+
+    Returns:
+        The text; further lines of a wrapped one are indented.
+    """
     if width is None:
         return text
     return "\n".join(_wrapped(line, width) for line in text.split("\n"))
@@ -50,7 +70,13 @@ def _wrapped(line: str, width: int) -> str:
 def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = False) -> str:
     """Return rows of cells in columns, the first row underlined.
 
-    Columns for which the terminal has no room follow below, the first `keys` ones repeated.
+    Args:
+        rows: Rows of as many cells each, the header first.
+        keys: Number of first columns, which are repeated where columns without room follow below.
+        is_whole: Whether rows stay whole however narrow the terminal is.
+
+    Returns:
+        Text of several lines.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

@@ -19,39 +19,86 @@ _KINDS = {
 
 
 def kind_of(value: object) -> str:
-    """Return what those who write YAML and JSON call a value of this type."""
+    """Return what those who write YAML and JSON call a value of this type.
+
+    Args:
+        value: A value that was read.
+
+    Returns:
+        For example `a list`.
+    """
     name = type(value).__name__
     return _KINDS.get(name, f"a {name}")
 
 
 def first_few(names: Sequence[str], most: int = 6) -> str:
-    """Return the first names of many, and how many more there are."""
+    """Return the first names of many, and how many more there are.
+
+    Args:
+        names: Names in the order of the text.
+        most: Names that are written out.
+
+    Returns:
+        For example `a, b and 3 more`.
+    """
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
-    """Return `no WHAT 'NAME' WHERE (did you mean …?); there are …`."""
+    """Return that a name is not known, and which ones are.
+
+    Args:
+        what: What the name is of, such as `stage`.
+        name: Name that the user wrote.
+        known: Names that there are.
+        where: Where it was sought, with a space before; goes behind the name.
+
+    Returns:
+        `no WHAT 'NAME' WHERE (did you mean …?); there are …`.
+    """
     names = list(known)
     there = ", ".join(names) or "none"
     return f"no {what} {name!r}{where}{did_you_mean(name, names)}; there are {there}"
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ` (did you mean …?)` with the nearest known name; nothing where none is near."""
+    """Return the known name that is nearest to another one.
+
+    Args:
+        name: Name that the user wrote.
+        known: Names that there are.
+
+    Returns:
+        ` (did you mean …?)`; nothing where none is near.
+    """
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def near_path(path: Path) -> str:
-    """Return the same for a path that does not exist, from the names in its folder."""
+    """Return the name in a path's folder that is nearest to it.
+
+    Args:
+        path: A path that does not exist.
+
+    Returns:
+        ` (did you mean …?)`; nothing where none is near, or there is no such folder.
+    """
     with contextlib.suppress(OSError):
         return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
     return ""
 
 
 def time_in_words(seconds: float) -> str:
-    """Return a time in its largest fitting unit, such as `15 min`."""
+    """Return a time in its largest fitting unit.
+
+    Args:
+        seconds: The time.
+
+    Returns:
+        For example `15 min`.
+    """
     for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= size:
             value = seconds / size

@@ -94,7 +94,8 @@ def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> l
         objectives: Objectives of the stage.
 
     Returns:
-        Primary deltas, and those of headlines, secondary metrics and metrics that objectives name.
+        Primary deltas, and those of headlines, of first secondary metrics, of metrics that
+        objectives name, and of what means over several tiers count.
     """
     named = {f"delta_{one.metric}" for one in objectives}
     counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]

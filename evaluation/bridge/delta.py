@@ -186,9 +186,15 @@ def _stand_next_to_another(rows: Sequence[Delta]) -> bool:
 
 
 def counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
-    """Return the delta of each item that a mean over several tiers counts, by the item's name.
+    """Return the delta of each item that a mean over several tiers counts.
 
     That is the headline's, or of items of which only the right answer is scored the greedy rate's.
+
+    Args:
+        deltas: Deltas of several tiers.
+
+    Returns:
+        Deltas by the item's name.
     """
     found: dict[str, Delta] = {}
     for delta in deltas:

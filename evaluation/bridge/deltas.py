@@ -106,7 +106,7 @@ def tier_deltas(pair: Pair) -> list[Delta]:
         pair: A tier of both sides.
 
     Returns:
-        Deltas of each metric, for items and their means.
+        Deltas of each metric, for items and their means; none for means over several tiers.
     """
     if pair.tier.kind == "nats":
         return _nats(pair)

@@ -32,7 +32,8 @@ class RunCheckpoint:
     def tokens(self) -> int | None:
         """Tokens seen in training.
 
-        They are read when they are needed, so that a damaged file is in the way of its own step alone.
+        They are read when they are needed, so that a damaged file is in the way of its own step
+        alone.
 
         Returns:
             The number; None where it is not known.

@@ -61,8 +61,8 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
         theirs: Run B.
 
     Returns:
-        Pairs of names, which are the same; where each run has one stage alone, these two, whatever they
-        are called.
+        Pairs of names, which are the same; where each run has one stage alone, these two, whatever
+        they are called.
 
     Raises:
         BridgeError: When there is none.

@@ -37,7 +37,8 @@ class SharedResults:
             unit: Unit of the measure, of `tiers.Metric`.
 
         Returns:
-            False for means over other items, and for units that depend on the tokenizer where it differs.
+            False for means over other items, and for units that depend on the tokenizer where it
+            differs.
         """
         if item == OVERALL and tier in self.partial:
             return False
