@@ -79,7 +79,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
 
 
 def _providers(plans: Sequence[StagePlan]) -> Iterator[Finding]:
-    """Yield each provider that is asked for and not installed, once."""
+    """Yield each provider that tasks need and that is not installed, once."""
     missing: dict[str, str] = {}
     for plan in plans:
         for task in plan.suite.generation_tasks.values():

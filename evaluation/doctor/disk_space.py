@@ -86,7 +86,7 @@ def check_disk_space(results: Path, need: Need) -> Check:
         need: What is still to be written.
 
     Returns:
-        The check, with a warning below COMFORT times the need.
+        The check: a fault below the need, a warning below COMFORT times the need.
     """
     folder = nearest(results)
     there = os.statvfs(folder)

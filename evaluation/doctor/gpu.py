@@ -48,7 +48,7 @@ def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
 
 
 def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
-    """What stands between PyTorch and a GPU; a driver that serves it is not asked for its version."""
+    """Yield what keeps PyTorch from a GPU; the version of a driver that serves it is not read."""
     if not torch.cuda.is_available():
         yield Finding("fault", "", why_unusable(gpu))
     elif (lacking := compiler_fault()) is not None:

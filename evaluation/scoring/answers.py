@@ -115,7 +115,7 @@ class StopSearch:
             tokens: All tokens of the answer so far.
 
         Returns:
-            True from the token on that completes a stop string.
+            True once the answer has to end; always False without stop strings.
         """
         strings, decode = self._stopping.strings, self._stopping.decode
         if not strings:

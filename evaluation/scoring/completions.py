@@ -143,7 +143,7 @@ def _complete(
 def missing_requests(
     sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
-    """Return what has to be generated; prompts of equal tokens are asked once.
+    """Return what has to be generated; prompts of equal tokens are requested once.
 
     Args:
         sampling: How samples are drawn, and how many for each prompt.
@@ -170,7 +170,7 @@ def completion_tables(
     """Yield a table of COMPLETIONS for each part once it is done; a prompt counts once in each.
 
     Args:
-        requests: What was asked, in the order that the answers' keys count in.
+        requests: All requests, in the order that the answers' keys count in.
         parts: Answers, in parts as they are done.
 
     Yields:

@@ -228,7 +228,7 @@ class Job:
         return {"gpu": name, "row_tokens": self.backend.row_tokens, **layers, **sharding}
 
     def _busy_since(self) -> dict[str, float]:
-        """Return the seconds in which a GPU had work, since this was last asked."""
+        """Return the seconds in which a GPU had work since the last call."""
         if self.backend.device != "cuda":
             return {}
         before, self._busy = self._busy, busy_seconds()

@@ -79,7 +79,7 @@ def name_of(stage: str, label: str = "bridge") -> str:
 
     Args:
         stage: The stage's name.
-        label: The subject's label.
+        label: The subject's label; by default that of the bridge.
 
     Returns:
         Both, as one name.

@@ -102,9 +102,21 @@ def unplanned_kernels() -> contextlib.AbstractContextManager[None]:
     return found
 
 
+def is_on_gpu(part: torch.Tensor) -> bool:
+    """Return whether a tensor is on a GPU; a benchmark without one replaces this.
+
+    Args:
+        part: Any tensor.
+
+    Returns:
+        True for CUDA and ROCm.
+    """
+    return part.is_cuda
+
+
 def _kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
     """Return flex attention's tiles on a GPU where its own do not fit all that we run on."""
-    return FLOAT32_KERNEL if query.is_cuda and query.dtype == torch.float32 else None
+    return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
 
 
 def _sparse(
@@ -184,6 +196,6 @@ def _shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
     On a GPU flash attention alone does, in narrow types and to a width of 256; elsewhere SDPA would
     fall back on writing out all S x S scores.
     """
-    if not query.is_cuda:
+    if not is_on_gpu(query):
         return mask is None
     return mask is None and query.dtype != torch.float32 and query.shape[-1] <= 256

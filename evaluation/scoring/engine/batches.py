@@ -1,4 +1,4 @@
-"""Batches of rows as tensors: what one forward pass reads, and what is asked of it.
+"""Batches of rows as tensors: what one forward pass reads, and the pairs that it scores.
 
 On CPU rows of about one length run together, padded to the longest. On a GPU they are padded to few
 shapes, for each is compiled once:
@@ -47,7 +47,7 @@ class Batch:
     counts: Ints
     is_causal: bool
     real_tokens: int
-    highest: int  # token that is read or asked for
+    highest: int  # token that is read or scored
     deepest: int  # position
 
     @property

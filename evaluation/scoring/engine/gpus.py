@@ -254,11 +254,11 @@ def holders(gpu: Gpu) -> str:
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:
     """Check that this process can use its GPUs, before it does.
 
-    A job that has just ended may hold memory for some seconds more, so a held GPU is asked again.
+    A job that has just ended may hold memory for some seconds more, so such a GPU is checked again.
 
     Args:
         count: GPUs to check, the first that are visible.
-        patience: Seconds in which a held GPU is asked again.
+        patience: Seconds in which a GPU that others use is checked again.
 
     Returns:
         A remark on memory that others hold; None if there is none.

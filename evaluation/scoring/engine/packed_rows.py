@@ -82,7 +82,7 @@ def packed_row(plan: Plan, piece: Piece) -> PackedRow:
         piece: Inputs that share the row.
 
     Returns:
-        The row, which asks for all tokens of the continuations.
+        The row, whose pairs are all tokens of the continuations.
     """
     trie, last = plan.trie, 0
     tokens: list[int] = []
@@ -115,11 +115,11 @@ def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int
 
     Args:
         tokens: Token ids, (T,).
-        begins: Where a sequence begins, (T,); its first token is true.
+        begins: Where a sequence begins, (T,); true at the first token.
         block: Index of the block, the row's only owner.
 
     Returns:
-        The row, which asks for every token but the first of each sequence.
+        The row, whose pairs are all tokens but the first of each sequence.
     """
     index = np.arange(len(tokens))
     starts = np.flatnonzero(begins)

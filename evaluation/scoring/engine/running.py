@@ -1,4 +1,4 @@
-"""Runs rows through an engine and sums what each request or block asked for.
+"""Runs rows through an engine and sums the scores of each request or block.
 
 While a pass runs, a thread packs the rows of the next ones, and its scores are fetched only when
 the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
@@ -59,9 +59,9 @@ class Totals(NamedTuple):
 
 @contextlib.contextmanager
 def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
-    """Give the same items in the same order, some of them made before they are asked for.
+    """Give the same items in the same order, some of them made before they are taken.
 
-    What making them raises is raised where they are asked for, after those made before. When the
+    What making them raises is raised where they are taken, after those made before. When the
     block ends, however it does, the thread has ended too.
 
     Args:

@@ -32,7 +32,7 @@ class Agreement:
         job: The checkpoint and its stage's settings.
         task: The task's name in the suite.
         key: What decides the task's completions.
-        both: What both engines are asked, by `greedy`.
+        both: Requests to both engines, as `greedy` returns them.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Agreement:
 
 
 def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
-    """Return what both engines are asked: the first prompts, one greedy answer each.
+    """Return the requests to both engines: the first prompts, one greedy answer each.
 
     Args:
         requests: All requests of a task.

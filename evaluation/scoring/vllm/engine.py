@@ -33,7 +33,7 @@ from evaluation.settings.generation import Sampling
 log = logging.getLogger(__name__)
 
 TOGETHER = 4096
-"""Answers asked at a time: many for vLLM to batch, and little that is lost where it is killed."""
+"""Answers requested at a time: many for vLLM to batch, and little that is lost where it is killed."""
 
 SILENT = 1800.0
 """Seconds in which vLLM may print nothing, in addition to those that one answer takes."""
