@@ -30,7 +30,11 @@ class CategoryRates(FileModel):
     truncated_rate: Rate | None = optional("Share of answers that reached the token limit.")
 
     def rates(self) -> dict[str, float | None]:
-        """Return all rates that the file has, those of an external program's own among them."""
+        """Return all rates that the file has, those of an external program's own among them.
+
+        Returns:
+            Rates by key; None where no prompt counts for one.
+        """
         known = type(self).model_fields
         given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
@@ -115,10 +119,16 @@ class Generation(FileModel):
 
 
 def read_generations(path: Path) -> dict[str, Generation]:
-    """Return answers by the id of their prompt.
+    """Read Tier4's completions.
+
+    Args:
+        path: The file, a JSON record on each line.
+
+    Returns:
+        Completions by the id of their prompt, in the order of the file.
 
     Raises:
-        ResultsError: a line is no such record, or an id is there twice; names the line.
+        ResultsError: A line is no such record, or an id is there twice; names the line.
     """
     found: dict[str, Generation] = {}
     # Only a line feed ends a line: JSON leaves other separators of lines within texts as they are.
@@ -206,6 +216,7 @@ class GenerationEntry(ItemEntry):
 
     @property
     def pass_rate(self) -> float:
+        """The primary verifier's pass rate."""
         return self.verifiers[self.primary].pass_rate
 
 

@@ -107,7 +107,15 @@ _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
 
 def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
-    """Return the columns of a table whose rows are records of plain values, those of `first` first."""
+    """Return the columns of a table whose rows are records of plain values.
+
+    Args:
+        model: Model of a row.
+        first: Names of columns that come first, separated by spaces; the others keep the model's order.
+
+    Returns:
+        Columns in order.
+    """
     fields, columns = model.model_fields, []
     for name in dict.fromkeys([*first.split(), *fields]):
         kinds = get_args(fields[name].annotation) or (fields[name].annotation,)
@@ -118,13 +126,20 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
 
 
 def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
-    """Return the schema of a table with these columns."""
+    """Return the schema of a table.
+
+    Args:
+        columns: The table's columns in order.
+
+    Returns:
+        Arrow's schema.
+    """
     import pyarrow as pa
 
-    return pa.schema([(column.name, arrow_type(column.type)) for column in columns])
+    return pa.schema([(column.name, _arrow_type(column.type)) for column in columns])
 
 
-def arrow_type(name: str) -> "pa.DataType":
+def _arrow_type(name: str) -> "pa.DataType":
     """Return the type of a column."""
     import pyarrow as pa
 
@@ -133,10 +148,18 @@ def arrow_type(name: str) -> "pa.DataType":
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
-    """Return a Parquet file whose columns are as they must be; others that it has are left out.
+    """Read a Parquet file whose columns are as they must be.
+
+    Args:
+        path: The file.
+        columns: Columns to read; others that the file has are left out.
+        again: How such a file is made, for messages.
+
+    Returns:
+        The table; a column that may be null may be missing.
 
     Raises:
-        ResultsError: no such file, not Parquet, or a column that is missing or of another type, or
+        ResultsError: No such file, not Parquet, or a column that is missing or of another type, or
             has nulls or numbers that are not finite where there can be none.
     """
     import pyarrow as pa
@@ -179,7 +202,7 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
 
     values, what = table[column.name], f"the column {column.name!r}"
     try:
-        values = values.cast(arrow_type(column.type))
+        values = values.cast(_arrow_type(column.type))
     except (pa.ArrowException, ValueError):
         is_of = f"{what} is of type {values.type}, not {column.type}"
         raise unusable(path, is_of, again) from None
@@ -192,7 +215,21 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
 
 
 def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -> "pa.Table":
-    """Return the rows of one item, without the column that names it."""
+    """Return the rows of one item, without the column that names it.
+
+    Args:
+        table: Rows of many items.
+        column: The column that names the item.
+        name: Name of the item.
+        path: File of the table, for messages.
+        again: How such a file is made, for messages.
+
+    Returns:
+        At least one row, in the table's order.
+
+    Raises:
+        ResultsError: There are no such rows.
+    """
     import pyarrow.compute as pc
 
     rows = table.filter(pc.equal(table[column], name)).drop_columns([column])
@@ -202,12 +239,26 @@ def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -
 
 
 def as_rows(table: "pa.Table") -> list[dict[str, Any]]:
+    """Return a table as records.
+
+    Args:
+        table: An Arrow table.
+
+    Returns:
+        A record per row: values by column.
+    """
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
 
 def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows under a header line; None is an empty cell."""
+    """Write rows under a header line.
+
+    Args:
+        path: The file.
+        columns: The table's columns in order.
+        rows: Values by column; None, or no value, is an empty cell, other keys are left out.
+    """
     names = [column.name for column in columns]
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")

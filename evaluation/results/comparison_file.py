@@ -92,5 +92,15 @@ COMPARISON_COLUMNS = columns_of(
 
 
 def read_comparison(path: Path) -> Comparison:
-    """Read `comparison.json`; raise ResultsError."""
+    """Read `comparison.json`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ResultsError: It is missing, or not as it must be.
+    """
     return read_model(path, Comparison, RUN_AGAIN)

@@ -22,9 +22,19 @@ Rows = list[dict[str, Any]]
 
 
 def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path) -> Items:
-    """Return the items of a tier's file; raise ResultsError.
+    """Return the items of Tier5's files.
 
-    `table` is None where an external program wrote none.
+    Args:
+        tier: The tier.
+        file: The tier's summary file.
+        table: Rows of its per-item file; None where an external program wrote none.
+        path: The per-item file, for messages.
+
+    Returns:
+        Items by task.
+
+    Raises:
+        ResultsError: The two files do not agree.
     """
     tasks = file.generation_tasks.items()
     return Items(items={name: _item(tier, name, entry, table, path) for name, entry in tasks})

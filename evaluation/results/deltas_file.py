@@ -57,6 +57,7 @@ class CandidateEntry(FileModel):
 
     @property
     def candidate(self) -> Candidate:
+        """The step's number, or the merge's name."""
         found = self.step if self.merge is None else self.merge
         assert found is not None  # as it was read
         return found
@@ -257,17 +258,44 @@ DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric v
 
 
 def read_step_deltas(path: Path) -> StepDeltas:
-    """Read a step's file; raise ResultsError, also where it is of another version."""
+    """Read a step's `bridge_deltas.json`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ResultsError: It is missing, not as it must be, or of another version.
+    """
     return read_model(path, StepDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
 
 
 def read_stage_deltas(path: Path) -> StageDeltas:
-    """Read a stage's file; raise ResultsError, also where it is of another version."""
+    """Read a stage's `bridge_deltas.json`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ResultsError: It is missing, not as it must be, or of another version.
+    """
     return read_model(path, StageDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
 
 
 def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
-    """Return each note of some steps once, with the steps that it is about, `all` or a list of them."""
+    """Return each note of some steps once.
+
+    Args:
+        contents: Content of the deltas files, by step or merge.
+
+    Returns:
+        Notes, each with the steps that it is about: `all` or a list of them.
+    """
     steps: dict[str, list[str]] = {}
     for step, content in contents.items():
         for note in content.notes:
@@ -279,7 +307,14 @@ def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, 
 
 
 def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
-    """Return the same in words, as stage pages and terminals show them."""
+    """Return each note of some steps once, as stage pages and terminals show it.
+
+    Args:
+        contents: Content of the deltas files, by step or merge.
+
+    Returns:
+        Sentences that end with the steps in parentheses.
+    """
     return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
 
 

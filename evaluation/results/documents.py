@@ -109,7 +109,11 @@ _PARTS: Parts = {
 
 
 def documents() -> dict[str, tuple[str, type[FileModel]]]:
-    """Return by the name of its schema the file, and the model of it."""
+    """Return the files of results that are JSON.
+
+    Returns:
+        By name of its schema, the file's place in messages and its model.
+    """
     found: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
         reader = reader_of(name)
@@ -132,7 +136,11 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
 
 
 def tables() -> dict[str, Sequence[Column]]:
-    """Return the columns of each file that is a table."""
+    """Return the files of results that are tables.
+
+    Returns:
+        Columns by the file's place.
+    """
     per_item = {tier.items_file: reader_of(name).per_item for name, tier in TIERS.items()}
     return {
         **{f"<step>/{k}": one for k, one in per_item.items() if not isinstance(one, type)},
@@ -145,7 +153,11 @@ def tables() -> dict[str, Sequence[Column]]:
 
 
 def listing() -> str:
-    """Return the list of all files with their keys and columns, as Markdown."""
+    """Return the list of all files with their keys and columns.
+
+    Returns:
+        Markdown.
+    """
     sections = _sections()
     parts = [BEGINNING, "## Contents\n"]
     for place, title in _PLACES.items():
@@ -196,7 +208,14 @@ def _column_table(columns: Sequence[Column]) -> str:
 
 
 def write_documents(root: Path) -> Iterator[Path]:
-    """Write schemas and list under the project's root; yield the files."""
+    """Write schemas and list.
+
+    Args:
+        root: The project's root.
+
+    Yields:
+        Each file, once it is written.
+    """
     for name, (_, model) in documents().items():
         path = root / FOLDER / f"{name}.schema.json"
         write_json(path, model.model_json_schema())

@@ -29,7 +29,16 @@ class FileModel(BaseModel):
 
 
 def optional(description: str, default: Any = None, **limits: Any) -> Any:
-    """Return a field that a file may lack."""
+    """Return a field that a file may lack.
+
+    Args:
+        description: What the key means, for schemas and documentation.
+        default: Value where the key is missing.
+        **limits: Limits of the value, as pydantic's `Field` takes them.
+
+    Returns:
+        The field, for a model.
+    """
     return Field(default, description=description, **limits)
 
 
@@ -37,14 +46,23 @@ AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 
 
 def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
-    """Return the error of a file that has to be made again."""
+    """Return the error of a file that has to be made again.
+
+    Args:
+        path: The file.
+        what: What is wrong with it.
+        again: How such a file is made.
+
+    Returns:
+        The error, for the caller to raise.
+    """
     return ResultsError(f"{path}: {what}; remove it and {again}")
 
 
 def read_model(
     path: Path, model: type[AnyFileModel], again: str, version: tuple[str, str] | None = None
 ) -> AnyFileModel:
-    """Return a file as a record.
+    """Read a file as a record.
 
     Args:
         path: The file.
@@ -52,8 +70,11 @@ def read_model(
         again: How such a file is made, for messages.
         version: What wrote it, and the only version of its protocol that is read; None for any.
 
+    Returns:
+        The record; within `reading_once` the same one at every call.
+
     Raises:
-        ResultsError: there is no such file, it cannot be read, a key of it is not as it must be, or it
+        ResultsError: There is no such file, it cannot be read, a key of it is not as it must be, or it
             is of another version.
     """
     known = READ_FILES.get()
@@ -78,7 +99,18 @@ READ_FILES = ContextVar("read_files", default=None)
 
 
 def read_text(path: Path, again: str) -> str:
-    """Return the text of a regular file; raise ResultsError."""
+    """Read a file of results.
+
+    Args:
+        path: The file.
+        again: How such a file is made, for messages.
+
+    Returns:
+        The file's text.
+
+    Raises:
+        ResultsError: It is missing, not a regular file, not UTF-8, or cannot be read.
+    """
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise unusable(path, "not a regular file", again)
@@ -92,13 +124,35 @@ def read_text(path: Path, again: str) -> str:
 
 
 def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
-    """Return the error of a file that may not be read."""
+    """Return the error of a file that may not be read.
+
+    Args:
+        path: The file.
+        error: What reading it raised.
+        again: How such a file is made.
+
+    Returns:
+        The error, for the caller to raise.
+    """
     why = f"cannot be read ({error.strerror}); give yourself access to it, or remove it"
     return ResultsError(f"{path}: {why} and {again}")
 
 
 def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) -> AnyFileModel:
-    """Return a record from a file's text; raise ResultsError naming file, key and value."""
+    """Return a record from a file's text.
+
+    Args:
+        path: The file, for messages.
+        text: The file's text.
+        model: What it has to be.
+        again: How such a file is made, for messages.
+
+    Returns:
+        The record.
+
+    Raises:
+        ResultsError: It is not such a record; names file, key and value.
+    """
     content = parse_json(path, text, again)
     try:
         return model.model_validate_json(text)
@@ -107,7 +161,19 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
 
 
 def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
-    """Return a JSON object without a key that is there twice; raise ResultsError."""
+    """Return a JSON object, in which no key is there twice.
+
+    Args:
+        path: The file, for messages.
+        text: The file's text.
+        again: How such a file is made, for messages.
+
+    Returns:
+        Values by key.
+
+    Raises:
+        ResultsError: It is no such object.
+    """
     try:
         content = load_json(text, finite=True)
     except ValueError as error:
@@ -140,7 +206,13 @@ def _mistake(error: ValidationError, content: Any) -> str:
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file that its readers will accept; raise pydantic's ValidationError otherwise."""
+    """Write a file that its readers will accept; raise pydantic's ValidationError otherwise.
+
+    Args:
+        path: The file.
+        model: What its readers take it for.
+        content: What is written, ready for JSON.
+    """
     model.model_validate_json(json.dumps(content, allow_nan=False))
     write_json(path, content)
     (READ_FILES.get() or {}).pop((path, model), None)

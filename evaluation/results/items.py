@@ -60,18 +60,18 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
             values=_slice_values(entry),
             same={"data": entry.data_checksum},
             entry=entry,
-            blocks=None if table is None else read_blocks(table, name, path, file.sequence_length),
+            blocks=None if table is None else _read_blocks(table, name, path, file.sequence_length),
         )
         for name, entry in file.slices.items()
     }
     for name, item in items.items():
         if item.blocks is not None:
             mean = float(item.blocks.nats.sum() / item.blocks.tokens.sum())
-            check_agrees(path, tier, file, name, (mean, item.values["nats_per_token"]))
+            _check_agrees(path, tier, file, name, (mean, item.values["nats_per_token"]))
     return Items(items=items, same={"attention": file.attention})
 
 
-def check_agrees(
+def _check_agrees(
     path: Path, tier: Tier, file: TierFile, name: str, both: tuple[float, float]
 ) -> None:
     """Raise ResultsError where a mean over a table's rows is not that of the summary.
@@ -101,7 +101,7 @@ def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
     return read_table(path, columns, SCORE_AGAIN)
 
 
-def read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Blocks:
+def _read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Blocks:
     """Return a slice's blocks in the order of their numbers; raise ResultsError."""
     rows = rows_of(table, "slice", name, path, SCORE_AGAIN).sort_by("block")
     columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
@@ -209,7 +209,7 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
             known = (
                 item.credits[headline].credit if headline in item.credits else measures[headline]
             )
-            check_agrees(path, tier, file, name, (float(known.mean()), item.values[headline]))
+            _check_agrees(path, tier, file, name, (float(known.mean()), item.values[headline]))
     return found
 
 
@@ -288,7 +288,17 @@ ITEM_READERS: dict[str, ItemReader] = {
 
 
 def reader_of(name: str) -> ItemReader:
-    """Return what reads a tier's files; raise ResultsError where nothing does."""
+    """Return what reads a tier's files.
+
+    Args:
+        name: The tier's name.
+
+    Returns:
+        The tier's entry of `ITEM_READERS`.
+
+    Raises:
+        ResultsError: It has none.
+    """
     if name not in ITEM_READERS:
         raise ResultsError(
             f"{name}: nothing reads its {TIERS[name].summary_file}; register a reader in "

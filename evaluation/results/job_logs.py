@@ -26,23 +26,51 @@ _FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)
 
 
 def latest_log(*logs: Path) -> Path:
-    """Return the log that was written to last; the first as long as there is none."""
+    """Return the log that was written to last.
+
+    Args:
+        *logs: Logs, which need not be there.
+
+    Returns:
+        The latest; the first as long as there is none.
+    """
     return max(logs, key=lambda log: log.stat().st_mtime if log.is_file() else 0.0)
 
 
 def last_error(log: Path) -> str | None:
-    """Return the sentence with which a job ended, if it ended with an error."""
+    """Return the sentence with which a job ended, if it ended with an error.
+
+    Args:
+        log: The job's log, which need not be there.
+
+    Returns:
+        The sentence; None if the log's end shows no error.
+    """
     errors = [line for line in _last_lines(log) if line.startswith(("error: ", "Traceback"))]
     return errors[-1].removeprefix("error: ") if errors else None
 
 
 def warnings_in(log: Path) -> list[str]:
-    """Return what a job has warned of, each warning once."""
+    """Return what a job has warned of.
+
+    Args:
+        log: The job's log, which need not be there.
+
+    Returns:
+        Each warning once, in order.
+    """
     return _findings(log, ("WARNING", "warning:"))
 
 
 def faults_in(log: Path) -> list[str]:
-    """Return what `doctor` has found that stops a job."""
+    """Return what `doctor` has found that stops a job.
+
+    Args:
+        log: The log of `doctor`, which need not be there.
+
+    Returns:
+        Each fault once, in order.
+    """
     return _findings(log, ("fault:",))
 
 
@@ -54,13 +82,28 @@ def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
 
 
 def is_running(log: Path, folder: Path | None = None) -> bool:
-    """Return whether a log was written to a short while ago, and not, as jobs end, the `folder` of results."""
+    """Return whether the job of a log seems to be running.
+
+    Args:
+        log: The job's log, which need not be there.
+        folder: Folder of the job's results, which is the last line of a job that ended; None: it has none.
+
+    Returns:
+        Whether the log was written to a short while ago, and does not end as those of ended jobs.
+    """
     is_fresh = log.is_file() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
     return is_fresh and last_error(log) is None and _last_lines(log, 1) != [str(folder)]
 
 
 def job_progress(log: Path) -> str | None:
-    """Return how far a job is: item, share, amount, rate, time left and end of it; None if unknown."""
+    """Return how far a job is.
+
+    Args:
+        log: The job's log, which need not be there.
+
+    Returns:
+        Item, share, amount, rate, time left and end of it; None if not known.
+    """
     item, bar = None, None
     for line in _last_lines(log, None):
         if found := _ITEM.fullmatch(line):

@@ -63,10 +63,18 @@ class Credits(Units):
 
     @property
     def asked(self) -> int:
+        """Number of the file's units, excluded ones among them."""
         return len(self.ids) + len(self.excluded)
 
     def without(self, other: "Credits") -> "Credits":
-        """Return those that the other side could judge, too."""
+        """Return the credits of units that the other side could verify, too.
+
+        Args:
+            other: The same metric of the other side.
+
+        Returns:
+            These credits without units that the other side excludes.
+        """
         if not other.excluded.keys() - self.excluded.keys():
             return self
         common = [index for index, name in enumerate(self.ids) if name not in other.excluded]
@@ -76,12 +84,26 @@ class Credits(Units):
         return Credits(credit=self.credit[common], excluded=excluded, **names)
 
     def only(self, names: Collection[str]) -> "Credits":
-        """Return those of these names, taken for independent."""
+        """Return the credits of some units, taken for independent.
+
+        Args:
+            names: Ids of the units.
+
+        Returns:
+            Their credits, without clusters and strata.
+        """
         chosen = [index for index, name in enumerate(self.ids) if name in names]
         return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
     def over_all(self, values: Floats) -> Floats:
-        """Return values of these over all that were asked, zero where there is none; (asked,)."""
+        """Return values of these units over all of the file, zero where there is none.
+
+        Args:
+            values: A value for each of these units, (n,).
+
+        Returns:
+            Values in the file's order, (asked,).
+        """
         if not self.excluded:
             return values
         everywhere = np.zeros(self.asked)
@@ -117,7 +139,11 @@ class NatsItem(ScoredItem):
     blocks: Blocks | None = field(default=None, repr=False)
 
     def light(self) -> "NatsItem":
-        """Return it without its blocks, of which there may be many."""
+        """Return the item without its blocks, of which there may be many.
+
+        Returns:
+            A copy.
+        """
         return replace(self, blocks=None)
 
 
@@ -140,7 +166,11 @@ class CreditItem(ScoredItem):
     rows: "pa.Table | None" = field(default=None, repr=False)
 
     def light(self) -> "CreditItem":
-        """Return it without its units, of which there may be many."""
+        """Return the item without its units, of which there may be many.
+
+        Returns:
+            A copy.
+        """
         return replace(self, credits={}, secondary=None, groupings={}, rows=None)
 
 

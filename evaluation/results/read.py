@@ -32,10 +32,15 @@ class TierResults:
 
     @property
     def folder(self) -> Path:
+        """Folder of the checkpoint's results."""
         return self.path.parent
 
     def light(self) -> "TierResults":
-        """Return it without blocks, questions and prompts, of which there may be many."""
+        """Return the results without blocks, questions and prompts, of which there may be many.
+
+        Returns:
+            A copy.
+        """
         return replace(
             self,
             items={name: item.light() for name, item in self.items.items()},
@@ -52,23 +57,42 @@ class Results:
 
     @property
     def header(self) -> TierFile:
+        """What the files of all tiers begin with, as the first one has it."""
         return next(iter(self.tiers.values())).file
 
     @property
     def label(self) -> str:
-        """What tables call it: the last two folders of its path, e.g. `stage1/50000`, or stage and merge."""
+        """Name in tables: its path's last two folders (`stage1/50000`), or stage and merge."""
         if self.header.merge is not None:
             return f"{self.header.stage}/{self.header.merge}"
         return "/".join(Path(self.header.checkpoint).parts[-2:])
 
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
-    """Return the tiers whose file is there."""
+    """Return the tiers whose file is there.
+
+    Args:
+        folder: Folder of a checkpoint's results.
+
+    Returns:
+        Names in the order of the tiers.
+    """
     return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
 
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """Return a tier's summary file, whose per-item file is there too; raise ResultsError."""
+    """Read a tier's summary file, whose per-item file has to be there, too.
+
+    Args:
+        folder: Folder of a checkpoint's results.
+        name: The tier's name.
+
+    Returns:
+        Content of the summary file.
+
+    Raises:
+        ResultsError: A file is missing or empty, or the summary is not as it must be.
+    """
     tier = TIERS[name]
     file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
     items = folder / tier.items_file
@@ -91,6 +115,11 @@ class _Cache:
     left: int = CACHED_BYTES
 
     def add(self, found: TierResults) -> None:
+        """Keep a tier's results, if there is memory left for them.
+
+        Args:
+            found: The results.
+        """
         path = found.folder / found.tier.items_file
         size = path.stat().st_size if path.exists() else 0
         if size <= self.left:
@@ -103,7 +132,7 @@ _CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read each file once within, those of items as far as there is memory to keep them."""
+    """Read each file once within the block; files of items as far as memory allows to keep them."""
     token, files = _CACHE.set(_Cache()), READ_FILES.set({})
     try:
         yield
@@ -113,7 +142,18 @@ def reading_once() -> Iterator[None]:
 
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
-    """Return one tier of a results folder; raise ResultsError naming file and key."""
+    """Read one tier of a checkpoint's results.
+
+    Args:
+        folder: Folder of a checkpoint's results.
+        name: The tier's name.
+
+    Returns:
+        Its items; within `reading_once` the same object at every call.
+
+    Raises:
+        ResultsError: A file is missing, or not as it must be; names file and key.
+    """
     cache, tier = _CACHE.get(), TIERS[name]
     if cache is not None and (folder, name) in cache.tiers:
         return cache.tiers[folder, name]
@@ -126,7 +166,17 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
 
 
 def read_folder(folder: Path) -> Results:
-    """Return all that a folder of a checkpoint's results holds; raise ResultsError."""
+    """Read all that a folder of a checkpoint's results holds.
+
+    Args:
+        folder: Folder of a checkpoint's results.
+
+    Returns:
+        All tiers that are there.
+
+    Raises:
+        ResultsError: There is no tier file, or one is not as it must be.
+    """
     if not folder.is_dir():
         kind = "is a file" if folder.exists() else f"no such folder{near_path(folder)}"
         raise ResultsError(f"{folder}: {kind}; {_SUCH_AS}")
@@ -139,7 +189,18 @@ _SUCH_AS = "name a folder such as by_checkpoint/step_1000"
 
 
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
-    """Return the tiers of a results folder; raise ResultsError naming file and key."""
+    """Read tiers of a checkpoint's results.
+
+    Args:
+        folder: Folder of a checkpoint's results.
+        tiers: Names of the tiers.
+
+    Returns:
+        The tiers in this order.
+
+    Raises:
+        ResultsError: A tier is missing, or not as it must be; names file and key.
+    """
     found = {name: read_tier(folder, name) for name in tiers}
     if not found:
         raise ResultsError(f"{folder}: no tier files; {SCORE_AGAIN}")

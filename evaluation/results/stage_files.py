@@ -60,7 +60,14 @@ FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
 
 
 def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
-    """Return the names of what `tables` writes into a stage's results."""
+    """Return what `tables` writes into a stage's results.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Names of files, those about the bridge last.
+    """
     own = (
         *(SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX),
         *(QUALITY_TABLE, QUALITY, PAGE),
@@ -245,17 +252,47 @@ _ROWS = TypeAdapter(list[SummaryRow])
 
 
 def read_recommendation(path: Path) -> Recommendation:
-    """Read a stage's recommendation; raise ResultsError."""
+    """Read a stage's `recommendation.json`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ResultsError: It is missing, or not as it must be.
+    """
     return read_model(path, Recommendation, RUN_AGAIN)
 
 
 def read_quality(path: Path) -> TaskQuality:
-    """Read a stage's `task_quality.json`; raise ResultsError, also where it is of another version."""
+    """Read a stage's `task_quality.json`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        ResultsError: It is missing, not as it must be, or of another version.
+    """
     return read_model(path, TaskQuality, RUN_AGAIN, ("report", protocol.REPORT))
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:
-    """Return the rows of a stage's `summary.parquet`; raise ResultsError."""
+    """Read a stage's `summary.parquet`.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its rows in order: values by column.
+
+    Raises:
+        ResultsError: It is missing, or not as it must be.
+    """
     rows = as_rows(read_table(path, SUMMARY_COLUMNS, RUN_AGAIN))
     try:
         _ROWS.validate_python(rows)

@@ -40,6 +40,7 @@ class TokenizerName(FileModel):
 
     @property
     def identity(self) -> str | None:
+        """What two checkpoints' tokenizers are compared by: the fingerprint, or else the name."""
         return self.fingerprint or self.name
 
 
@@ -82,6 +83,7 @@ class TierFile(FileModel):
 
     @property
     def is_external(self) -> bool:
+        """Whether an external program wrote the file."""
         return self.protocol.startswith(EXTERNAL)
 
     @model_validator(mode="after")
@@ -132,6 +134,7 @@ class SliceEntry(ItemEntry):
 
     @property
     def nats(self) -> float:
+        """Mean loss in nats per token."""
         return math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
 
 
@@ -189,7 +192,7 @@ class TaskEntry(ItemEntry):
 
     @property
     def values(self) -> dict[str, float]:
-        """Return its values by the metric that decides on it, the deciding one first."""
+        """Its values by the metric that decides on it, the deciding one first."""
         found = {"acc": self.accuracy}
         if self.kind == "gold":
             found = {"gold_bits_per_byte": self.gold_bits_per_byte, "greedy": self.greedy}
