@@ -25,6 +25,7 @@ LONG = (
     "tests/histories/test_killed.py::test_verification",
     "tests/install/test_runs.py::test_a_cluster_without_slurm",
     "tests/install/test_runs.py::test_in_an_image",
+    "tests/providers/test_olmo_suite.py",
     "tests/slurm/test_surroundings.py",
     "tests/slurm/test_lost_jobs.py::test_node",
     "tests/slurm/test_lost_jobs.py::test_preempted[gpu_cancel]",

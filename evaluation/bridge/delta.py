@@ -200,8 +200,9 @@ def counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
     for delta in deltas:
         tier = TIERS[delta.tier]
         counted = [f"delta_{name}" for name in (() if tier.rates else tier.counted)]
-        is_first = delta.item not in found or delta.metric == counted[0]
-        if delta.metric in counted and not delta.is_mean and is_first:
+        if delta.is_mean or delta.metric not in counted:
+            continue
+        if delta.item not in found or delta.metric == counted[0]:
             found[delta.item] = delta
     return found
 
@@ -222,6 +223,37 @@ def means(
     known = {row.item: row for row in rows}
     for name, weights in weights_of_means(known, count, groups):
         yield macro([known[leaf] for leaf in weights], name, weights)
+
+
+def means_over_tiers(
+    tier: Tier,
+    items: Collection[str],
+    groups: Mapping[str, Mapping[str, float]],
+    found: Sequence[Delta],
+) -> Iterator[Delta]:
+    """Yield the means of a tier's groups that hold items of earlier tiers, too.
+
+    Args:
+        tier: The tier of the groups, whose headline the means are shown under.
+        items: Names of this tier's items.
+        groups: Weights of items in each group of this tier.
+        found: Deltas of this tier and of those before it.
+    """
+    counted = counted_deltas(found)
+    for name, weights in groups.items():
+        if weights.keys() <= set(items) or not weights.keys() <= counted.keys():
+            continue
+        rows = [counted[leaf] for leaf in weights]
+        mean = macro(rows, group_item(name), weights)
+        tiers = [one for one in TIERS if one in {row.tier for row in rows}]
+        note = mean.estimate.note or f"a mean over tasks of {' and '.join(tiers)}"
+        yield replace(
+            mean,
+            tier=tier.name,
+            metric=f"delta_{tier.headline}",
+            estimate=replace(mean.estimate, note=note),
+            is_secondary=False,
+        )
 
 
 def weights_of_means(

@@ -31,11 +31,9 @@ from evaluation.bridge.delta import (
     OVERALL,
     Delta,
     corrected,
-    counted_deltas,
     delta_of,
-    group_item,
-    macro,
     means,
+    means_over_tiers,
 )
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
@@ -81,22 +79,8 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
     found: list[Delta] = []
     for pair in tier_pairs(ours, theirs):
         found += find(pair)
-        found += _means_over_tiers(pair, found)
+        found += means_over_tiers(pair.tier, pair.ours.items, pair.groups, found)
     return corrected(found)
-
-
-def _means_over_tiers(pair: Pair, found: Sequence[Delta]) -> Iterator[Delta]:
-    """Yield the means of the tier's groups that hold items of earlier tiers, too.
-
-    `found` are the deltas of this tier and of those before it.
-    """
-    counted = counted_deltas(found)
-    for name, weights in pair.groups.items():
-        own = [leaf for leaf in weights if leaf in pair.ours.items]
-        if len(own) < len(weights) and weights.keys() <= counted.keys():
-            mean = macro([counted[leaf] for leaf in weights], group_item(name), weights)
-            metric = f"delta_{pair.tier.headline}"
-            yield replace(mean, tier=pair.tier.name, metric=metric, is_secondary=False)
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:

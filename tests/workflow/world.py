@@ -117,14 +117,14 @@ def build_world(folder: Path) -> World:
     """Two stages of two checkpoints each (tp 1 and 2), one slice, one task, one probe."""
     dice = random.Random(0)
     texts = [" ".join(sentence(dice) for _ in range(8)) for _ in range(60)]
-    tokenizer = build_tokenizer(texts, folder / "tokenizer")
+    build_tokenizer(texts, folder / "tokenizer")
     write_rows(folder / "data" / "text" / "train.jsonl", [{"text": text} for text in texts])
     questions = [
         {"question": sentence(dice), "answers": dice.sample(WORDS, 3), "label": index % 3}
         for index in range(24)
     ]
     write_rows(folder / "data" / "quiz" / "test.jsonl", questions)
-    build_ladder(folder, tokenizer)
+    build_ladder(folder)
     build_suites(folder / "suites")
     (folder / "config.yaml").write_text(yaml.safe_dump(configuration(folder)))
     return World(folder)
@@ -189,16 +189,16 @@ def build_tokenizer(texts: list[str], folder: Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def build_ladder(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
+def build_ladder(folder: Path, *, vocabulary: int = 320, positions: int = 64) -> None:
     """Checkpoints `stage1/{10,20}` and `stage2/{5,15}` with random weights that differ."""
     config = LlamaConfig(
-        vocab_size=320,
+        vocab_size=vocabulary,
         hidden_size=32,
         intermediate_size=64,
         num_hidden_layers=2,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=64,
+        max_position_embeddings=positions,
         tie_word_embeddings=True,
     )
     for number, (stage, step) in enumerate([("1", 10), ("1", 20), ("2", 5), ("2", 15)]):
@@ -210,7 +210,7 @@ def build_ladder(folder: Path, tokenizer: PreTrainedTokenizerFast) -> None:
             folder / "ckpts" / f"stage{stage}",
             tp=1 + number % 2,
             step=step,
-            sequence_length=64,
+            sequence_length=positions,
             tokenizer_name=str(folder / "tokenizer"),
         )
 

@@ -22,6 +22,8 @@ from evaluation.settings.tiers import Tier, TierName
 
 NO_ITEMS = "no per-item scores"
 
+ALL_ALIKE = "no interval: every item has the same score, so that the variance is not known"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
@@ -184,7 +186,9 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
 
 
 def _unpaired(values: Floats, units: Units) -> Estimate:
-    return paired_mean(values, np.zeros_like(values), units.clusters, units.strata)
+    known = paired_mean(values, np.zeros_like(values), units.clusters, units.strata)
+    is_alike = known.se is None and len(values) > 1 and np.ptp(values) == 0
+    return replace(known, note=ALL_ALIKE) if is_alike else known
 
 
 def _means(
