@@ -51,6 +51,7 @@ class Gpu:
 
     @property
     def title(self) -> str:
+        """What messages call it: its number and model, or the part's UUID."""
         return f"GPU {self.index} ({self.name})" if self.index else self.uuid
 
 
