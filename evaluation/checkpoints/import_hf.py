@@ -65,6 +65,11 @@ def import_hf(
     model_config = nanotron_model_config(config, checkpoint.path)
     arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
     _check_tp(arch, tp, source)
+    if sequence_length is not None and sequence_length > arch.positions:
+        raise CheckpointError(
+            f"{source}: --sequence-length {sequence_length} is more than the model's {arch.positions} "
+            "positions; give no more than these"
+        )
     padded = _padded_vocabulary(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
     with _new_step(target, step) as folder:

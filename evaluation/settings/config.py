@@ -109,6 +109,23 @@ class Stage(Settings):
         24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
     )
 
+    @field_validator("objective")
+    @classmethod
+    def _each_once(cls, given: tuple[Objective, ...]) -> tuple[Objective, ...]:
+        goals = [(one.tier, one.group, one.decided_on.name, one.want) for one in given]
+        for number, goal in enumerate(goals):
+            if (first := goals.index(goal)) < number:
+                raise ValueError(f"{number} decides the same as {first}; leave one of them out")
+        return given
+
+    @field_validator("suites")
+    @classmethod
+    def _each_suite_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for name in given:
+            if given.count(name) > 1:
+                raise ValueError(f"{name} stands there twice; leave one out")
+        return given
+
     @field_validator("command")
     @classmethod
     def _not_empty(cls, command: str | None) -> str | None:
