@@ -1,4 +1,4 @@
-"""A checkpoint folder opened: facts from its configuration files and the headers of its weights.
+"""Opens a checkpoint folder: facts from its configuration files and the headers of its weights.
 
     10/                         a Nanotron step         folder/              Hugging Face
       config.yaml               training configuration    config.json

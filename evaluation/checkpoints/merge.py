@@ -1,4 +1,4 @@
-"""A merge opened like a checkpoint: its members, whether they are of one kind, and what it takes over.
+"""Opens a merge like a checkpoint, once its members are found to be of one architecture.
 
 A merge has the configuration of its main member: the one of the largest weight, the last of equals.
 """

@@ -1,4 +1,4 @@
-"""What generating answers will take, before any of it is begun."""
+"""Estimates how long generating a stage's completions will take, before it begins."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What scores and results are made from beside what their keys hold: written down, and compared later."""
+"""Caches and checkpoint files that scores and results were made from: recorded, and compared later."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""The caches as their readers see them, every file checked against the checksum in its meta.json.
+"""Reads cache entries: slices, tasks and prompts, with every file's checksum compared to meta.json.
 
     examples.jsonl   one Item a line
     prompts.jsonl    one Prompt a line

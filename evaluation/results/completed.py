@@ -1,4 +1,4 @@
-"""Tier5's files as items of credit: each task's prompts by their pass rates, one per verifier."""
+"""Reads Tier5's files as items: each task's prompts with their pass rates, one per verifier."""
 
 import json
 from collections.abc import Mapping

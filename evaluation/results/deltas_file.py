@@ -1,4 +1,4 @@
-"""What deltas and verdicts are written as, a step's and a stage's.
+"""Typed models of the `bridge_deltas` files: a step's and a stage's deltas and verdicts.
 
 <step>/bridge_deltas.json     deltas in long form, one verdict for each objective, the step's verdict
 <stage>/bridge_deltas.csv     the deltas of all steps

@@ -1,4 +1,4 @@
-"""What is generated from the models of results: JSON schemas, and the list of files and columns."""
+"""Documents generated from the models of results: JSON schemas, and the list of files and columns."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""JSON files as typed records; whatever was done to a file, what is wrong with it is one sentence."""
+"""Reads JSON files of results as typed records; one sentence states what is wrong with a file."""
 
 import json
 import stat

@@ -1,4 +1,4 @@
-"""How the files of each tier become items of one of the two kinds.
+"""Reads the files of each tier as items of one of two kinds: slices with losses, tasks with credits.
 
 Whoever adds a tier to `settings.tiers` registers here how its files are read.
 """

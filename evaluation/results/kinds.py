@@ -1,4 +1,4 @@
-"""The items of a tier as the bridge sees them, of two kinds.
+"""A tier's items as the bridge compares them: slices with losses, or tasks with credits.
 
 NatsItem     nats of blocks of text, with the tokens and bytes that they are of
 CreditItem   credit in [0, 1] of questions or prompts, by metric
