@@ -126,7 +126,7 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
         shape: The tensor's shape.
 
     Returns:
-        The first cell that is missing or covered twice, as text; None if there is none.
+        The first cell that is missing or covered twice, or that there are too many; None if all is well.
     """
     edges = [sorted({0, size}) for size in shape]
     for region in regions:
