@@ -1,6 +1,7 @@
 """A mean over items of several tiers, held to arithmetic that is written out here."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
@@ -153,3 +156,24 @@ def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
 def test_what_is_no_mean_is_refused(tmp_path: Path, group: Any, message: str) -> None:
     with pytest.raises(ConfigError, match=rf"groups\.whole: .*{message}"):
         planned(tmp_path, **group)
+
+
+def test_one_name_in_two_tiers_is_refused(tmp_path: Path) -> None:
+    suite = {
+        "tasks": {"quiz": TASKS["quiz"], "sums": TASKS["quiz"]},
+        "generation_tasks": SUITE["generation_tasks"],
+        "groups": {"whole": {"tier": "tier5", "also": ["tier3"], "members": ["quiz", "sums"]}},
+    }
+    with pytest.raises(ConfigError, match="members: 'sums' is in two of its tiers; rename one"):
+        make_plans(tmp_path, suite=suite)
+
+
+def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
+    plan = written(tmp_path, OBJECTIVE, skill=0.0)
+    found = read_stage(plan, (10, 20, 30))
+    (sentence,) = advice_of(found, stage_quality(found).rows)
+    assert re.match(
+        r"tier5: pass rate of whole is undecided; a difference of .* in the mean of 4 tasks takes "
+        r".* times as many questions and prompts",
+        sentence,
+    )
