@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluation.files import file_checksum, fingerprint, read_text, unordered, write_json
+from evaluation.files import read_text, write_json
+from evaluation.fingerprints import file_checksum, fingerprint, unordered
 
 FOLDER = ".made"
 

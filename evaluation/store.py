@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evaluation.files import atomic_path, fingerprint, open_regular, unordered, write_parquet
+from evaluation.files import atomic_path, open_regular, write_parquet
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.json_text import load_json
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow

@@ -15,16 +15,15 @@ import pytest
 from evaluation.errors import OutputError
 from evaluation.files import (
     atomic_path,
-    fingerprint,
     forget_link,
     link_target,
     read_text,
-    unordered,
     write_json,
     write_jsonl,
     write_parquet,
     write_text,
 )
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.records import read_record, record_path
 
 

@@ -9,7 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from evaluation.bridge.deciding_deltas import decisive_deltas, secondary_delta
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
+from evaluation.bridge.estimate import ALPHA
 from evaluation.bridge.simultaneous_intervals import (
     Leaves,
     Ranking,
@@ -17,14 +19,7 @@ from evaluation.bridge.simultaneous_intervals import (
     rank,
     simultaneous_alpha,
 )
-from evaluation.bridge.statistics import ALPHA
-from evaluation.bridge.verdicts import (
-    conjunction,
-    decisive_deltas,
-    judge_step,
-    needed_gain,
-    secondary_delta,
-)
+from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
 from evaluation.results.deltas_file import Answer, ObjectiveRow
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.objectives import Objective

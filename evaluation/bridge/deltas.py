@@ -27,24 +27,12 @@ from itertools import chain
 
 import numpy as np
 
-from evaluation.bridge.delta import (
-    OVERALL,
-    Delta,
-    corrected,
-    delta_of,
-    means,
-    means_over_tiers,
-)
+from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
+from evaluation.bridge.estimate import Estimate, identical, unknown
+from evaluation.bridge.means import means, means_over_tiers
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
-from evaluation.bridge.statistics import (
-    Estimate,
-    identical,
-    macro_mean,
-    paired_measure,
-    tested_by,
-    unknown,
-)
+from evaluation.bridge.statistics import macro_mean, paired_measure, tested_by
 from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio, unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem

@@ -24,16 +24,9 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from evaluation.bridge.statistics import (
-    ALPHA,
-    POWER,
-    Counts,
-    Estimate,
-    by_t,
-    paired_mean,
-    quantile,
-    unknown,
-)
+from evaluation.bridge.estimate import ALPHA, POWER, Counts, Estimate, quantile, unknown
+from evaluation.bridge.skewed_t import by_t
+from evaluation.bridge.statistics import paired_mean
 from evaluation.metrics.variance import Floats, grouped_variance
 
 FEW = 25

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evaluation.bridge.estimate import ALPHA, POWER, quantile
 from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, bisect, mcnemar
-from evaluation.bridge.statistics import ALPHA, POWER, quantile
 from evaluation.metrics.variance import Floats
 
 SHARES = (0.1, 0.2, 0.3)

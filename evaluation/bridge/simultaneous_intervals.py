@@ -28,15 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evaluation.bridge.estimate import ALPHA, Estimate, quantile
 from evaluation.bridge.paired_binary import exact_detectable, exact_interval, exact_p_beyond
-from evaluation.bridge.statistics import (
-    ALPHA,
-    Estimate,
-    detectable_by_t,
-    interval_by_t,
-    p_beyond_by_t,
-    quantile,
-)
+from evaluation.bridge.skewed_t import detectable_by_t, interval_by_t, p_beyond_by_t
 from evaluation.metrics.variance import Floats, Variance
 
 ALPHA_DRAWS = 4_000

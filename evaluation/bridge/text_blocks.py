@@ -12,14 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.bridge.statistics import (
-    Estimate,
-    by_t,
-    from_variance,
-    identical,
-    skewness_of,
-    unknown,
-)
+from evaluation.bridge.estimate import Estimate, identical, unknown
+from evaluation.bridge.skewed_t import by_t, skewness_of
+from evaluation.bridge.statistics import from_variance
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, Variance
 

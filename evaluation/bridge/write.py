@@ -11,9 +11,9 @@ from evaluation.bridge.breakdowns import group_deltas, pass_rate_changes, positi
 from evaluation.bridge.decision import decide, needed_deltas
 from evaluation.bridge.delta import Delta, delta_columns
 from evaluation.bridge.deltas import compare
+from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recommendation import no_step, recommend
-from evaluation.bridge.statistics import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.verdicts import conjunction, judge_step
 from evaluation.command_hints import evaluation, snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key

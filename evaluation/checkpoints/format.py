@@ -29,7 +29,7 @@ from evaluation.checkpoints.headers import Header, read_folder_headers
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.settings.steps import step_named
 from evaluation.wording import near_path
 

@@ -11,7 +11,7 @@ from evaluation.checkpoints.config_files import short
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.locations import Location, Merge, absent_folder
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 
 _ORDER = ("bfloat16", "float16", "float32", "float64")
 

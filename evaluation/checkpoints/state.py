@@ -14,7 +14,7 @@ from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.checkpoints.locations import Location, folders_of, real_location
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 
 State = tuple[str, ...]
 """A digest of each file, in order: equal as long as none comes, goes or changes."""

@@ -19,7 +19,7 @@ from typing import Any
 from evaluation.checkpoints.config_files import Keys, exists, parse_json, parse_yaml, read_text
 from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.files import file_checksum
+from evaluation.fingerprints import file_checksum
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
-from evaluation.files import fingerprint, unordered
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.definitions import tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import META, STEP, check_entry, read_meta

@@ -23,7 +23,7 @@ from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.locations import Location, Merge, absent_folder
 from evaluation.checkpoints.subjects import Subject, candidate_subject
 from evaluation.dependencies.other_runs import references, run_state
-from evaluation.files import fingerprint, unordered
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.records import Record, read_record
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan

@@ -10,7 +10,7 @@ from evaluation.dependencies.estimates import estimate_answers
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import check_cached_golds
 from evaluation.prefill.provided import provider_of
 from evaluation.settings.plan import StagePlan

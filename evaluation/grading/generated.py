@@ -19,7 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.files import fingerprint, unordered, write_json, write_jsonl, write_parquet
+from evaluation.files import write_json, write_jsonl, write_parquet
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import (

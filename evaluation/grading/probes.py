@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.grading.verdicts import Batch, Job
 from evaluation.metrics.rates import COLUMNS
 from evaluation.scoring.stored_completions import Completion

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.errors import ScoringError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request, workers_of
 from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Case as ProviderCase

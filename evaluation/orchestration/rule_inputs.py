@@ -47,7 +47,7 @@ from evaluation.dependencies.steps import (
     stage_results,
 )
 from evaluation.errors import CacheError, EvaluationError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
 from evaluation.orchestration.stops import or_stop, require_checkpoint
 from evaluation.prefill.entries import read_meta

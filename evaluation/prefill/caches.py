@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluation.files import fingerprint, open_regular
+from evaluation.files import open_regular
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import check_files, damaged, read_meta
 from evaluation.settings.generation import GenerationTask
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.files import fingerprint, write_jsonl
+from evaluation.files import write_jsonl
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta

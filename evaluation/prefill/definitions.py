@@ -11,7 +11,7 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.settings.plan import StagePlan
 
 _DESCRIPTION = (

@@ -16,7 +16,8 @@ from typing import Any
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
-from evaluation.files import file_checksum, open_regular, temporary_path, write_json
+from evaluation.files import open_regular, temporary_path, write_json
+from evaluation.fingerprints import file_checksum
 from evaluation.json_text import load_json
 from evaluation.records import is_intact, read_record, write_record
 

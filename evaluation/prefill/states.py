@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.errors import SourceError
-from evaluation.files import file_checksum, read_text, write_json
+from evaluation.files import read_text, write_json
+from evaluation.fingerprints import file_checksum
 from evaluation.providers.adapters.data import Status, parts_of, status_of
 from evaluation.records import FOLDER
 

@@ -19,7 +19,8 @@ from transformers import AutoTokenizer, PreTrainedTokenizerBase
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
-from evaluation.files import check_regular, fingerprint, open_regular, unordered
+from evaluation.files import check_regular, open_regular
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.definitions import (
     saved_description,
     tokenizer_definition,

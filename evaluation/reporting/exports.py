@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import EvaluationError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan

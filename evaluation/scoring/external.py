@@ -29,7 +29,8 @@ from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.steps import command_state
 from evaluation.errors import CommandError, ResultsError
-from evaluation.files import fingerprint, make_folder
+from evaluation.files import make_folder
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import read_meta
 from evaluation.results.files import parse_json, read_text
 from evaluation.settings.plan import StagePlan

@@ -112,7 +112,7 @@ class Stage(Settings):
     @field_validator("objective")
     @classmethod
     def _each_once(cls, given: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        goals = [(one.tier, one.group, one.decided_on.name, one.want) for one in given]
+        goals = [(one.tier, one.group, one.decided_on.name, one.want, one.average) for one in given]
         for number, goal in enumerate(goals):
             if (first := goals.index(goal)) < number:
                 raise ValueError(f"{number} decides the same as {first}; leave one of them out")

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import yaml
 
-from evaluation.files import atomic_path, fingerprint, open_regular, read_text
+from evaluation.files import atomic_path, open_regular, read_text
+from evaluation.fingerprints import fingerprint
 from evaluation.settings.config import Config
 
 FOLDER = ".config"

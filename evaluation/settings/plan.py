@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.files import fingerprint, unordered
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_tiers
 from evaluation.settings.provided import ProviderChoices, ProviderTask

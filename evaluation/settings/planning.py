@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite
 from evaluation.settings.groups import Group
 from evaluation.settings.objectives import settled_objective

@@ -12,7 +12,7 @@ import pyarrow as pa
 import yaml
 
 from evaluation.bridge.delta import Delta, delta_of
-from evaluation.bridge.statistics import Estimate
+from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_parquet
 from evaluation.metrics.accuracy import summarize_choices

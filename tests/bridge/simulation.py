@@ -15,9 +15,10 @@ from scipy import special
 
 from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.delta import Delta, delta_of
+from evaluation.bridge.estimate import Estimate, upper_tail
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
-from evaluation.bridge.statistics import Estimate, holm, upper_tail
+from evaluation.bridge.statistics import holm
 from evaluation.bridge.text_blocks import paired_ratio
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
-from evaluation.bridge.statistics import Estimate, paired_measure
+from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.statistics import paired_measure
 from evaluation.errors import ConfigError, ResultsError
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
@@ -18,7 +19,7 @@ OBJECTIVE = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}
 
 
 def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
-    """Of checkpoints (k, n) against a bridge (n,), as `average_aim` puts it together."""
+    """Of checkpoints (k, n) against a bridge (n,), as `average_objective` puts it together."""
     single = [paired_measure(one, theirs) for one in ours]
     between = checkpoint_variance(single, "task")
     return with_checkpoints(paired_measure(ours.mean(axis=0), theirs), between, len(ours))

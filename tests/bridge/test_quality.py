@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
-from evaluation.bridge.statistics import ALPHA, POWER, paired_measure
+from evaluation.bridge.statistics import paired_measure
 
 STEPS = [500, 1500, 3500, 5000, 9000, 9500]
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
+from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate, tango_interval
 from evaluation.bridge.simultaneous_intervals import p_beyond
-from evaluation.bridge.statistics import Estimate, holm, macro_mean, paired_mean, paired_measure
+from evaluation.bridge.statistics import holm, macro_mean, paired_mean, paired_measure
 from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio
 from evaluation.metrics.variance import Floats
 

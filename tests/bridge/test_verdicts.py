@@ -9,9 +9,11 @@ from scipy import stats
 
 from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.delta import Delta, flagged
+from evaluation.bridge.estimate import Counts, Estimate
 from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.statistics import Counts, Estimate, by_t, holm
+from evaluation.bridge.skewed_t import by_t
+from evaluation.bridge.statistics import holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_objective
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.objectives import Objective

@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from evaluation.commits import code_commit, commit_of
-from evaluation.files import fingerprint
+from evaluation.fingerprints import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts
 from evaluation.settings.candidates import candidate_label

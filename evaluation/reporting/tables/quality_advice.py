@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from evaluation.bridge.statistics import POWER
+from evaluation.bridge.estimate import POWER
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import QualityRow

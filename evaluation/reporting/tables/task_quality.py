@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from evaluation import protocol
+from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import needed_units
 from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
-from evaluation.bridge.statistics import ALPHA, POWER, paired_mean
+from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import ResultsError
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, grouped_variance

@@ -30,7 +30,8 @@ from typing import Any
 import torch
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.files import atomic_path, fingerprint, open_regular, unordered
+from evaluation.files import atomic_path, open_regular
+from evaluation.fingerprints import fingerprint, unordered
 
 log = logging.getLogger(__name__)
 

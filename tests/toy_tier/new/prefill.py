@@ -2,7 +2,8 @@
 
 import json
 
-from evaluation.files import fingerprint, write_jsonl
+from evaluation.files import write_jsonl
+from evaluation.fingerprints import fingerprint
 from evaluation.prefill.definitions import saved_description
 from evaluation.prefill.entries import check_files, is_current, new_entry, read_meta, write_meta
 from evaluation.prefill.sources import Sources, locate

@@ -1,0 +1,58 @@
+"""Fingerprints of settings and checksums of files, by which results find out what they were made from."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evaluation.files import as_utf8, open_regular
+
+if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
+    pass
+
+
+def fingerprint(content: Any) -> str:
+    """Return the fingerprint of a JSON value, of which the order of keys is a part.
+
+    Variables are computed in order, and "the first" may be the primary one. Where the order of a
+    mapping says nothing, pass it through `unordered`.
+
+    Args:
+        content: A JSON value.
+
+    Returns:
+        The first 16 hex digits of its SHA-256.
+    """
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
+
+
+def unordered(content: Any) -> Any:
+    """Return a JSON value with the keys of all its mappings sorted.
+
+    Args:
+        content: A JSON value.
+
+    Returns:
+        The same value; lists keep their order.
+    """
+    if isinstance(content, Mapping):
+        return {key: unordered(content[key]) for key in sorted(content)}
+    return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
+
+
+def file_checksum(path: Path) -> str:
+    """Return the SHA-256 of a file.
+
+    Args:
+        path: A regular file.
+
+    Returns:
+        Checksum of its bytes, in hex.
+
+    Raises:
+        OSError: When it cannot be read, or is a pipe, socket or device.
+    """
+    with open_regular(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
