@@ -41,7 +41,11 @@ class Group(Settings):
         return (self.tier, *self.also)
 
     def definition(self) -> dict[str, Any]:
-        """Return what a mean is made of; keys of several tiers only where they are given."""
+        """Return what a mean is made of.
+
+        Returns:
+            Keys and values of the group; keys for several tiers only where they are given.
+        """
         return {key: value for key, value in self.model_dump().items() if value != ()}
 
 
