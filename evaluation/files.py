@@ -18,11 +18,11 @@ import stat
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.errors import OutputError
+from evaluation.regular_files import FILE_KINDS
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa
@@ -36,14 +36,6 @@ _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
 """What file systems answer that have no way to make a folder's entries durable."""
-
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-}
 
 
 @contextlib.contextmanager
@@ -85,7 +77,7 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
         OutputError: When it is a folder, a device, a pipe or a socket.
     """
     try:
-        kind = _KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
+        kind = FILE_KINDS.get(stat.S_IFMT(path.stat(follow_symlinks=follow).st_mode))
     except FileNotFoundError:
         kind = None
     if kind is not None:
@@ -276,55 +268,3 @@ def write_parquet(path: Path, table: "pa.Table") -> None:
 
     with atomic_path(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
-
-
-def read_text(path: Path) -> str:
-    """Return the text of a regular file.
-
-    Args:
-        path: A file in UTF-8.
-
-    Returns:
-        All of its content.
-
-    Raises:
-        OSError: When it cannot be read, or is a pipe, socket or device.
-        ValueError: When it is not UTF-8.
-    """
-    with open_regular(path) as file:
-        return file.read().decode()
-
-
-def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file to read its bytes.
-
-    To open a pipe that nobody writes to would wait for ever.
-
-    Args:
-        path: A regular file, or a link to one.
-
-    Returns:
-        The open file, which the caller closes.
-
-    Raises:
-        OSError: When it cannot be read, or is a pipe, socket or device.
-    """
-    check_regular(path)
-    return open(path, "rb")
-
-
-def check_regular(path: Path) -> None:
-    """Refuse a path that is no regular file.
-
-    Args:
-        path: A path; links are followed.
-
-    Raises:
-        OSError: When nothing is there, or it is a folder, pipe, socket or device.
-    """
-    mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
-    if not stat.S_ISREG(mode):
-        kind = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}.get(stat.S_IFMT(mode), "device")
-        raise OSError(errno.EINVAL, f"it is a {kind}, not a file", str(path))

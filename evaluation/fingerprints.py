@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from evaluation.files import as_utf8, open_regular
+from evaluation.files import as_utf8
+from evaluation.regular_files import open_regular
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     pass

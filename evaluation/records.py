@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 
 from pydantic import TypeAdapter
 
-from evaluation.files import read_text, write_json
+from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum, fingerprint, unordered
+from evaluation.regular_files import read_text
 
 FOLDER = ".made"
 

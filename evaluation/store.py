@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evaluation.files import atomic_path, open_regular, write_parquet
+from evaluation.files import atomic_path, write_parquet
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.json_text import load_json
+from evaluation.regular_files import open_regular
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa

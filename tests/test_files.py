@@ -17,7 +17,6 @@ from evaluation.files import (
     atomic_path,
     forget_link,
     link_target,
-    read_text,
     write_json,
     write_jsonl,
     write_parquet,
@@ -25,6 +24,7 @@ from evaluation.files import (
 )
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.records import read_record, record_path
+from evaluation.regular_files import read_text
 
 
 def write_half(path: Path) -> None:

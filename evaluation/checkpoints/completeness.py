@@ -22,7 +22,7 @@ from evaluation.checkpoints.headers import Header, TensorEntry, read_folder_head
 from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.files import open_regular
+from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.files import open_regular
 from evaluation.json_text import load_json
+from evaluation.regular_files import open_regular
 from evaluation.settings import yaml_files
 from evaluation.wording import kind_of
 

@@ -20,8 +20,8 @@ from safetensors import SafetensorError, safe_open
 
 from evaluation.checkpoints.config_files import exists, os_errors_named, parse_json
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
-from evaluation.files import open_regular
 from evaluation.json_text import load_json
+from evaluation.regular_files import open_regular
 
 _LARGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.shards import weight_files
 from evaluation.errors import CheckpointError
-from evaluation.files import open_regular
+from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 

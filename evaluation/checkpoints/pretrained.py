@@ -16,7 +16,7 @@ from evaluation.checkpoints.config_files import exists
 from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.files import check_regular
+from evaluation.regular_files import check_regular
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

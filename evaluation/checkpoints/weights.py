@@ -21,7 +21,7 @@ from evaluation.checkpoints.mapping import Source, Target, half_split_row
 from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.slices import Slices
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.files import open_regular
+from evaluation.regular_files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
 """Threads that read, by the parameters' device."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.files import read_text
+from evaluation.regular_files import read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from evaluation.files import read_text
+from evaluation.regular_files import read_text
 from evaluation.wording import time_in_words
 
 LONG = ("score", "prefill")

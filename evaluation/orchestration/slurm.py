@@ -22,13 +22,14 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.files import read_text, write_json
+from evaluation.files import write_json
 from evaluation.orchestration.internals import (
     keep_unanswered,
     look_at_states,
     slurm_executor,
 )
 from evaluation.orchestration.processes import Process, process
+from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
 
 RECORDS = Path(".snakemake") / "slurm_runs"

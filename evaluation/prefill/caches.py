@@ -18,9 +18,9 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evaluation.files import open_regular
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import check_files, damaged, read_meta
+from evaluation.regular_files import open_regular
 from evaluation.settings.generation import GenerationTask
 
 if TYPE_CHECKING:

@@ -16,10 +16,11 @@ from typing import Any
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError
-from evaluation.files import open_regular, temporary_path, write_json
+from evaluation.files import temporary_path, write_json
 from evaluation.fingerprints import file_checksum
 from evaluation.json_text import load_json
 from evaluation.records import is_intact, read_record, write_record
+from evaluation.regular_files import open_regular
 
 STEP = "prefill"
 """Name of an entry's record, whose key is the entry's definition."""

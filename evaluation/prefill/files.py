@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.errors import SourceError
-from evaluation.files import check_regular
 from evaluation.json_text import load_json
 from evaluation.prefill.limits import memory_limit
+from evaluation.regular_files import check_regular
 
 Row = dict[str, Any]
 

@@ -19,7 +19,8 @@ from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, task_promp
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.sources import Sources, locate_item
-from evaluation.prefill.tokenizers import AnyTokenizer, lacking_tokens, prefill_tokenizer
+from evaluation.prefill.tokenizer_cache import prefill_tokenizer
+from evaluation.prefill.tokenizers import AnyTokenizer, lacking_tokens
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task

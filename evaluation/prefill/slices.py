@@ -27,10 +27,10 @@ from evaluation.prefill.packing import (
 )
 from evaluation.prefill.sources import Origin, Sources, locate
 from evaluation.prefill.templates import compile_template, fields_of
+from evaluation.prefill.tokenizer_cache import fetch_tokenizer
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
-    fetch_tokenizer,
     load_tokenizer,
     separator_id,
     vocabulary_size,

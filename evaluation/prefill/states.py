@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.errors import SourceError
-from evaluation.files import read_text, write_json
+from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum
 from evaluation.providers.adapters.data import Status, parts_of, status_of
 from evaluation.records import FOLDER
+from evaluation.regular_files import read_text
 
 log = logging.getLogger(__name__)
 

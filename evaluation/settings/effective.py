@@ -11,8 +11,9 @@ from pathlib import Path
 
 import yaml
 
-from evaluation.files import atomic_path, open_regular, read_text
+from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint
+from evaluation.regular_files import open_regular, read_text
 from evaluation.settings.config import Config
 
 FOLDER = ".config"

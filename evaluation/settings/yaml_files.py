@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from evaluation.errors import ConfigError
-from evaluation.files import open_regular
+from evaluation.regular_files import open_regular
 from evaluation.wording import kind_of, near_path
 
 MAX_BYTES = 32 * 2**20

@@ -11,7 +11,8 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.files import read_text, write_json
+from evaluation.files import write_json
+from evaluation.regular_files import read_text
 
 FOLDER = ".watch"
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from evaluation.files import check_replaceable, make_folder, read_text, temporary_path
+from evaluation.files import check_replaceable, make_folder, temporary_path
 from evaluation.orchestration.processes import Process, process
+from evaluation.regular_files import read_text
 from evaluation.watching.attempts import FOLDER
 
 ABANDONED = 3600.0

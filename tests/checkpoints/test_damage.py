@@ -187,6 +187,6 @@ def test_what_cannot_be_read_is_called_so(
     def refuse(path: Path) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", str(path))
 
-    monkeypatch.setattr("evaluation.files.check_regular", refuse)
+    monkeypatch.setattr("evaluation.regular_files.check_regular", refuse)
     assert main(["inspect", str(sound)]) == 1
     assert "config.yaml: cannot be read (Permission denied)" in capsys.readouterr().err

@@ -190,6 +190,6 @@ def test_pipes_and_what_cannot_be_read(
         if path.name == file:
             raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr("evaluation.files.check_regular", refuse)
+    monkeypatch.setattr("evaluation.regular_files.check_regular", refuse)
     with pytest.raises(CacheError, match=rf"{file} cannot be read .Permission denied"):
         read_task(folder)

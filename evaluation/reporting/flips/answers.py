@@ -8,9 +8,9 @@ from typing import Any
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
-from evaluation.files import open_regular
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.probes import checked_part
+from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.failed_checks import explanations
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.answer_files import Generation, Tier4File, read_generations

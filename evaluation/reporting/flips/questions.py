@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.bridge.pairing import Pair
-from evaluation.files import open_regular
 from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.metrics.measures import margins
 from evaluation.prefill.caches import EXAMPLES
+from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.items import (
     NOT_CACHED,
     Flip,

@@ -30,8 +30,9 @@ from typing import Any
 import torch
 
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.files import atomic_path, open_regular
+from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint, unordered
+from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from evaluation.verification.sandbox.arrays import assign_array, unpack_array
 from evaluation.verification.sandbox.encoder import (
     COMPLEX,
     FLOAT,
@@ -18,8 +19,6 @@ from evaluation.verification.sandbox.encoder import (
     References,
     Refused,
     Table,
-    assign_array,
-    unpack_array,
 )
 
 

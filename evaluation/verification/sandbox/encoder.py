@@ -15,7 +15,6 @@ import builtins
 import contextlib
 import datetime
 import pathlib
-import re
 import struct
 import sys
 import uuid
@@ -26,6 +25,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Protocol
 
+from evaluation.verification.sandbox.arrays import is_array, is_scalar, pack_array
+
 MOST_DEPTH = 10_000
 _FRAMES = 8
 """Most Python frames that a level takes."""
@@ -34,10 +35,6 @@ FLOAT = struct.Struct("<d")
 COMPLEX = struct.Struct("<dd")
 _PACKED_FROM = 16
 """Lists of this many machine integers or floats, and longer ones, are sent as one block."""
-
-_MOST_DIMENSIONS = 32
-_PLAIN = re.compile(r"[<>|=][biufcSU]\d{1,6}")
-"""Types of numpy's arrays and scalars that are sent as plain data; objects in arrays are not."""
 
 
 class Refused(Exception):
@@ -213,8 +210,8 @@ class Encoder:
         """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
-        if _is_scalar(value):  # some are also subclasses of float or str
-            self.data += b"m" + sized(_pack_array(value))
+        if is_scalar(value):  # some are also subclasses of float or str
+            self.data += b"m" + sized(pack_array(value))
             return
         kind = _sent_as(value)
         simple = _SIMPLE.get(kind)
@@ -226,7 +223,7 @@ class Encoder:
         elif kind in PARTS:
             self.data += b"x" + sized(PARTS[kind][0])
             self.write(PARTS[kind][1](value), depth + 1)
-        elif kind in _CHANGING or kind is array or _is_array(value):
+        elif kind in _CHANGING or kind is array or is_array(value):
             self._write_changing(value, kind, depth)
         elif _is_named(value):
             self.data += b"g" + sized(_NAMES[id(value)].encode())
@@ -251,8 +248,8 @@ class Encoder:
         """
         tag = _CHANGING.get(kind)
         if tag is None:
-            is_of_numpy = _is_array(value)
-            self.data += b"n" + sized(_pack_array(value)) if is_of_numpy else b"y" + _pack(value)
+            is_of_numpy = is_array(value)
+            self.data += b"n" + sized(pack_array(value)) if is_of_numpy else b"y" + _pack(value)
         elif tag == b"B":
             self.data += b"B" + sized(bytes(value))
         elif tag == b"l" and (packed := _packed(value)) is not None:
@@ -316,62 +313,3 @@ _SIMPLE: dict[type, Callable[[Any], bytes]] = {
     Fraction: lambda value: b"R" + whole(value.numerator) + whole(value.denominator),
     Decimal: lambda value: b"D" + sized(str(value).encode()),
 }
-
-
-def _is_array(value: object) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and type(value) is numpy.ndarray and _is_plain(value)
-
-
-def _is_scalar(value: object) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, numpy.generic) and _is_plain(value)
-
-
-def _is_plain(value: Any) -> bool:
-    return _PLAIN.fullmatch(value.dtype.str) is not None
-
-
-def _pack_array(value: Any) -> bytes:
-    shape = ",".join(map(str, value.shape))
-    return b"%s %s %s" % (value.dtype.str.encode(), shape.encode(), value.tobytes())
-
-
-def unpack_array(data: bytes) -> Any:
-    """Return the array that `_pack_array` wrote.
-
-    Args:
-        data: Type, shape and memory block of the array.
-
-    Returns:
-        A new array of numpy.
-
-    Raises:
-        ValueError: For what `_pack_array` cannot have written.
-    """
-    import numpy
-
-    kind, shape, block = data.split(b" ", 2)
-    lengths = [int(length) for length in shape.split(b",") if length]
-    if (
-        not _PLAIN.fullmatch(kind.decode())
-        or len(lengths) > _MOST_DIMENSIONS
-        or min(lengths, default=0) < 0
-    ):
-        raise ValueError("no such array")
-    return numpy.frombuffer(block, numpy.dtype(kind.decode())).reshape(lengths).copy()
-
-
-def assign_array(value: Any, new: Any) -> None:
-    """Give an array new contents, in place.
-
-    Args:
-        value: The array that is changed.
-        new: The contents.
-
-    Raises:
-        ValueError: When their type or shape is another.
-    """
-    if (value.dtype, value.shape) != (new.dtype, new.shape):
-        raise ValueError("an argument was given another shape")
-    value[...] = new

@@ -28,9 +28,9 @@ def origins(plan, name):
 
 
 def make(plan, name):
+    from evaluation.prefill.tokenizer_cache import fetch_tokenizer
     from evaluation.prefill.tokenizers import (  # which takes a while to import
         encode,
-        fetch_tokenizer,
         load_tokenizer,
         vocabulary_size,
     )
