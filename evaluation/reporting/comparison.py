@@ -38,15 +38,29 @@ Rows = Sequence[ComparisonRow]
 def compare_folders(ours: Path, theirs: Path) -> RunComparison:
     """Compare the results of two checkpoints.
 
+    Args:
+        ours: Folder of results of checkpoint A.
+        theirs: Folder of results of checkpoint B.
+
+    Returns:
+        A comparison of one stage, whose deltas are A - B.
+
     Raises:
-        ResultsError: a folder has no results, or damaged ones.
-        BridgeError: the two must not be compared, or one lacks a tier of the other's.
+        ResultsError: When a folder has no results, or damaged ones.
+        BridgeError: When the two must not be compared, or one lacks a tier of the other's.
     """
     return compare_checkpoints(*read_sides(ours, theirs))
 
 
 def folders_as_text(compared: RunComparison) -> str:
-    """Return a table of the deltas of two checkpoints, and what is significantly worse."""
+    """Return a table of the deltas of two checkpoints, and what is significantly worse.
+
+    Args:
+        compared: What `compare_folders` returned.
+
+    Returns:
+        Several lines, without a line break at the end.
+    """
     (stage,) = compared.stages
     rows = stage.deltas
     sides = f"A = {compared.path_a}\nB = {compared.path_b}"
@@ -94,7 +108,14 @@ def _number(p: float | None) -> str:
 
 
 def runs_as_text(runs: RunComparison) -> str:
-    """Return a text of every stage that both runs have, then what is not compared."""
+    """Return a text of every stage that both runs have, then what is not compared.
+
+    Args:
+        runs: A comparison of two runs.
+
+    Returns:
+        Paragraphs, without a line break at the end.
+    """
     parts = [f"A = {runs.path_a}\nB = {runs.path_b}"]
     parts += [_stage(stage) for stage in runs.stages]
     parts += ["\n".join(f"not compared: {note}" for note in runs.notes)] if runs.notes else []
@@ -102,9 +123,13 @@ def runs_as_text(runs: RunComparison) -> str:
 
 
 def is_worse_at_last(runs: RunComparison) -> bool | None:
-    """Return whether A is significantly worse at the last matched checkpoints of any stage, or at all.
+    """Return whether A is significantly worse at the last matched checkpoints of any stage.
 
-    None where nothing of a stage could be tested.
+    Args:
+        runs: A comparison of two runs, or of two checkpoints.
+
+    Returns:
+        None where nothing of a stage could be tested.
     """
     last = [list(by_match(stage).values())[-1] for stage in runs.stages]
     if not all(any(row.p is not None for row in _shown(rows)) for rows in last):
@@ -141,7 +166,12 @@ def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Itera
 def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
     """Write all three files of this run and those that its configuration names.
 
-    Returns the files, and a sentence for each run that could not be compared, which they name too.
+    Args:
+        folder: Where the files go: the folder of all results.
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        The files, and a sentence for each run that could not be compared, which the files name too.
     """
     config = next(iter(plans.values())).config
     runs: list[Run] = []
@@ -174,9 +204,16 @@ def write_runs(
     comparisons: Sequence[RunComparison],
     config: Config | None = None,
 ) -> list[Path]:
-    """Write all three files of runs that were compared, of which the first is A of each.
+    """Write all three files of runs that were compared.
 
-    `config` is that of the first run, if there is one.
+    Args:
+        folder: Where the files go; existing ones are replaced.
+        runs: The runs whose curves are drawn, A of every comparison first.
+        comparisons: Comparisons of the first run with each of the others.
+        config: Configuration of the first run, which names references; None if there is none.
+
+    Returns:
+        The files that were written, the page last.
     """
     files = write_comparisons(folder, comparisons)
     page = folder / COMPARISON_PAGE

@@ -19,10 +19,20 @@ FILE = "prompts.parquet"
 def curriculum(
     results: Path, task: str, verifier: str | None, band: tuple[float, float], order: Order
 ) -> list[tuple[str, float]]:
-    """Return ids of prompts whose pass rate is in the band, with their rates.
+    """Return ids of prompts whose pass rate is in a band, with their rates.
+
+    Args:
+        results: Folder of a checkpoint's results.
+        task: Name of the task of verified answers.
+        verifier: The verifier whose verdicts count; None for the task's primary one.
+        band: Lowest and highest pass rate, both included, between 0 and 1.
+        order: Which prompts come first: the easiest or the hardest.
+
+    Returns:
+        Id and pass rate of each prompt.
 
     Raises:
-        ResultsError: no such results, or no prompt in the band.
+        ResultsError: When there are no such results, no prompt is in the band, or it is reversed.
     """
     low, high = band
     if low > high:
@@ -59,7 +69,14 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
 
 
 def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
-    """Raise ResultsError for an id that would not be one line, or one cell of it."""
+    """Check that each id can be written as one line, and as one cell of it.
+
+    Args:
+        chosen: Id and pass rate of each prompt.
+
+    Raises:
+        ResultsError: When an id is empty, or has a line break or a tab.
+    """
     for id, _ in chosen:
         if "\t" in id or id.splitlines() != [id]:
             raise ResultsError(
@@ -69,7 +86,15 @@ def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
 
 
 def check_known(chosen: Sequence[tuple[str, float]], known: Path) -> None:
-    """Raise ResultsError for ids that the trainer's list, one a line, does not have."""
+    """Check that a trainer's list has all chosen ids.
+
+    Args:
+        chosen: Id and pass rate of each prompt.
+        known: The trainer's list of ids, one a line, in UTF-8.
+
+    Raises:
+        ResultsError: When the list lacks an id, or cannot be read.
+    """
     expected = "a list of ids in UTF-8, one a line"
     try:
         ids = {

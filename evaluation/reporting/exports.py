@@ -37,11 +37,19 @@ class Point(NamedTuple):
 
 
 def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
-    """Write the values of all stages that have tables into `output`; return how many there are.
+    """Write the values of all stages that have tables for a tool that shows curves.
+
+    Args:
+        plans: The stages, in the order in which their values are written.
+        output: Folder for the files; what an earlier export left there is replaced.
+        tool: Whose files are written: event files of TensorBoard, or an offline run of wandb.
+
+    Returns:
+        How many values were written.
 
     Raises:
-        EvaluationError: the tool's package is not installed, or no stage has tables yet.
-        ResultsError: a stage's table is damaged.
+        EvaluationError: When the tool's package is not installed, or no stage has tables yet.
+        ResultsError: When a stage's table is damaged.
     """
     package = _package(tool)
     points = [point for plan in plans for point in _points(plan)]

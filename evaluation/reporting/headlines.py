@@ -16,7 +16,11 @@ def shown_metrics(
 ) -> dict[tuple[TierName, str], str]:
     """Return the metric that stands for each item where there is room for one.
 
-    `keys` are the tier, item and metric of all values or deltas.
+    Args:
+        keys: Tier, item and metric of all values or deltas; `delta_` before a metric is ignored.
+
+    Returns:
+        The metric's name, without `delta_`, by tier and item.
     """
     found: dict[tuple[TierName, str], set[str]] = {}
     for tier, item, metric in keys:
@@ -25,17 +29,38 @@ def shown_metrics(
 
 
 def in_forest(row: DeltaColumns) -> bool:
-    """Return whether a forest plot has it: the headline of each item, and each rate over all units."""
+    """Return whether a forest plot has a delta.
+
+    Args:
+        row: A delta of a step or of two checkpoints.
+
+    Returns:
+        True for the headline of each item, and for each rate over all units.
+    """
     return _is_rate(row) or row.metric == headline_delta(row.tier)
 
 
 def has_own_forest(row: DeltaColumns) -> bool:
-    """Return whether it has a plot of its own: the secondary metric that speaks for the headline."""
+    """Return whether a delta is in the second forest plot, that of the secondary metric.
+
+    Args:
+        row: A delta of a step or of two checkpoints.
+
+    Returns:
+        True for the first secondary metric of the tier, which speaks for the headline.
+    """
     return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].secondary[:1]]
 
 
 def name_in_forest(row: DeltaColumns) -> str:
-    """Return what stands next to it there."""
+    """Return the name that a forest plot shows next to a delta.
+
+    Args:
+        row: A delta of a step or of two checkpoints.
+
+    Returns:
+        The metric for rates over all units, otherwise the item.
+    """
     return row.metric.removeprefix("delta_") if _is_rate(row) else row.item
 
 
@@ -44,7 +69,11 @@ def _is_rate(row: DeltaColumns) -> bool:
 
 
 def tier_words() -> dict[str, Any]:
-    """Return what a page's script needs to know of every tier, in the order of the table of tiers."""
+    """Return what a page's script needs to know of every tier.
+
+    Returns:
+        Titles, units and metrics by tier, in the order of the table of tiers.
+    """
     return {
         name: {
             "title": tier.title,
@@ -71,7 +100,14 @@ def tier_words() -> dict[str, Any]:
 
 
 def provisional(found: Recommendation | StageDeltas | None) -> str:
-    """Return what follows a verdict as long as requested steps are to come; else nothing."""
+    """Return what follows a verdict as long as results of requested steps are missing.
+
+    Args:
+        found: A stage's recommendation or deltas; None where there are none.
+
+    Returns:
+        Words in brackets after a space; empty for a final verdict.
+    """
     if found is None or not found.provisional:
         return ""
     verb = "is" if len(found.awaited) == 1 else "are"
@@ -81,7 +117,15 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
 def steps_in_words(
     candidates: Sequence[Candidate], join: Callable[[list[str]], str] = first_few
 ) -> str:
-    """Return the first few of many steps and merges, e.g. `step 10, 20 and merge last3`."""
+    """Return the first few of many steps and merges in words.
+
+    Args:
+        candidates: Steps and merges, in the order in which they are named.
+        join: Makes one text of the names of each kind; by default it names only the first few.
+
+    Returns:
+        For example `step 10, 20 and merge last3`.
+    """
     steps = [str(one) for one in candidates if isinstance(one, int)]
     merges = [one for one in candidates if isinstance(one, str)]
     kinds = (("step", steps), ("merge", merges))
@@ -89,5 +133,12 @@ def steps_in_words(
 
 
 def all_in_words(candidates: Sequence[Candidate]) -> str:
-    """Return all of them in the same way."""
+    """Return all of many steps and merges in words.
+
+    Args:
+        candidates: Steps and merges, in the order in which they are named.
+
+    Returns:
+        For example `step 10, 20 and merge last3`.
+    """
     return steps_in_words(candidates, ", ".join)

@@ -36,5 +36,12 @@ DARK = {
 
 
 def as_css(colours: dict[str, str]) -> str:
-    """Return the colours as custom properties, for `style.css`."""
+    """Return colours as custom properties, for `style.css`.
+
+    Args:
+        colours: LIGHT or DARK: hexadecimal colours by name.
+
+    Returns:
+        Declarations in one line, such as `--ink: #1b1f24;`.
+    """
     return " ".join(f"--{name}: {colour};" for name, colour in colours.items())

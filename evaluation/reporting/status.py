@@ -32,12 +32,19 @@ from evaluation.terminal_layout import align
 def stage_status(
     plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and merge, by number or name, and of the stage's own files; `complete` if nothing is missing.
+    """Return the state of each step and merge of a stage, and of the stage's own files.
 
-    A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a subject
-    or of the stage has a sentence for each such file. `check` is what the check before the jobs ended
-    with, if it stopped them; `checkpoints` has a sentence where their folder does not exist. Where
-    `outdated` is given, what a run made is held against what the configuration asks for now.
+    A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
+    subject or of the stage has a sentence for each such file. `check` is the error of the check before the
+    jobs, if it stopped them; `checkpoints` has a sentence where their folder does not exist.
+
+    Args:
+        plan: The stage's plan.
+        steps: The steps and merges to report, besides the bridge.
+        outdated: Compares what a run made with the configuration; None to leave that out.
+
+    Returns:
+        The content of one stage in `status --json`; `complete` is True if nothing is missing.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {
@@ -141,7 +148,15 @@ def _states(
 
 
 def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
-    """Return the last errors of the jobs that failed, with their logs."""
+    """Return the last errors of the jobs that failed, with their logs.
+
+    Args:
+        plan: The stage's plan.
+        steps: The steps and merges to report, besides the bridge.
+
+    Returns:
+        A sentence for each error, that of the check before the jobs first.
+    """
     found = stage_status(plan, steps)
     labels = {str(step): candidate_label(step) for step in steps}
     lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
@@ -178,7 +193,14 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
 
 
 def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return all stages in one table, then how far running jobs are, and the errors of failed ones."""
+    """Return all stages in one table, then progress of running jobs and errors of failed ones.
+
+    Args:
+        found: What `stage_status` returned, by stage.
+
+    Returns:
+        Several lines, without a line break at the end.
+    """
     columns = (*TIERS, "deltas")
     rows = [["stage", "step", *columns]]
     running, errors = [], []

@@ -39,7 +39,14 @@ from evaluation.settings.plan import StagePlan
 
 @reading_once()
 def make_tables(plan: StagePlan) -> Record:
-    """Write tables, recommendation and report of whatever results there are."""
+    """Write tables, recommendation and report of whatever results there are.
+
+    Args:
+        plan: The stage's plan.
+
+    Returns:
+        The record of the step, with its files.
+    """
     steps = stage_candidates(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
     if plan.stage.bridge is None:
@@ -54,7 +61,17 @@ def make_tables(plan: StagePlan) -> Record:
 
 
 def make_figures(plan: StagePlan) -> Record:
-    """Write a stage's figures; raises BridgeError as long as it has no tables."""
+    """Write a stage's figures from its tables.
+
+    Args:
+        plan: The stage's plan.
+
+    Returns:
+        The record of the step, with its files.
+
+    Raises:
+        BridgeError: When the stage has no tables yet.
+    """
     tables = read_record(plan.results, TABLES)
     if tables is None:
         again = evaluation(f"tables --stage {plan.name}")
@@ -66,7 +83,11 @@ def make_figures(plan: StagePlan) -> Record:
 def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
     """Compare this run with those that the configuration names.
 
-    The record names which of them could not be compared; files and pages name them too.
+    Args:
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        The record of the step; it names which runs could not be compared, as files and pages do.
     """
     config = next(iter(plans.values())).config
     results, key = Path(config.results), comparison_key(tables_records(plans), config.runs)
@@ -77,7 +98,14 @@ def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
 
 @reading_once()
 def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
-    """Write the page of all stages, and the comparison anew if it is outdated; return its path."""
+    """Write the page of all stages, and the comparison again if it is outdated.
+
+    Args:
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        Path of the page.
+    """
     config = next(iter(plans.values())).config
     results = Path(config.results)
     if not config.runs:

@@ -16,12 +16,26 @@ from evaluation.terminal_layout import align
 
 
 def bridge_table(plans: Mapping[str, StagePlan]) -> str:
-    """Return every stage's overall deltas, verdicts and recommendation."""
+    """Return every stage's overall deltas, verdicts and recommendation.
+
+    Args:
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        A paragraph for each stage; a sentence instead where there are no deltas.
+    """
     return "\n\n".join(_stage(plan) for plan in plans.values())
 
 
 def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
-    """Return every stage's deltas and recommendation as `bridge-table --json` prints them."""
+    """Return every stage's deltas and recommendation as `bridge-table --json` prints them.
+
+    Args:
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        Each stage's deltas and recommendation, or a note why there are none.
+    """
     found = {}
     for name, plan in plans.items():
         content, path = _deltas(plan), plan.results / RECOMMENDATION
@@ -92,7 +106,14 @@ def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
 
 
 def advice_lines(plan: StagePlan) -> list[str]:
-    """Return a stage's recommendation in words; nothing where there is none yet."""
+    """Return a stage's recommendation in words.
+
+    Args:
+        plan: The stage's plan.
+
+    Returns:
+        Lines; none where there is no recommendation yet.
+    """
     path = plan.results / RECOMMENDATION
     if not path.exists():
         return []

@@ -25,7 +25,15 @@ CHANGES: dict[int, Change] = {1: "right", 0: "same", -1: "wrong"}
 
 
 def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
-    """Yield all prompts of each category, as they are few; those that did not flip are `same`."""
+    """Yield all prompts of each category, as they are few; those that did not flip are `same`.
+
+    Args:
+        pair: A tier's results of a step and of the bridge.
+        probes: The suite's probes by id, for explaining which checks failed.
+
+    Yields:
+        The flips of a category, those that changed first.
+    """
     mine, theirs = _probe_answers(pair.ours, probes), _probe_answers(pair.theirs, probes)
     for name, credits, others in pair.credits():
         gain = credits.credit - others.credit
@@ -72,7 +80,15 @@ def _probe_answers(
 
 
 def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
-    """Yield the prompts whose pass rate changed most; several samples count by their mean."""
+    """Yield the prompts whose pass rate changed most; several samples count by their mean.
+
+    Args:
+        pair: A tier's results of a step and of the bridge.
+        most: Flips shown of an item in each direction.
+
+    Yields:
+        The flips of a task.
+    """
     for name, mine, theirs in pair.credits():
         gain = mine.credit - theirs.credit
         chosen = largest(gain, most)

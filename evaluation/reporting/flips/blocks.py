@@ -34,18 +34,42 @@ Tokens = npt.NDArray[np.integer[Any]]
 class Decoder(Protocol):
     """A tokenizer of either library."""
 
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = ...) -> str: ...
+    def decode(self, ids: Sequence[int], skip_special_tokens: bool = ...) -> str:
+        """Return the text of tokens.
+
+        Args:
+            ids: Tokens in the order of the text.
+            skip_special_tokens: Whether special tokens are left out of the text.
+
+        Returns:
+            The decoded text.
+        """
+        ...
 
 
 class BlockTexts:
     """The texts of packed blocks, decoded with the tokenizer that packed them."""
 
     def __init__(self, plan: StagePlan) -> None:
+        """Remember the stage; files are read when a text is needed.
+
+        Args:
+            plan: The plan of the stage whose caches and tokenizer are used.
+        """
         self._plan = plan
         self._slices: dict[str, Tokens | None] = {}
 
     def read(self, name: str, checksum: Any, block: int) -> dict[str, Any]:
-        """Return a block's text, or that it is no longer cached."""
+        """Return a block's text, or that it is no longer cached.
+
+        Args:
+            name: Name of the slice.
+            checksum: Checksums of the slice's data that was scored, as in the results.
+            block: Number of the block in the slice.
+
+        Returns:
+            `text`, and `cut`: whether the block has more tokens than the text shows.
+        """
         if name not in self._slices:
             self._slices[name] = self._tokens(name, checksum)
         tokens, tokenizer = self._slices[name], self._tokenizer
@@ -82,7 +106,16 @@ class BlockTexts:
 
 
 def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[ItemFlips]:
-    """Yield the blocks that gained and lost most nats per token; without `texts` as numbers."""
+    """Yield the blocks that gained and lost most nats per token.
+
+    Args:
+        pair: A tier's results of a step and of the bridge.
+        texts: Where the texts come from; None for numbers alone.
+        most: Flips shown of an item in each direction.
+
+    Yields:
+        The flips of a slice; slices without blocks, or with others than the bridge's, are left out.
+    """
     for name, item, other in pair.both(NatsItem):
         mine, theirs = item.blocks, other.blocks
         if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():

@@ -16,7 +16,14 @@ LONGEST = 80
 
 
 def expected(check: Check) -> str:
-    """Return what a check asks for, e.g. `words (at_most 20)`."""
+    """Return what a check requires.
+
+    Args:
+        check: A check of a probe.
+
+    Returns:
+        For example `words (at_most 20)`.
+    """
     asked = str(type(check).model_fields["check"].description).rstrip(".")
     given = {
         name: getattr(check, name)
@@ -28,7 +35,15 @@ def expected(check: Check) -> str:
 
 
 def got(check: Check, text: str) -> str:
-    """Return what a failing check found in an answer, or else the answer's beginning."""
+    """Return what a failing check found in an answer, or else the answer's beginning.
+
+    Args:
+        check: A check that the answer fails.
+        text: The part of the answer that is checked.
+
+    Returns:
+        A number, a quotation or a few words.
+    """
     if not text.strip():
         return "nothing"
     if isinstance(check, Counted):
@@ -38,7 +53,16 @@ def got(check: Check, text: str) -> str:
 
 
 def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
-    """Yield a sentence for each check of a probe that an answer fails, named as in the results."""
+    """Yield a sentence for each check of a probe that an answer fails.
+
+    Args:
+        checks: The probe's checks, in the order of the suite.
+        passed: Whether the answer passes, by the name that the results give the check.
+        text: The part of the answer that is checked.
+
+    Yields:
+        The check's name, what it expected and what it got.
+    """
     for name, check in named(checks):
         if passed.get(name) is False:
             yield f"{name}: expected {expected(check)}; got {got(check, text)}"

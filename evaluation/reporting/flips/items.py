@@ -50,7 +50,11 @@ class ItemFlips:
     label: str = ""
 
     def row(self) -> dict[str, Any]:
-        """Return what a page holds of it at one step."""
+        """Return the entry of an item on a page, at one step.
+
+        Returns:
+            Counts of units that gained and lost, and the shown flips without what the steps share.
+        """
         return {
             "tier": self.tier,
             "shape": self.shape,
@@ -64,9 +68,15 @@ class ItemFlips:
 
 
 def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Change]]:
-    """Return the places of the `most` largest gains, then of the largest losses.
+    """Return the places of the largest gains, then of the largest losses.
 
-    They are ordered by `size`, (n,), where that is not the gain itself.
+    Args:
+        gain: What each unit gained against the bridge, shape (n,).
+        most: Flips shown of an item in each direction.
+        size: What units are ordered by, largest absolute value first, shape (n,); None: `gain`.
+
+    Returns:
+        Place in `gain`, and direction of the change.
     """
     size = np.abs(gain if size is None else size)
     directions: tuple[tuple[Change, int], ...] = (("right", 1), ("wrong", -1))
@@ -79,7 +89,15 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
 
 
 def flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
-    """Yield the units whose credit changed most, of a tier that has no texts to show."""
+    """Yield the units whose credit changed most, of a tier that has no texts to show.
+
+    Args:
+        pair: A tier's results of a step and of the bridge.
+        most: Flips shown of an item in each direction.
+
+    Yields:
+        The flips of an item.
+    """
     for name, mine, theirs in pair.credits():
         gain = mine.credit - theirs.credit
         flips = [
@@ -95,7 +113,15 @@ def flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
 
 
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
-    """Return the meta.json of a cache, or None if it was cleared, is damaged, or holds other data."""
+    """Return the meta.json of a cache that still holds the data that was scored.
+
+    Args:
+        folder: Folder of the cache.
+        checksum: Checksums of the data that was scored, as in the results.
+
+    Returns:
+        None if the cache was cleared, is damaged, or holds other data.
+    """
     if not (folder / META).exists():
         return None
     try:
@@ -110,11 +136,28 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
 
 
 def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
-    """Shorten a text to what is shown; a prompt asks at its end, after its solved examples."""
+    """Shorten a text to what is shown.
+
+    Args:
+        text: A prompt or an answer.
+        from_end: Keep the end: a prompt asks there, after its solved examples.
+        most: Characters that are kept.
+
+    Returns:
+        The text itself, or its part with an ellipsis.
+    """
     if len(text) <= most:
         return text
     return f"… {text[-most:]}" if from_end else f"{text[:most]} … ({len(text)} characters)"
 
 
 def rounded(value: float) -> float:
+    """Return a number with the five significant digits that pages show.
+
+    Args:
+        value: A score, loss or log-probability.
+
+    Returns:
+        The rounded number.
+    """
     return float(f"{value:.5g}")

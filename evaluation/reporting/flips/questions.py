@@ -53,13 +53,24 @@ class QuestionTexts:
     """Questions found by id; only their places are kept, as there may be many."""
 
     def __init__(self, plan: StagePlan) -> None:
+        """Remember the stage; files are read when a text is needed.
+
+        Args:
+            plan: The plan of the stage whose caches are used.
+        """
         self._plan = plan
         self._places: dict[str, Places] = {}
 
     def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
         """Return text and candidates of each question whose cache is still there.
 
-        A damaged file is logged, and its questions are absent.
+        Args:
+            task: Name of the task.
+            checksum: Checksums of the task's data that was scored, as in the results.
+            ids: Ids of the questions.
+
+        Returns:
+            `text` and `answers` by id; none for a damaged file, which is logged.
         """
         folder = self._plan.task_folder(task)
         path = folder / EXAMPLES
@@ -117,7 +128,16 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
 
 
 def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
-    """Yield the questions of each task whose margin changed most, by the task's primary metric."""
+    """Yield the questions of each task whose margin changed most, by the task's primary metric.
+
+    Args:
+        pair: A tier's results of a step and of the bridge.
+        texts: Where the texts come from.
+        most: Flips shown of an item in each direction.
+
+    Yields:
+        The flips of a task; tasks without scores of each candidate on both sides are left out.
+    """
     for name, credits, others in pair.credits():
         ours, theirs = pair.ours.items[name], pair.theirs.items[name]
         metric = getattr(ours.entry, "primary", None) or "raw"
@@ -150,18 +170,38 @@ class _Scores:
     """What the candidates of a task on one side are ranked by, and their log-probabilities."""
 
     def __init__(self, rows: pa.Table, metric: str) -> None:
+        """Compute scores and margins of all questions.
+
+        Args:
+            rows: The task's table of candidates, those of a question one after the other.
+            metric: The metric that candidates are ranked by, a key of LABELS.
+        """
         scores, self.groups = candidate_scores(rows), group_items(rows)
         self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
         self._shown = [scores[kind] for kind in dict.fromkeys((metric, "raw"))]
         self.margins = margins(scores[metric], self._gold, self.groups)
 
     def of(self, question: int) -> list[list[float]]:
-        """Return its candidates' scores as they are ranked, then their log-probs if these differ."""
+        """Return the scores of a question's candidates.
+
+        Args:
+            question: Place of the question in the task's table.
+
+        Returns:
+            Scores as candidates are ranked, then their log-probs if these differ.
+        """
         rows = self._rows(question)
         return [[rounded(value) for value in scores[rows]] for scores in self._shown]
 
     def gold_of(self, question: int) -> int:
-        """Return the number of its right candidate."""
+        """Return the number of a question's right candidate.
+
+        Args:
+            question: Place of the question in the task's table.
+
+        Returns:
+            Its place among the question's candidates, from 0.
+        """
         return int(np.argmax(self._gold[self._rows(question)]))
 
     def _rows(self, question: int) -> slice:

@@ -32,7 +32,16 @@ Page = dict[str, Any]
 
 
 def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
-    """Return the flips of all steps and merges that there is room for, those of `first` before the others."""
+    """Return the flips of all steps and merges that there is room for.
+
+    Args:
+        found: The stage's results.
+        space: Bytes that the page may still grow by; what the flips need is taken from it.
+        first: Steps and merges that get room before the others.
+
+    Returns:
+        `items`, `steps` and `left`, as above; all empty without a bridge.
+    """
     page: Page = {"items": {}, "steps": {}, "left": []}
     if found.bridge is None:
         return page
@@ -47,7 +56,15 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
 
 
 def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Candidate]:
-    """Return `first`, then the other steps so that any number of them is spread over the whole."""
+    """Return steps in the order in which they get room on a page.
+
+    Args:
+        steps: Steps and merges in ascending order.
+        first: Steps and merges that get room before the others.
+
+    Returns:
+        `first`, then the others so that any number of them is spread over the whole.
+    """
     bits = max(1, len(steps).bit_length())
     spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])
     known = [step for step in dict.fromkeys(first) if step in steps]
@@ -58,11 +75,26 @@ class _Finder:
     """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept."""
 
     def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
+        """Remember the bridge; its results are read tier by tier when they are needed.
+
+        Args:
+            plan: The stage's plan.
+            bridge: Results of the bridge.
+            most: Flips shown of an item in each direction.
+        """
         self._plan, self._most, self._tiers = plan, most, bridge.results.tiers
         self._bridge = functools.cache(bridge.tier)
         self._blocks, self._questions = BlockTexts(plan), QuestionTexts(plan)
 
     def find(self, scored: Scored) -> Iterator[ItemFlips]:
+        """Yield what flipped in the tiers that a checkpoint and the bridge share.
+
+        Args:
+            scored: Results of a step or merge.
+
+        Yields:
+            The flips of an item.
+        """
         for name in scored.results.tiers:
             if name in self._tiers:
                 yield from self._tier(Pair(scored.tier(name), self._bridge(name)))
