@@ -57,8 +57,14 @@ def write_figures(plan: StagePlan) -> list[Path]:
 
     Those of a bridge or a tier that the stage has no more are removed.
 
+    Args:
+        plan: The stage's plan; its tables are read from its results folder.
+
+    Returns:
+        The files of the figures.
+
     Raises:
-        ResultsError: the stage has no tables yet, or damaged ones.
+        ResultsError: The stage has no tables yet, or damaged ones.
     """
     series, (rows, moves) = stage_series(read_summary(plan.results / SUMMARY)), _deltas(plan)
     for (kind, tier), path in plan.figures.items():

@@ -16,7 +16,15 @@ NAMED = 6
 
 
 def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
-    """Yield a sentence for each undecided objective of the recommended, or else of the last step."""
+    """Yield advice on undecided objectives of the recommended step, or else of the last step.
+
+    Args:
+        found: The stage's results.
+        rows: The stage's rows of task quality.
+
+    Yields:
+        One sentence an objective.
+    """
     advised = found.recommendation.candidate if found.recommendation else None
     step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
     if step is None:

@@ -54,7 +54,14 @@ class Anchor:
 
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
-    """Return a row per pair of checkpoints, item and metric; a pair is one family of tests."""
+    """Return what later checkpoints kept of earlier ones; each pair is one family of tests.
+
+    Args:
+        stages: Results of all stages, in the order of training.
+
+    Returns:
+        A row per pair of checkpoints, item and metric.
+    """
     found = list(stages)
     known, begun = anchors(found), _begun_from(found)
     pairs = [
@@ -62,16 +69,23 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
         for earlier, later in product(known, known)
         if earlier.identity in _ancestors(later.identity, begun)
     ]
-    shared = shared_by_all([both for _, _, both in pairs])
+    shared = _shared_by_all([both for _, _, both in pairs])
     return [
         row
         for earlier, later, both in pairs
-        for row in retention_rows(earlier, later, both, shared, _deltas_of(found, earlier, later))
+        for row in _retention_rows(earlier, later, both, shared, _deltas_of(found, earlier, later))
     ]
 
 
 def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
-    """Return one for each checkpoint, by its identity, in the order in which stages come to it."""
+    """Return the checkpoints that are compared: each stage's bridge and last step.
+
+    Args:
+        stages: Results of all stages, in the order of training.
+
+    Returns:
+        One for each checkpoint, by its identity, in the order in which stages come to it.
+    """
     found: dict[str, Anchor] = {}
     for stage in stages:
         scored = []
@@ -146,7 +160,15 @@ def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
 
 
 def paired(earlier: Anchor, later: Anchor) -> Pairs:
-    """Return by tier both checkpoints over all items of theirs that hold the same data."""
+    """Pair two checkpoints over all items of theirs that hold the same data.
+
+    Args:
+        earlier: The checkpoint that is compared with, as a bridge is.
+        later: The checkpoint whose training began from it.
+
+    Returns:
+        The pairs by tier; tiers without such items are absent.
+    """
     found = {tier: _joined(list(_comparable(earlier, later, tier))) for tier in TIERS}
     return {tier: pair for tier, pair in found.items() if pair is not None}
 
@@ -186,7 +208,7 @@ def _joined(pairs: Sequence[Pair]) -> Pair | None:
     )
 
 
-def shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
+def _shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
     """Return by tier the items of every pair, where some pair has more."""
     found: dict[TierName, tuple[str, ...]] = {}
     for tier in TIERS:
@@ -197,7 +219,7 @@ def shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
     return found
 
 
-def retention_rows(
+def _retention_rows(
     earlier: Anchor,
     later: Anchor,
     pairs: Pairs,
@@ -237,7 +259,12 @@ def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
 
 
 def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
-    """Write both files into the folder of all results."""
+    """Write the table and the heat map into the folder of all results.
+
+    Args:
+        rows: What later checkpoints kept of earlier ones, from `retention`.
+        folder: The folder of all results.
+    """
     write_csv(folder / RETENTION, RETENTION_COLUMNS, [row.model_dump() for row in rows])
     write_text(folder / RETENTION_TEX, heat_map(_columns(rows), NOTE))
 

@@ -72,7 +72,11 @@ class Column(NamedTuple):
 
 
 def write_matrix(found: StageResults) -> None:
-    """Write both files of a stage's score matrix: the bridge, then every step and every merge."""
+    """Write both files of a stage's score matrix: the bridge, then every step and every merge.
+
+    Args:
+        found: The stage's results.
+    """
     columns = [] if found.bridge is None else [_column("bridge", found.bridge.values, {})]
     for candidate in sorted(found.candidates, key=candidate_rank):
         content = found.deltas.get(candidate)
@@ -80,7 +84,7 @@ def write_matrix(found: StageResults) -> None:
         columns.append(
             _column(candidate_label(candidate), found.candidates[candidate].values, known)
         )
-    write_text(found.plan.results / MATRIX, as_csv(columns))
+    write_text(found.plan.results / MATRIX, _as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 
 
@@ -98,15 +102,28 @@ def _column(
 
 
 def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
-    """Return the key of a value or a delta."""
+    """Return the key of a value or a delta.
+
+    Args:
+        row: A value, or a delta of one; `delta_` before its metric is left out.
+
+    Returns:
+        Tier, item and metric.
+    """
     return row.tier, row.item, row.metric.removeprefix("delta_")
 
 
 def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[str]]:
-    """Return a column for each labelled folder, and a sentence for each pair that is not tested.
+    """Return a column for each folder; flags are of the tests against the folder before.
+
+    Args:
+        folders: Folders of results by the labels of their columns, in order.
+
+    Returns:
+        The columns, and a sentence for each pair of neighbours that is not tested.
 
     Raises:
-        ResultsError: a folder has no results, or damaged ones.
+        ResultsError: A folder has no results, or damaged ones.
     """
     sides = {label: read_folder(folder) for label, folder in folders.items()}
     flags: dict[str, dict[Key, tuple[str | None, None]]] = {}
@@ -126,9 +143,17 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
 
 
 def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True) -> str:
-    """Return columns as a table in this format; text that is not whole fits the terminal.
+    """Return columns as a table in one format.
 
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
+
+    Args:
+        form: The format.
+        columns: One for each checkpoint, in order.
+        is_whole: Whether text keeps its full width; otherwise it is cut to fit the terminal.
+
+    Returns:
+        The table's text.
     """
     if form == "text":
         rows = [["", "item", *(column.label for column in columns)]]
@@ -136,14 +161,23 @@ def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True
             rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
         return align(rows, keys=2, is_whole=is_whole) + "\n"
     if form == "csv":
-        return as_csv(columns)
+        return _as_csv(columns)
     return _tabular(columns, lambda column, key: _escaped(_cell(column, key)))
 
 
 def columns_as_json(
     columns: Sequence[Column], folders: Mapping[str, Path], notes: Sequence[str]
 ) -> CheckpointTable:
-    """Return columns as `table --json` prints them."""
+    """Return columns as `table --json` prints them.
+
+    Args:
+        columns: One for each checkpoint, in order.
+        folders: Folders of results by the labels of their columns.
+        notes: Sentences on pairs that are not tested.
+
+    Returns:
+        The model that is printed.
+    """
     names = ("tier", "item", "metric", "value", "low", "high", "flag")
     found = tuple(
         TableColumn(
@@ -159,7 +193,7 @@ def columns_as_json(
     return CheckpointTable(columns=found, notes=tuple(notes))
 
 
-def as_csv(columns: Sequence[Column]) -> str:
+def _as_csv(columns: Sequence[Column]) -> str:
     """Return numbers in full, in the units of the result files."""
     names = ["value", "low", "high", "flag"]
     if any(cell.delta is not None for column in columns for cell in column.cells.values()):
@@ -178,7 +212,14 @@ def as_csv(columns: Sequence[Column]) -> str:
 def heat_map(columns: Sequence[Column], note: str) -> str:
     """Return a `tabular` whose cells are coloured by their deltas, without intervals.
 
-    The darkest cell of a part is the one that changed most. `note` names what is compared with what.
+    The darkest cell of a tier's metric is the one that changed most.
+
+    Args:
+        columns: One for each checkpoint, in order.
+        note: A sentence that names what is compared with what, for a comment of LaTeX.
+
+    Returns:
+        The table's text.
     """
     most: dict[tuple[TierName, str], float] = {}
     for column in columns:

@@ -27,7 +27,17 @@ class Scored:
     values: tuple[Value, ...]
 
     def tier(self, name: TierName) -> TierResults:
-        """Read a tier with its per-item table; raises ResultsError."""
+        """Read a tier with its per-item table.
+
+        Args:
+            name: The tier; the checkpoint must have its file.
+
+        Returns:
+            The tier's results, read anew from the folder.
+
+        Raises:
+            ResultsError: A file of the tier is missing or damaged.
+        """
         return read_tier(self.results.folder, name)
 
 
@@ -106,7 +116,15 @@ class _Reader:
 
 
 def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
-    """Read whatever of a stage's results is there and can be read."""
+    """Read whatever of a stage's results is there and can be read.
+
+    Args:
+        plan: The stage's plan.
+        steps: Steps and merges to look for.
+
+    Returns:
+        The results; what is missing or damaged is named in them.
+    """
     reader = _Reader()
     found = {
         step: reader.checkpoint(plan.step_folder(step), plan, candidate_label(step))

@@ -32,7 +32,14 @@ FROM_DELTA = {"delta_low": "low", "delta_high": "high", "verdict": "flag"}
 
 
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Return rows of SCHEMA, the bridge's last."""
+    """Return the rows of the summary table, the bridge's last.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        Rows with the columns of SCHEMA.
+    """
     rows: list[dict[str, Any]] = []
     for step, scored in found.candidates.items():
         content = found.deltas.get(step)
@@ -66,7 +73,11 @@ def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:
 
 
 def write_tables(found: StageResults) -> None:
-    """Write the three tables, and the score matrix."""
+    """Write the three tables, and the score matrix.
+
+    Args:
+        found: The stage's results.
+    """
     plan, rows = found.plan, summary_rows(found)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
@@ -78,6 +89,13 @@ def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """Return a table of each tier's headline, and of each secondary metric.
 
     An item is a row, a step a column; the delta against the bridge stands in brackets.
+
+    Args:
+        found: The stage's results.
+        rows: The rows of the summary table, from `summary_rows`.
+
+    Returns:
+        The text in Markdown, with what is missing, deleted or damaged at its top.
     """
     parts = [f"# {_plain(found.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []

@@ -49,7 +49,14 @@ class Sides(NamedTuple):
 
 
 def write_quality(found: StageResults) -> TaskQuality:
-    """Write both files, and returns what is in them."""
+    """Write both files of the quality of slices and tasks.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        What the files hold.
+    """
     quality = stage_quality(found)
     rows = [row.model_dump() for row in quality.rows]
     write_csv(found.plan.results / QUALITY_TABLE, QUALITY_COLUMNS, rows)
@@ -58,7 +65,14 @@ def write_quality(found: StageResults) -> TaskQuality:
 
 
 def stage_quality(found: StageResults) -> TaskQuality:
-    """Return the quality of all slices and tasks; the rates of few prompts are left out."""
+    """Return the quality of all slices and tasks; the rates of few prompts are left out.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        Rows of all items, and advice on undecided objectives.
+    """
     tiers = [TIERS[name] for name in found.plan.tiers if not TIERS[name].rates]
     rows = [row for tier in tiers for row in _tier_rows(found, tier)]
     return TaskQuality(
@@ -131,8 +145,8 @@ def _row(
     noise, signal = neighbour_noise(steps, gains), trend(steps, gains)
     value = points[max(points)]
     other = sides.theirs.items.get(name) if sides.theirs is not None else None
-    pair = None if other is None else paired_items(item, other, metric.name)
-    difference = difference_to_decide(plan, sides.ours.tier, item.group, metric)
+    pair = None if other is None else _paired_items(item, other, metric.name)
+    difference = _difference_to_decide(plan, sides.ours.tier, item.group, metric)
     needed = None if pair is None else needed_units(pair.variance, difference, pair.turning)
     n = pair.n if pair else _size(item)
     return QualityRow(
@@ -165,7 +179,7 @@ def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) ->
     return abs(signal) / noise
 
 
-def difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
+def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
     """Return the smallest margin above zero of an objective on the item, or else what is worth telling."""
     margins = [
         objective.margin
@@ -222,8 +236,8 @@ class PairedItems(NamedTuple):
     turning: float | None = None
 
 
-def paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
-    """Return None where the units are not known, or are not the same on both sides."""
+def _paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
+    """Return how paired units vary; None where they are not known, or differ between the sides."""
     if isinstance(mine, NatsItem) and isinstance(other, NatsItem):
         return _blocks(mine.blocks, other.blocks, metric)
     if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):

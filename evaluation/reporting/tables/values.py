@@ -44,11 +44,18 @@ class Value:
 
 
 def values_of(results: Results) -> list[Value]:
-    """Return all metrics of all items, each tier's overall ones last (those of rates first)."""
+    """Return all metrics of all items of a checkpoint.
+
+    Args:
+        results: The checkpoint's results.
+
+    Returns:
+        Each tier's values in turn, the overall ones last (those of rates first).
+    """
     found: list[Value] = []
     tiers = list(results.tiers.values())
     for count, tier in enumerate(tiers, start=1):
-        found += [*tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
+        found += [*_tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
     return found
 
 
@@ -79,7 +86,7 @@ Row = tuple[str, str | None, str, Estimate, float | None]
 """Item, group, metric, estimate and chance."""
 
 
-def tier_values(found: TierResults) -> list[Value]:
+def _tier_values(found: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
     if found.tier.kind == "nats":
         nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
