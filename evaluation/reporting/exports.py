@@ -1,4 +1,4 @@
-"""Curves for the tools that show the training loss, next to which they are to stand.
+"""Export of curves to TensorBoard and Weights & Biases, to be seen next to the training loss.
 
 Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
 TensorBoard reads event files; Weights & Biases gets an offline run, which `wandb sync` sends where

@@ -1,4 +1,4 @@
-"""The deltas that stand for a step where there is room for one an item."""
+"""Which metric and which deltas stand for an item, and steps and verdicts in words."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any

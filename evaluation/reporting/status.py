@@ -1,4 +1,4 @@
-"""What is done, running, failed or missing, from a stage's results and logs."""
+"""The state of a stage, from its results and logs: what is done, running, failed or missing."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -35,8 +35,9 @@ def stage_status(
     """Return the state of each step and merge of a stage, and of the stage's own files.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
-    subject or of the stage has a sentence for each such file. `check` is the error of the check before the
-    jobs, if it stopped them; `checkpoints` has a sentence where their folder does not exist.
+    subject or of the stage has a sentence for each such file. `check` is the error of the check
+    before the jobs, if it stopped them; `checkpoints` has a sentence where their folder does not
+    exist.
 
     Args:
         plan: The stage's plan.

@@ -48,14 +48,13 @@ class Decoder(Protocol):
 
 
 class BlockTexts:
-    """The texts of packed blocks, decoded with the tokenizer that packed them."""
+    """The texts of packed blocks, decoded with the tokenizer that packed them.
+
+    Args:
+        plan: The plan of the stage whose caches and tokenizer are used.
+    """
 
     def __init__(self, plan: StagePlan) -> None:
-        """Remember the stage; files are read when a text is needed.
-
-        Args:
-            plan: The plan of the stage whose caches and tokenizer are used.
-        """
         self._plan = plan
         self._slices: dict[str, Tokens | None] = {}
 

@@ -50,14 +50,13 @@ BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 class QuestionTexts:
-    """Questions found by id; only their places are kept, as there may be many."""
+    """Questions found by id; only their places are kept, as there may be many.
+
+    Args:
+        plan: The plan of the stage whose caches are used.
+    """
 
     def __init__(self, plan: StagePlan) -> None:
-        """Remember the stage; files are read when a text is needed.
-
-        Args:
-            plan: The plan of the stage whose caches are used.
-        """
         self._plan = plan
         self._places: dict[str, Places] = {}
 
@@ -167,15 +166,14 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
 
 
 class _Scores:
-    """What the candidates of a task on one side are ranked by, and their log-probabilities."""
+    """What the candidates of a task on one side are ranked by, and their log-probabilities.
+
+    Args:
+        rows: The task's table of candidates, those of a question one after the other.
+        metric: The metric that candidates are ranked by, a key of LABELS.
+    """
 
     def __init__(self, rows: pa.Table, metric: str) -> None:
-        """Compute scores and margins of all questions.
-
-        Args:
-            rows: The task's table of candidates, those of a question one after the other.
-            metric: The metric that candidates are ranked by, a key of LABELS.
-        """
         scores, self.groups = candidate_scores(rows), group_items(rows)
         self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
         self._shown = [scores[kind] for kind in dict.fromkeys((metric, "raw"))]

@@ -72,16 +72,15 @@ def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Can
 
 
 class _Finder:
-    """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept."""
+    """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept.
+
+    Args:
+        plan: The stage's plan.
+        bridge: Results of the bridge.
+        most: Flips shown of an item in each direction.
+    """
 
     def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
-        """Remember the bridge; its results are read tier by tier when they are needed.
-
-        Args:
-            plan: The stage's plan.
-            bridge: Results of the bridge.
-            most: Flips shown of an item in each direction.
-        """
         self._plan, self._most, self._tiers = plan, most, bridge.results.tiers
         self._bridge = functools.cache(bridge.tier)
         self._blocks, self._questions = BlockTexts(plan), QuestionTexts(plan)

@@ -35,10 +35,16 @@ Points = dict[Key, list[dict[str, Any]]]
 
 
 def stage_series(rows: Sequence[Row]) -> list[Series]:
-    """Return the series of a stage's summary rows, each with the bridge's value; overall ones first.
+    """Return the series of a stage's summary rows, each with the bridge's value.
 
-    A merge is at no step: it is one of the series' `merges`, a mark with a name. What has no step, but
-    merges alone, has no series.
+    A merge is at no step: it is one of the series' `merges`, a mark with a name. What has no step,
+    but merges alone, has no series.
+
+    Args:
+        rows: Rows of a stage's summary, or rows with the same columns.
+
+    Returns:
+        Series in the order of the table of tiers; overall ones first in each metric.
     """
     lines: dict[Key, list[Row]] = {}
     references: dict[Key, Row] = {}
@@ -54,11 +60,11 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
             lines.setdefault(key, []).append(row)
     return [
         {**_series(key, lines[key], references.get(key)), "merges": merges.get(key, [])}
-        for key in sorted(lines, key=rank_of)
+        for key in sorted(lines, key=_rank_of)
     ]
 
 
-def rank_of(key: Key) -> tuple[int, int, bool]:
+def _rank_of(key: Key) -> tuple[int, int, bool]:
     """Order by tier and metric as the table of tiers does; what it does not name comes last."""
     tier, item, metric = key
     names = [known.name for known in TIERS[tier].metrics]
@@ -67,7 +73,14 @@ def rank_of(key: Key) -> tuple[int, int, bool]:
 
 
 def is_logarithmic(series: Series) -> bool:
-    """Return whether its axis is logarithmic: a perplexity that varies much, bounds included."""
+    """Return whether the axis of a series is logarithmic.
+
+    Args:
+        series: A series with all lines and levels that are drawn in its plot.
+
+    Returns:
+        True for a perplexity that varies much, bounds included.
+    """
     if TIERS[series["tier"]].metric(series["metric"]).unit != "perplexity":
         return False
     lines = series.get("lines") or [series]
@@ -80,7 +93,14 @@ def is_logarithmic(series: Series) -> bool:
 
 
 def with_scales(series: Iterable[Series]) -> list[Series]:
-    """Return the series as pages draw them, with whether their axes are logarithmic."""
+    """Return series as pages draw them.
+
+    Args:
+        series: Series with all lines and levels that are drawn in their plots.
+
+    Returns:
+        Copies with `log`: whether the axis is logarithmic.
+    """
     return [{**one, "log": is_logarithmic(one)} for one in series]
 
 
@@ -103,7 +123,7 @@ def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
         "bridge": None
         if bridge is None
         else {name: bridge[name] for name in ("value", "low", "high")},
-        "spread": spread_of(rows),
+        "spread": _spread_of(rows),
         "note": _note(rows),
         **({"group": item} if item != OVERALL and is_mean(tier, item) else {}),
     }
@@ -129,7 +149,7 @@ def _note(rows: Sequence[Row]) -> str | None:
     return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
 
 
-def spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
+def _spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
     """Return how far the last steps scatter about a line, and the last interval's half-width.
 
     A trend is no noise, so it is taken off: SD = sqrt(sum of squared residuals / (steps - 2)).
@@ -151,7 +171,12 @@ def spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
 def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple[Points, set[str]]:
     """Return the points of a run's curves, and its tokenizers.
 
-    What cannot be read is left out, with a sentence in `damaged`.
+    Args:
+        checkpoints: A run's checkpoints of one stage, in ascending order.
+        damaged: Gets a sentence for each checkpoint that cannot be read; its points are left out.
+
+    Returns:
+        Points by tier, item and metric, and the identities of the tokenizers.
     """
     points: Points = {}
     tokenizers: set[str] = set()
@@ -170,9 +195,13 @@ def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple
 
 
 def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
-    """Return a series for each measure, with a line for each run that has it, numbered in order.
+    """Return a series for each metric of an item, with a line for each run that has it.
 
-    Of runs whose tokenizer is not the first one's, only what no token is counted in.
+    Args:
+        runs: What `points_of` returned, by name of the run; lines are numbered in this order.
+
+    Returns:
+        Series; runs with another tokenizer than the first are only in those free of tokens.
     """
     first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
     lines: dict[Key, list[dict[str, Any]]] = {}
@@ -192,16 +221,23 @@ def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]
             "bridge": None,
             "spread": None,
         }
-        for (tier, item, metric), own in sorted(lines.items(), key=lambda one: rank_of(one[0]))
+        for (tier, item, metric), own in sorted(lines.items(), key=lambda one: _rank_of(one[0]))
     ]
 
 
 def with_levels(
     series: Sequence[Series], config: Config, folders: Sequence[Path], number: int
 ) -> tuple[list[Series], list[str]]:
-    """Return the series with a level for each reference that has their measure, and notes.
+    """Return series with a level for each reference that has their metric.
 
-    Results are compared with those in `folders`. Colours are numbered from `number` on.
+    Args:
+        series: Series of a stage, or of several.
+        config: The configuration that names the references.
+        folders: Folders of results that a reference is compared with; earlier ones take precedence.
+        number: Number of the first reference's colour.
+
+    Returns:
+        The series, and sentences on references that have no line or share only part of the items.
     """
     levels: dict[Key, list[dict[str, Any]]] = {}
     notes: dict[str, None] = {}

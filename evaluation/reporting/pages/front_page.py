@@ -33,7 +33,11 @@ from evaluation.wording import first_few
 def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     """Write the page that shows all stages in a row; what is not there yet is named.
 
-    Beside it the lines with which Snakemake's report opens, and what later stages kept of earlier ones.
+    Next to it go the lines with which Snakemake's report opens, and the table of retention.
+
+    Args:
+        plans: The plan of each stage of this run, by name.
+        output: The page's file in the folder of all results.
     """
     found = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
@@ -50,7 +54,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
     config = next(iter(plans.values())).config
-    runs = runs_in_words(output.parent, config)
+    runs = _runs_in_words(output.parent, config)
     words = {
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
@@ -80,7 +84,7 @@ def _joined(
     return with_levels(joined_series(series, follows(plans)), config, last, len(plans))[0]
 
 
-def runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
+def _runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
     """Return for each other run of the configuration its error, or who is better since when."""
     if not config.runs:
         return []

@@ -20,7 +20,14 @@ Follows = Mapping[str, tuple[str, int] | None]
 
 
 def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]:
-    """Return the stage and step that each stage's bridge is."""
+    """Return the stage and step that each stage was trained from.
+
+    Args:
+        plans: The plan of each stage of this run, by name.
+
+    Returns:
+        Stage and step of each stage's bridge, by stage; None where that is not known.
+    """
     return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
 
 
@@ -42,8 +49,15 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
 def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
     """Return series that more than one stage has, each stage from where it begins.
 
-    Stages that follow one another are one line; where some do not, each way has a line of its own. A
-    mean over slices or tasks is left out where stages have others: it would jump at their border.
+    Stages that follow one another are one line; where some do not, each way has a line of its own.
+    A mean over slices or tasks is left out where stages have others: it would jump at their border.
+
+    Args:
+        stages: The series of each stage, by name.
+        known: What `follows` returned.
+
+    Returns:
+        Series whose `x` counts training steps from the first stage on; of one stage all its series.
     """
     starts = {name: _start(name, known) for name in stages}
     chains = _chains({name: one for name, one in stages.items() if one}, known, starts)

@@ -1,6 +1,6 @@
 """Long context on a stage's page: loss by position, and accuracy by length of the prompts.
 
-Both are of the chosen checkpoint, with the bridge beside it. Names of one task, or of one group, that
+Both are of the chosen checkpoint, next to the bridge. Names of one task, or of one group, that
 end in `__<length>`, as those of RULER do, are one curve.
 """
 
@@ -33,7 +33,14 @@ class Point(NamedTuple):
 
 
 def position_series(found: StageResults) -> list[dict[str, Any]]:
-    """Return a series for each slice with at least two bins; with the bridge's line if it is compared."""
+    """Return the loss by position of the chosen checkpoint.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        A series for each slice with at least two bins, with the bridge's line if it is compared.
+    """
     chosen = found.chosen
     if chosen is None:
         return []
@@ -60,7 +67,14 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
 
 
 def length_series(found: StageResults) -> list[dict[str, Any]]:
-    """Return a series for each name that is there at several lengths, groups first."""
+    """Return the accuracy of the chosen checkpoint by length of the prompts.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        A series for each name that is there at several lengths, groups first.
+    """
     chosen = found.chosen
     if chosen is None:
         return []

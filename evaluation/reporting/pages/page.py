@@ -1,4 +1,4 @@
-"""What both kinds of page are made with: templates, and data embedded without waste.
+"""What every page is made with: templates, and data embedded compressed.
 
 Snakemake's report shows a page by a data: URL, of which Chromium opens 2 MiB at most, four characters
 for three bytes of the page. So data are embedded compressed, and what finds no room is left out.
@@ -63,17 +63,39 @@ class Table:
 
 
 def cells_of(columns: Mapping[str, Callable[..., str]], *of: Any) -> tuple[str, ...]:
-    """Return the cells of a row, by the function of each column."""
+    """Return the cells of a row.
+
+    Args:
+        columns: By title of each column, the function that writes its cell.
+        *of: What the row is about; every function gets all of it.
+
+    Returns:
+        A text for each column, in their order.
+    """
     return tuple(cell(*of) for cell in columns.values())
 
 
 def render(template: str, data: Any, **values: Any) -> str:
-    """Render a page from a template, its data embedded."""
-    return ENVIRONMENT.get_template(template).render(data=embedded(data), **values)
+    """Render a page from a template, its data embedded.
+
+    Args:
+        template: Name of a file in `templates`.
+        data: What the page's script draws; becomes JSON.
+        **values: What the template inserts as text.
+
+    Returns:
+        The page's HTML.
+    """
+    return ENVIRONMENT.get_template(template).render(data=_embedded(data), **values)
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page; warn where Snakemake's report cannot open it."""
+    """Write a page; warn where Snakemake's report cannot open it.
+
+    Args:
+        path: The page's file, which is replaced.
+        text: The page's HTML.
+    """
     write_text(path, text)
     size = len(text.encode())
     if size > LARGEST:
@@ -108,20 +130,31 @@ def _json(data: Any) -> bytes:
     return text.encode()
 
 
-def embedded(data: Any) -> str:
+def _embedded(data: Any) -> str:
     """Return compressed JSON in base64: a third of the size, and it cannot end its element."""
     return base64.b64encode(gzip.compress(_json(data), mtime=0)).decode()
 
 
 class SpaceLeft:
-    """Bytes that a page may still grow by."""
+    """Bytes that a page may still grow by.
+
+    Args:
+        left: Bytes at the start, as base64 in the page; negative if it is too large already.
+    """
 
     def __init__(self, left: float) -> None:
         self.left = left
         self._compressor = zlib.compressobj()
 
     def take(self, data: Any) -> bool:
-        """Take the room that data need, what they repeat left out; return False if there is less."""
+        """Take the room that data need compressed, what they repeat left out.
+
+        Args:
+            data: What would be embedded in the page.
+
+        Returns:
+            False if there is less room, and then nothing is taken.
+        """
         trial = self._compressor.copy()
         needed = len(trial.compress(_json(data)) + trial.flush(zlib.Z_SYNC_FLUSH)) * 4 / 3
         if needed > self.left:
@@ -135,7 +168,15 @@ SHOWN = ("tier", "item", "want", "delta", "low", "high", "p_holm", "mde", "n", "
 
 
 def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
-    """Return a delta as pages draw it: by `name` in the forest plot of its `label`."""
+    """Return a delta as pages draw it.
+
+    Args:
+        row: A delta of a step or of two checkpoints.
+        **more: Further entries, such as the values of both sides.
+
+    Returns:
+        Entries of the delta; `name` is its own in the forest plot that `label` names.
+    """
     metric = row.metric.removeprefix("delta_")
     return {
         **{name: getattr(row, name) for name in SHOWN},
@@ -147,9 +188,16 @@ def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
 
 
 def page_link(page: Path, start: Path) -> dict[str, str]:
-    """Return how the page in `start` refers to another: as a file, and in Snakemake's report.zip.
+    """Return how a page refers to another: as a file, and in Snakemake's report.zip.
 
     There every file lies in a folder that is named by 16 digits of the SHA-256 of its path.
+
+    Args:
+        page: Path of the page that is referred to, as Snakemake writes it.
+        start: Folder of the page with the link.
+
+    Returns:
+        `file` and `zipped`, relative addresses.
     """
     digest = hashlib.sha256(str(page).encode()).hexdigest()[:16]
     file = os.path.relpath(page, start).replace(os.sep, "/")

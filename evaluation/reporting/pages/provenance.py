@@ -1,4 +1,4 @@
-"""What a reader needs to believe the numbers: protocols, data, losses on the way, speed."""
+"""Tables that show where numbers come from: protocols, data, left-out items, speed."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,7 +21,14 @@ from evaluation.settings.tiers import TIERS
 
 
 def provenance_tables(found: StageResults) -> list[Table]:
-    """Return the tables of sources, jobs and losses on the way; those with nothing in them are left out."""
+    """Return the tables of sources, templates, notes and verified answers.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        Tables; those with nothing in them are left out.
+    """
     sides = _sides(found)
     tables = [
         Table("Comparison", ("note", "steps"), [*notes_by_steps(found.deltas)]),
@@ -43,7 +50,14 @@ def _text(value: Any) -> str:
 
 
 def jobs_table(found: StageResults) -> Table:
-    """Return what every checkpoint was scored with."""
+    """Return what every checkpoint was scored with.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        A table with a row for each step, merge or bridge and tier.
+    """
     sides = _sides(found)
     rows = [
         (step, name, *cells_of(JOB, tier.file))
@@ -194,7 +208,14 @@ def _disagreements(found: StageResults) -> Table:
 
 
 def quality_tables(quality: TaskQuality) -> list[Table]:
-    """Return the table of how much each slice and task can detect; none where nothing is scored."""
+    """Return the table of how much each slice and task can detect.
+
+    Args:
+        quality: What `stage_quality` returned.
+
+    Returns:
+        One table; none where nothing is scored.
+    """
     if not quality.rows:
         return []
     sides = {row.compared_with for row in quality.rows if row.compared_with is not None}

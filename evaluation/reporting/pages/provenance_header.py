@@ -23,7 +23,14 @@ code_of_now = cache(code_commit)
 
 
 def stage_header(found: StageResults) -> Header:
-    """Return that of a stage's page; checkpoint and items are those of the step that it is about."""
+    """Return the header of a stage's page.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        Entries; checkpoint and items are those of the step that the page is about.
+    """
     scored = found.candidates.get(found.chosen) if found.chosen is not None else None
     named = candidate_label(found.chosen) if found.chosen is not None else ""
     return [
@@ -37,7 +44,14 @@ def stage_header(found: StageResults) -> Header:
 
 
 def front_header(stages: Mapping[str, StageResults]) -> Header:
-    """Return that of the page of all stages; items are those of each stage's last step."""
+    """Return the header of the page of all stages.
+
+    Args:
+        stages: Results of the stages by name, in the order of the configuration.
+
+    Returns:
+        Entries; items are those of each stage's last step.
+    """
     found = list(stages.values())
     last = [stage.last for stage in found if stage.last is not None]
     return [
@@ -55,7 +69,14 @@ def _steps(found: StageResults) -> str:
 
 
 def run_name(plan: StagePlan) -> str:
-    """Return the name of a run, which is that of its folder."""
+    """Return the name of a run.
+
+    Args:
+        plan: The plan of any of its stages.
+
+    Returns:
+        The name of the folder of all results.
+    """
     return Path(plan.config.results).name
 
 
@@ -79,6 +100,14 @@ def _shared(stages: Sequence[StageResults]) -> Header:
 
 
 def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
+    """Return packages with their versions in a line.
+
+    Args:
+        packages: Versions by name of the package; several where jobs used different ones.
+
+    Returns:
+        For example `numpy 2.1 and 2.2, torch 2.8`.
+    """
     return ", ".join(f"{name} {' and '.join(versions)}" for name, versions in packages.items())
 
 

@@ -37,9 +37,15 @@ from evaluation.settings.config import Config
 def runs_page(
     runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
 ) -> str:
-    """Return the page of comparisons; `runs` are those whose results could be found, A first.
+    """Return the page of comparisons.
 
-    `config` names what their curves are seen against.
+    Args:
+        runs: The runs whose results could be found, A of every comparison first.
+        comparisons: Comparisons of the first run with each of the others.
+        config: Configuration of the first run, which names references; None if there is none.
+
+    Returns:
+        The page's HTML.
     """
     damaged: list[str] = []
     notes: list[str] = []
@@ -139,7 +145,14 @@ Steps = tuple[int | None, int | None]
 
 
 def by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
-    """Return the deltas by the steps of the two checkpoints."""
+    """Return the deltas of a stage by matched checkpoints.
+
+    Args:
+        stage: A comparison of a stage of two runs.
+
+    Returns:
+        Deltas by the steps of A and B, in the order of the comparison.
+    """
     found: dict[Steps, list[ComparisonRow]] = {}
     for row in stage.deltas:
         found.setdefault((row.step_a, row.step_b), []).append(row)
@@ -147,11 +160,26 @@ def by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
 
 
 def stage_title(stage: StageComparison) -> str:
+    """Return what a comparison of a stage is called.
+
+    Args:
+        stage: A comparison of a stage of two runs.
+
+    Returns:
+        The stage's name; both names where the runs call it differently.
+    """
     return " against ".join(dict.fromkeys((stage.stage_a, stage.stage_b)))
 
 
 def matched_in_words(stage: StageComparison) -> str:
-    """Return how many checkpoints of a stage are compared, and at which steps."""
+    """Return how many checkpoints of a stage are compared, and at which steps.
+
+    Args:
+        stage: A comparison of a stage of two runs.
+
+    Returns:
+        Words without a full stop; of more than 12 checkpoints the first 10 and the last.
+    """
     words = [str(a) if a == b else f"{a} (B's {b})" for a, b in by_match(stage)]
     shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
     many = "s" if len(words) > 1 else ""

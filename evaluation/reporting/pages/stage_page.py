@@ -55,7 +55,12 @@ DELTAS_SHARE = 0.75
 def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
     """Return the page of whatever results there are, which names what is missing.
 
-    `quality` is computed if it is not given.
+    Args:
+        found: The stage's results.
+        quality: What each slice and task can detect; None to compute it.
+
+    Returns:
+        The page's HTML.
     """
     chosen, last = found.chosen, [found.last.results.folder] if found.last is not None else []
     curves = [*stage_series(summary_rows(found)), *group_series(found)]

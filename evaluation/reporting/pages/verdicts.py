@@ -15,7 +15,14 @@ from evaluation.settings.tiers import TIERS, TierName
 
 
 def verdict_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Return the verdict on each objective of each step and merge, the chosen one first."""
+    """Return the verdict on each objective of each step and merge.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        A row for each step and merge, the chosen one first.
+    """
     order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
     return [
         {
@@ -45,9 +52,15 @@ def _objective(objective: ObjectiveRow) -> dict[str, Any]:
 
 
 def group_series(found: StageResults) -> list[Series]:
-    """Return a curve of each group of items that an objective is about, from the numbers of its verdicts.
+    """Return a curve of each group of items that an objective is about.
 
     Groups of the suite have curves like any item, and those of rates are items.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        Series from the numbers of the verdicts, each with its group and a note of its items.
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
@@ -68,7 +81,14 @@ def group_series(found: StageResults) -> list[Series]:
 
 
 def advice(found: StageResults) -> dict[str, Any] | None:
-    """Return the recommendation as pages show it; None if there is none."""
+    """Return the recommendation as pages show it.
+
+    Args:
+        found: The stage's results.
+
+    Returns:
+        None if there is no recommendation.
+    """
     content = found.recommendation
     if content is None or content.candidate is None:
         return None
@@ -95,7 +115,14 @@ def _similar(content: Recommendation) -> list[str]:
 
 
 def objective_title(objective: Objective) -> str:
-    """Return an objective in words, e.g. `tier2 (hq): improve by more than 0.02 nats per token`."""
+    """Return an objective in words.
+
+    Args:
+        objective: An objective of the configuration.
+
+    Returns:
+        For example `tier2 (hq): improve by more than 0.02 nats per token`.
+    """
     metric = f" {objective.metric}" if objective.metric else ""
     group = f" ({objective.group})" if objective.group else ""
     size = objective.decided_on.size(objective.margin)
@@ -104,7 +131,15 @@ def objective_title(objective: Objective) -> str:
 
 
 def headline_item(tier: TierName, group: str | None) -> str:
-    """Return the item whose curve is the headline's."""
+    """Return the item whose curve is the headline's.
+
+    Args:
+        tier: The tier of the objective.
+        group: The group that the objective is about; None for all items.
+
+    Returns:
+        The overall item, or that of the group.
+    """
     if group is None:
         return OVERALL
     return group if TIERS[tier].rates else group_item(group)

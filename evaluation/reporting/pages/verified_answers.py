@@ -14,7 +14,15 @@ Sides = Mapping[str, Results]
 
 
 def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> list[Table]:
-    """Return a table of rates, two of groups such as levels or subjects, and one of settings."""
+    """Return the tables of verified answers.
+
+    Args:
+        sides: Results by step, or of the bridge.
+        deltas: Deltas against the bridge, by step or merge.
+
+    Returns:
+        One of rates, two of groups such as levels or subjects, and one of settings.
+    """
     groups = ("step", "task", "by", "group", "prompts")
     settings = dict.fromkeys((name, *_settings(entry)) for _, name, entry in _entries(sides))
     return [

@@ -1,9 +1,9 @@
 """Figures for papers: a stage's curves and forest plots as SVG, from its stored tables.
 
 <results>/figures/<tier>_curves.svg   the headline metric of every item over steps
-<results>/figures/<tier>_measures.svg what stands beside the headline, likewise
-<results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge, and of the first
-                                      measure beside them
+<results>/figures/<tier>_measures.svg the secondary metrics of every item, likewise
+<results>/figures/<tier>_forest.svg   deltas of the recommended step against the bridge, those of the
+                                      first secondary metric next to them
 <results>/figures/<tier>_moves.svg    prompts by their pass rate at the bridge and at that step
 """
 

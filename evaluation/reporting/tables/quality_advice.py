@@ -1,4 +1,4 @@
-"""What to do about objectives that are undecided: which tasks are too small, and how many questions it takes."""
+"""Advice for undecided objectives: which tasks are too small, and how many questions they need."""
 
 import math
 from collections.abc import Iterator, Sequence

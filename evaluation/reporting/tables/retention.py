@@ -1,4 +1,4 @@
-"""What each later checkpoint kept of each earlier one: `retention.csv`, `retention.tex`.
+"""What each later checkpoint retains of each earlier one: `retention.csv`, `retention.tex`.
 
 The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
 earlier than another if this was trained from it, by the bridges: two ablations of one stage, or
@@ -65,7 +65,7 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     found = list(stages)
     known, begun = anchors(found), _begun_from(found)
     pairs = [
-        (earlier, later, paired(earlier, later))
+        (earlier, later, _paired(earlier, later))
         for earlier, later in product(known, known)
         if earlier.identity in _ancestors(later.identity, begun)
     ]
@@ -159,7 +159,7 @@ def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
     return found - {identity}
 
 
-def paired(earlier: Anchor, later: Anchor) -> Pairs:
+def _paired(earlier: Anchor, later: Anchor) -> Pairs:
     """Pair two checkpoints over all items of theirs that hold the same data.
 
     Args:

@@ -81,11 +81,11 @@ def write_tables(found: StageResults) -> None:
     plan, rows = found.plan, summary_rows(found)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
-    write_text(plan.results / SUMMARY_TEXT, markdown(found, rows))
+    write_text(plan.results / SUMMARY_TEXT, _markdown(found, rows))
     write_matrix(found)
 
 
-def markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
+def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """Return a table of each tier's headline, and of each secondary metric.
 
     An item is a row, a step a column; the delta against the bridge stands in brackets.
