@@ -29,7 +29,7 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
 
     Args:
         pair: A tier's results of a step and of the bridge.
-        probes: The suite's probes by id, for explaining which checks failed.
+        probes: The suite's probes by id; prompts of others get no reasons for failed checks.
 
     Yields:
         The flips of a category, those that changed first.

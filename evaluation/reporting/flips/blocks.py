@@ -59,7 +59,7 @@ class BlockTexts:
         self._slices: dict[str, Tokens | None] = {}
 
     def read(self, name: str, checksum: Any, block: int) -> dict[str, Any]:
-        """Return a block's text, or that it is no longer cached.
+        """Return the beginning of a block's text, or that it is no longer cached.
 
         Args:
             name: Name of the slice.
@@ -67,7 +67,7 @@ class BlockTexts:
             block: Number of the block in the slice.
 
         Returns:
-            `text`, and `cut`: whether the block has more tokens than the text shows.
+            `text`, and `cut`: whether the block has more tokens. Only `text` if it is not cached.
         """
         if name not in self._slices:
             self._slices[name] = self._tokens(name, checksum)

@@ -120,7 +120,7 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
         checksum: Checksums of the data that was scored, as in the results.
 
     Returns:
-        None if the cache was cleared, is damaged, or holds other data.
+        The parsed file; None if the cache was cleared, is damaged, or holds other data.
     """
     if not (folder / META).exists():
         return None

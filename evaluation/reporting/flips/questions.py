@@ -127,7 +127,7 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
 
 
 def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
-    """Yield the questions of each task whose margin changed most, by the task's primary metric.
+    """Yield the questions that flipped and whose margin changed most, by the primary metric.
 
     Args:
         pair: A tier's results of a step and of the bridge.

@@ -39,7 +39,8 @@ def position_series(found: StageResults) -> list[dict[str, Any]]:
         found: The stage's results.
 
     Returns:
-        A series for each slice with at least two bins, with the bridge's line if it is compared.
+        A series for each slice with at least two bins, with the bridge's line if it is compared;
+        none if no checkpoint is chosen.
     """
     chosen = found.chosen
     if chosen is None:
@@ -67,13 +68,14 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
 
 
 def length_series(found: StageResults) -> list[dict[str, Any]]:
-    """Return the accuracy of the chosen checkpoint by length of the prompts.
+    """Return the headline metric of the chosen checkpoint by length of the prompts, in tokens.
 
     Args:
         found: The stage's results.
 
     Returns:
-        A series for each name that is there at several lengths, groups first.
+        A series for each name that is there at several lengths, groups first; none if no checkpoint
+        is chosen.
     """
     chosen = found.chosen
     if chosen is None:

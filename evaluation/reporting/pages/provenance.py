@@ -208,10 +208,10 @@ def _disagreements(found: StageResults) -> Table:
 
 
 def quality_tables(quality: TaskQuality) -> list[Table]:
-    """Return the table of how much each slice and task can detect.
+    """Return the table of the quality of slices and tasks.
 
     Args:
-        quality: What `stage_quality` returned.
+        quality: What each slice and task can detect.
 
     Returns:
         One table; none where nothing is scored.

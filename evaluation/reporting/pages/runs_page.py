@@ -1,6 +1,7 @@
 """The page of several runs: which run is better and since when, curves laid over one another, deltas.
 
-The first run is A of every comparison. What finds no room is named; all of it is in the table beside.
+The first run is A of every comparison. Deltas that find no room are named; the table of the comparison
+has all of them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -42,7 +43,8 @@ def runs_page(
     Args:
         runs: The runs whose results could be found, A of every comparison first.
         comparisons: Comparisons of the first run with each of the others.
-        config: Configuration of the first run, which names references; None if there is none.
+        config: Configuration of the first run, whose references are levels of the curves; with it the
+            page links to the front page. None if there is none.
 
     Returns:
         The page's HTML.

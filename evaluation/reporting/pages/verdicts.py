@@ -21,7 +21,7 @@ def verdict_rows(found: StageResults) -> list[dict[str, Any]]:
         found: The stage's results.
 
     Returns:
-        A row for each step and merge, the chosen one first.
+        A row for each step and merge that was compared with the bridge, the chosen one first.
     """
     order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
     return [
@@ -54,7 +54,8 @@ def _objective(objective: ObjectiveRow) -> dict[str, Any]:
 def group_series(found: StageResults) -> list[Series]:
     """Return a curve of each group of items that an objective is about.
 
-    Groups of the suite have curves like any item, and those of rates are items.
+    Left out are groups of the suite, which have curves like any item, and groups of rates, which are
+    items.
 
     Args:
         found: The stage's results.
@@ -87,7 +88,7 @@ def advice(found: StageResults) -> dict[str, Any] | None:
         found: The stage's results.
 
     Returns:
-        None if there is no recommendation.
+        The recommendation with its words; None if no step or merge is recommended.
     """
     content = found.recommendation
     if content is None or content.candidate is None:

@@ -10,14 +10,14 @@ from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS
 
 Sides = Mapping[str, Results]
-"""Results by step, or of the bridge."""
+"""Results by step or merge, and the bridge's under `bridge`."""
 
 
 def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> list[Table]:
     """Return the tables of verified answers.
 
     Args:
-        sides: Results by step, or of the bridge.
+        sides: Results by step or merge, and the bridge's under `bridge`.
         deltas: Deltas against the bridge, by step or merge.
 
     Returns:
