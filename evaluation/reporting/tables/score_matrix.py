@@ -150,7 +150,7 @@ def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True
     Args:
         form: The format.
         columns: One for each checkpoint, in order.
-        is_whole: Whether text keeps its full width; otherwise it is cut to fit the terminal.
+        is_whole: Whether rows of text stay whole however narrow the terminal is.
 
     Returns:
         The table's text.
