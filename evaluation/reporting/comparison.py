@@ -1,4 +1,4 @@
-"""Two result folders, or several runs, compared: as text, and as `comparison.csv`, `.json`, `.html`."""
+"""Comparison of two result folders or of runs, as text and as `comparison.csv`, `.json`, `.html`."""
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -129,7 +129,7 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
         runs: A comparison of two runs, or of two checkpoints.
 
     Returns:
-        None where nothing of a stage could be tested.
+        None where nothing of some stage could be tested.
     """
     last = [list(by_match(stage).values())[-1] for stage in runs.stages]
     if not all(any(row.p is not None for row in _shown(rows)) for rows in last):

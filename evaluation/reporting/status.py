@@ -45,7 +45,7 @@ def stage_status(
         outdated: Compares what a run made with the configuration; None to leave that out.
 
     Returns:
-        The content of one stage in `status --json`; `complete` is True if nothing is missing.
+        The content of one stage in `status --json`; `complete` is True if every state is `done`.
     """
     has_bridge = plan.stage.bridge is not None
     subjects = {

@@ -1,4 +1,4 @@
-"""Tables, figures, the comparison of runs and the front page as steps of the workflow, with records."""
+"""Steps of the workflow that write tables, figures, run comparison and front page, with records."""
 
 from collections.abc import Mapping
 from pathlib import Path

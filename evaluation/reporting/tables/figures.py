@@ -53,9 +53,9 @@ SETTINGS: Any = {
 
 
 def write_figures(plan: StagePlan) -> list[Path]:
-    """Write a stage's figures; what there is nothing to draw of is an empty one with a sentence.
+    """Write a stage's figures; one without data has a sentence in place of a plot.
 
-    Those of a bridge or a tier that the stage has no more are removed.
+    Those of a bridge or a tier that the stage no longer has are removed.
 
     Args:
         plan: The stage's plan; its tables are read from its results folder.

@@ -57,7 +57,7 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     """Return what later checkpoints kept of earlier ones; each pair is one family of tests.
 
     Args:
-        stages: Results of all stages, in the order of training.
+        stages: Results of all stages, in the order of the configuration.
 
     Returns:
         A row per pair of checkpoints, item and metric.
@@ -81,7 +81,7 @@ def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
     """Return the checkpoints that are compared: each stage's bridge and last step.
 
     Args:
-        stages: Results of all stages, in the order of training.
+        stages: Results of all stages, in the order of the configuration.
 
     Returns:
         One for each checkpoint, by its identity, in the order in which stages come to it.

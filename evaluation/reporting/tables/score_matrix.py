@@ -91,7 +91,10 @@ def write_matrix(found: StageResults) -> None:
 def _column(
     label: str, values: Sequence[Value], known: Mapping[Key, tuple[str | None, float | None]]
 ) -> Column:
-    """Return a value for each item, overall values first, then means of groups, with flags and deltas where these are."""
+    """Return a value for each item: overall values first, then means of groups, then the others.
+
+    Flags and deltas are added where there are any.
+    """
     shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
     own = [v for v in values if v.metric == shown[v.tier, v.item]]
     own.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
