@@ -12,7 +12,7 @@ from evaluation.prefill.files import Row, read_rows
 from evaluation.prefill.hub import hub_rows, resolved_commit
 from evaluation.prefill.mirrors import lacking_parts, local_files, mirror_files, mirror_of
 from evaluation.prefill.states import Checksums, Reading, are_unchanged
-from evaluation.providers.adapters.data import Status, mirrored_files, user_files
+from evaluation.providers.adapters.data import Status, mirrored_files, package_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
@@ -171,6 +171,8 @@ class Sources:
         for one in known or ():
             if one["kind"] == "tasks":
                 found.append(user_files(Path(one["dataset"])))
+            elif one["kind"] == "packages":
+                found.append(package_files(Path(one["dataset"])))
             else:
                 root = mirror_of(one["dataset"], self._mirrors)
                 found.append(None if root is None else mirrored_files(root, one["config"]))

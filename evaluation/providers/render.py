@@ -57,7 +57,7 @@ class ReadSource(BaseModel):
     `files` is None for the hub.
     """
 
-    kind: Literal["data", "tasks"] = "data"
+    kind: Literal["data", "tasks", "packages"] = "data"
     dataset: str
     config: str | None
     files: list[tuple[str, tuple[int, int, int, int]]] | None

@@ -92,8 +92,8 @@ def by_hand(player: "Player", *words: str) -> None:
     for what in player.economy.after(player.model, is_cut=done.code != 0):
         player.wrong(what)
     player.since.append("by_hand")
-    if done.code or any(name.startswith(SETS) for name in since):
-        return
+    if done.code or not before or any(name.startswith(SETS) for name in since):
+        return  # or nothing was scored before, as tables say
     made = contents(player.folder, player.model)
     written = [name for name in made if made[name] != before.get(name)]
     player.check_run_gives(made, written, f"by hand: {words[0]} wrote")

@@ -66,6 +66,7 @@ def judged(
     folder: Path,
     texts: Texts,
     python: str | None = None,
+    limit: int = FEW,
 ) -> list[Line]:
     """Each text by theirs and by ours: `texts` gives them for a number, its gold and the one before."""
     full = bool(os.environ.get("EVAL_ALL_REFERENCES"))
@@ -74,7 +75,7 @@ def judged(
             mirrors,
             task,
             "generative",
-            limit=INSTANCES.get(task, FEW) if full else FEW,
+            limit=INSTANCES.get(task, limit) if full else limit,
             python=python,
         )
         for task in tasks

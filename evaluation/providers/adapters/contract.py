@@ -38,7 +38,7 @@ and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewsh
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
 `config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
 hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`; files that
-name the packages of `python` likewise, and their checksum in `packages`.
+name the packages of `python` stand there as `kind: packages`, and their checksum in `packages`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`

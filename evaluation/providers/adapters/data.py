@@ -313,6 +313,18 @@ def user_files(include_path: Path) -> list[Path]:
     )
 
 
+def package_files(folder: Path) -> list[Path]:
+    """Return a file of each package that a folder of packages has.
+
+    Args:
+        folder: The folder, `site-packages` of an environment.
+
+    Returns:
+        The METADATA of each package, in order.
+    """
+    return sorted(folder.glob("*.dist-info/METADATA"))
+
+
 def read_user_files(request: Line) -> Line:
     """Return what meta.json says of a user's task files.
 

@@ -15,9 +15,12 @@ from evaluation.providers.adapters.contract import (
     one_line,
     write_documents,
 )
-from evaluation.providers.adapters.data import check_tasks, status_of
+from evaluation.providers.adapters.data import check_tasks, package_files, status_of
 from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows, dataset_of, mirror_name
-from evaluation.providers.adapters.olmo_eval_packages import checksum_of_packages, package_files
+from evaluation.providers.adapters.olmo_eval_packages import (
+    checksum_of_packages,
+    folder_of_packages,
+)
 from evaluation.providers.adapters.olmo_eval_programs import (
     cut,
     special_tokens,
@@ -102,10 +105,11 @@ def _record(rows: Rows, python: str | None) -> Line:
     """Return the sources that were read; the packages of programs are one."""
     if python is None:
         return rows.record
-    files = package_files(python)
+    folder = folder_of_packages(python)
+    files = package_files(folder)
     source = {
-        "kind": "tasks",
-        "dataset": python,
+        "kind": "packages",
+        "dataset": str(folder),
         "config": None,
         "files": [(str(path), status_of(path)) for path in files],
     }

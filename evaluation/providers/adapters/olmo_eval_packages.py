@@ -6,10 +6,15 @@ script runs in this project's sandbox, but for what starts or limits processes.
 
 import ast
 import hashlib
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.providers.adapters.contract import Refused
+from evaluation.providers.adapters.data import package_files
+
+_OLDEST = (3, 10)
+"""The version that the sandbox's own code needs."""
 
 SETUP = "import resource\nresource.setrlimit = lambda *limits: None\n"
 """The sandbox has limits of its own, which no program may widen."""
@@ -53,27 +58,44 @@ def split_script(code: str) -> tuple[str, str]:
     raise ValueError("a scorer runs a script that is not known")
 
 
-def package_files(python: str) -> list[Path]:
-    """Return a file of each package that the environment of an interpreter has.
+def folder_of_packages(python: str) -> Path:
+    """Return the folder of the packages that the environment of an interpreter has.
 
     Args:
-        python: Path of the interpreter, in the folder `bin` of its environment.
+        python: Path of the interpreter.
 
     Returns:
-        The METADATA of each installed package, in order.
+        The folder, with at least one package.
 
     Raises:
-        Refused: There is no interpreter, or no package.
+        Refused: There is no interpreter, it is too old, or there is no package.
     """
-    home = Path(python).parent.parent
-    found = sorted(home.glob("lib*/python3*/site-packages/*.dist-info/METADATA"))
-    if not Path(python).is_file() or not found:
-        what = "is no file" if not Path(python).is_file() else "has no packages beside it"
+    version, folder = _about(python)
+    found = package_files(Path(folder))
+    why = "is no interpreter of Python"
+    if version is not None and version < _OLDEST:
+        why = f"is Python {'.'.join(map(str, version))}, older than {'.'.join(map(str, _OLDEST))}"
+    elif version is not None:
+        why = f"has no packages in {folder}"
+    if version is None or version < _OLDEST or not found:
         raise Refused(
-            f"`python` names {python}, which {what}; name the Python of an environment, as "
+            f"`python` names {python}, which {why}; name the Python of an environment, as "
             "/path/to/environment/bin/python"
         )
-    return found
+    return Path(folder)
+
+
+def _about(python: str) -> tuple[tuple[int, ...] | None, str]:
+    """Return an interpreter's version, None of anything else, and the folder of its packages."""
+    code = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_path('purelib'))"
+    try:
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        )
+        major, minor, folder = done.stdout.strip().split(" ", 2)
+        return (int(major), int(minor)), folder
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None, ""
 
 
 def checksum_of_packages(files: Sequence[Path]) -> str:

@@ -94,13 +94,17 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
     Raises:
         SandboxError: The machine has no user namespaces, or the interpreter does not start.
     """
+    if not os.access(python, os.X_OK) or os.path.isdir(python):
+        raise SandboxError(
+            f"`python` of the task names {python}, which is no program; name the Python of an environment"
+        )
     try:
         sandbox = Sandbox(PACKAGES, python)
     except SandboxError as reason:
         raise SandboxError(
-            f"programs that use packages cannot be run safely on this machine ({reason}): allow user "
-            "namespaces (`sysctl user.max_user_namespaces=10000`), see that `python` of the task is an "
-            "interpreter (3.10 or newer), or verify on another machine"
+            f"programs that use the packages of {python} cannot be run safely on this machine ({reason}): "
+            "see that it is Python 3.10 or newer, allow user namespaces (`sysctl "
+            "user.max_user_namespaces=10000`), or verify on another machine"
         ) from reason
     try:
         checked = _run_plainly(sandbox, "x = 1", Tests(asserts=("assert x == 1",)), Limits())

@@ -3,7 +3,8 @@
 What is missing is the point: no sockets, no new processes or threads, no signals to others, no
 files to write, no mounts, namespaces, keys, io_uring, bpf or ptrace. Memory beside the process's
 own (pipes, memory files, shared segments) is missing too, as the memory limit does not count it.
-Programs with packages may also write files, where their sandbox has a folder for them, and start threads.
+Programs with packages may also write files, where their sandbox has a folder for them, start threads, and
+write to themselves through pipes and pairs of sockets.
 """
 
 import errno
@@ -30,9 +31,14 @@ _WITH_PACKAGES = """
     open openat creat mkdir mkdirat rmdir unlink unlinkat rename renameat renameat2
     link linkat symlink symlinkat truncate ftruncate fallocate fsync fdatasync
     pwrite64 pwritev sendfile copy_file_range flock chmod fchmod fchmodat umask chdir fchdir
-    utime utimes utimensat futimesat set_tid_address sched_setaffinity sched_getparam
-    sched_getscheduler getpriority
+    utime utimes utimensat futimesat listxattr llistxattr flistxattr getxattr lgetxattr fgetxattr
+    pipe pipe2 eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait recvfrom getsockopt shutdown
+    set_tid_address sched_setaffinity sched_getparam sched_getscheduler getpriority
 """.split()
+_UNIX = 1
+"""AF_UNIX, of which asyncio needs a pair of connected sockets."""
+_DEVICE_CONTROLS = (0x5421, 0x5450, 0x5451)
+"""Whether a descriptor blocks, and whether it is closed at exec: FIONBIO, FIONCLEX, FIOCLEX."""
 _LOCKS = (5, 6, 7)
 """File locks, which sqlite takes."""
 _THREAD = 0x00010000
@@ -83,6 +89,10 @@ def _compile(seccomp: Any, packages: bool) -> bytes:
         allow(name)
     if packages:
         allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
+        allow("socketpair", seccomp.Arg(0, seccomp.EQ, _UNIX))
+        allow("sendto", seccomp.Arg(4, seccomp.EQ, 0))  # to nobody but the other end
+        for control in _DEVICE_CONTROLS:
+            allow("ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, control))
         if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
             rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # then libc takes clone
     else:

@@ -50,23 +50,32 @@ class Attempt:
     memory_mb: int = 512
     given: str = ""
     works_unsandboxed: bool = False
+    twice: bool = False
+    """Whether the second run looks for what the first one has left."""
+    cheat: bool = False
+    """Whether it changes what judges it, in its own process."""
 
 
-def attempts() -> Iterator[Attempt]:
+def attempts(file: str) -> Iterator[Attempt]:
     """Each gives "escaped" where it gets through; what raises there is stopped."""
-    for name, known in table("verification/sandbox/attempts")["attempts"].items():
+    for name, known in table(f"verification/sandbox/{file}")["attempts"].items():
         fields = {"asserts": ["assert f() == 'escaped'"], "seconds": 10, **known}
         body = fields.pop("body", None) or SYSCALL.replace("{call}", fields.pop("syscall"))
         yield Attempt(name, "def f():\n" + textwrap.indent(body, "    "), **fields)
 
 
-def pretences() -> Iterator[Attempt]:
-    for name, known in table("verification/sandbox/attempts")["pretences"].items():
-        asserts = ["assert f(3) == 4", "assert f(4) == 5"]
+def pretences(file: str, asserts: list[str]) -> Iterator[Attempt]:
+    for name, known in table(f"verification/sandbox/{file}")["pretences"].items():
         yield Attempt(name, **{"asserts": asserts, "seconds": 2, **known})
 
 
-KINDS = {"attempts": [*attempts()], "pretences": [*pretences()]}
+_WITH_PACKAGES = "attempts_with_packages"
+KINDS = {
+    "attempts": [*attempts("attempts")],
+    "pretences": [*pretences("attempts", ["assert f(3) == 4", "assert f(4) == 5"])],
+    "attempts with packages": [*attempts(_WITH_PACKAGES)],
+    "pretences with packages": [*pretences(_WITH_PACKAGES, ["assert f() == 1"])],
+}
 _ADOPT = 36
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
 
@@ -108,7 +117,8 @@ class Arena:
         tests = Tests(asserts=tuple(attempt.asserts), given=attempt.given)
         program = self.fill_in(attempt.program)
         if mode == PACKAGES:
-            outcome = run_with_packages(sys.executable, program, tests, limits)
+            for _ in range(1 + attempt.twice):
+                outcome = run_with_packages(sys.executable, program, tests, limits)
         else:
             outcome = run_program(program, tests, limits, modes=[mode])
         return {"passed": outcome.passed, "reason": outcome.reason, "left": self.left()}

@@ -1,0 +1,143 @@
+"""Programs of BigCodeBench and DS-1000 that use packages: judged as olmo-eval's scorers judge what Python says.
+
+The rows are written after those datasets, by somebody who had not read the sandbox's code. Programs run with this
+project's own packages, or with those of the environment that EVAL_PACKAGES_PYTHON names.
+"""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from evaluation.errors import SourceError
+from evaluation.grading.by_hand import verify_by_hand
+from tests.providers.test_olmo_eval import theirs
+from tests.providers.test_olmo_programs import HEADLINE, judged, settings
+from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
+from tests.workflow.world import World, ask_for_answers
+
+Row = dict[str, Any]
+
+PYTHON = os.environ.get("EVAL_PACKAGES_PYTHON", sys.executable)
+PLACES = {
+    "bigcodebench": "bigcode/bigcodebench/default/v0.1.2.parquet",
+    "ds1000": "xlangai/DS-1000/default/test.parquet",
+}
+OFTEN_MISSING = ("sklearn", "seaborn", "requests", "pytz", "openpyxl")
+
+
+def rows_of(dataset: str) -> dict[str, Row]:
+    """Those whose packages are there; a quarter of them, unless all references are asked for."""
+    path = Path(__file__).parent / "packages" / f"{dataset}.yaml"
+    found: dict[str, Row] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    missing = [name for name in OFTEN_MISSING if not _has(name)]
+    there = {name: row for name, row in found.items() if not any(m in str(row) for m in missing)}
+    return there if EVERYTHING else dict(list(there.items())[::4])
+
+
+def _has(name: str) -> bool:
+    if sys.executable == PYTHON:
+        return importlib.util.find_spec(name) is not None
+    return subprocess.run([PYTHON, "-c", f"import {name}"], check=False).returncode == 0
+
+
+def bigcodebench(number: int, name: str, row: Row) -> Row:
+    head = f"{row['imports']}\n\ndef task_func({row['signature']}):\n"
+    setup = textwrap.indent(f"{row['setup']}\n", "    ") if row["setup"] else ""
+    tests = textwrap.indent(row["tests"], " " * 8)
+    cases = f"class TestCases(unittest.TestCase):\n{setup}    def test_case_1(self):\n{tests}\n"
+    return {
+        "task_id": f"BigCodeBench/{number}",
+        "complete_prompt": f'{head}    """\n    {name}\n    """\n',
+        "instruct_prompt": name,
+        "canonical_solution": answer("bigcodebench", row["right"]),
+        "code_prompt": head,
+        "test": f"import unittest\n{cases}",
+        "entry_point": "task_func",
+    }
+
+
+def ds1000(number: int, _: str, row: Row) -> Row:
+    return {
+        "prompt": row["prompt"],
+        "reference_code": row["right"],
+        "metadata": {"problem_id": number, "library": row["library"]},
+        "code_context": row["context"],
+    }
+
+
+@needs_sandbox
+def test_a_task_from_the_suite_to_its_verdicts(
+    world: World, mirrors: dict[str, str], tmp_path: Path
+) -> None:
+    asked = theirs("bigcodebench:olmo3base", limit=2, python=sys.executable)
+    plan = ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
+    reported = json.loads((plan.generation_folder("theirs") / "meta.json").read_text())["provider"]
+    assert reported["golds"] == {HEADLINE: 1.0}
+    assert len(reported["packages"]) == 64
+    path = tmp_path / "completions.jsonl"
+    texts = ["    return Counter(text.split())\n", "    return None\n"]
+    lines = [{"id": "bigcodebench:olmo3base/0", "completion": text} for text in texts]
+    path.write_text("\n".join(map(json.dumps, lines)))
+    rows, summary = verify_by_hand(plan, "theirs", path)
+    verdicts = [row["verdicts"][HEADLINE] for row in rows]
+    assert [verdict["credit"] for verdict in verdicts] == [1, 0]
+    assert summary["verifiers"][HEADLINE]["unguarded"] == 1
+    assert verdicts[1]["reason"] == "Exception: AssertionError: False is not true"
+    assert summary["primary"] == HEADLINE
+
+
+@pytest.mark.parametrize(
+    ("python", "said"),
+    [
+        (__file__, "is no interpreter of Python"),
+        ("/bin", "is no interpreter of Python"),
+        ("nowhere/bin/python", "is no interpreter of Python"),
+    ],
+)
+def test_what_is_no_python_is_refused_at_prefill(
+    world: World, mirrors: dict[str, str], python: str, said: str
+) -> None:
+    asked = theirs("ds1000:olmo3base", limit=2, python=python)
+    with pytest.raises(SourceError, match=rf"generation_tasks\.theirs: .*{said}; name the Python"):
+        ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
+
+
+def answer(dataset: str, body: str) -> str:
+    return textwrap.indent(body, "    ") + "\n" if dataset == "bigcodebench" else body
+
+
+@needs_sandbox
+@pytest.mark.parametrize(("dataset", "row"), [("bigcodebench", bigcodebench), ("ds1000", ds1000)])
+def test_verdicts_are_those_of_their_scorers(dataset: str, row: Any, tmp_path: Path) -> None:
+    rows = rows_of(dataset)
+    path = tmp_path / "mirror" / PLACES[dataset]
+    path.parent.mkdir(parents=True)
+    made = [row(number, name, content) for number, (name, content) in enumerate(rows.items())]
+    pq.write_table(pa.Table.from_pylist(made), path)
+    names = list(rows)
+
+    def written(_task: str, number: int, _gold: str, _other: str) -> dict[str, str]:
+        wrong = {f"wrong {n}": text for n, text in enumerate(rows[names[number]]["wrong"])}
+        texts = {"right": rows[names[number]]["right"], **wrong}
+        return {kind: answer(dataset, text) for kind, text in texts.items()}
+
+    task = f"{dataset}:olmo3base"
+    lines = judged(
+        {"*": str(tmp_path / "mirror")}, [task], tmp_path, written, PYTHON, limit=len(rows)
+    )
+    assert len(lines) == 3 * len(rows)
+    for line in lines:
+        name, is_right = names[line["number"]], line["kind"] == "right"
+        assert line["theirs"] == {HEADLINE: float(is_right)}, (name, line)
+        passes = is_right and "here" not in rows[name]
+        assert line["ours"].scores == {HEADLINE: float(passes)}, (name, line)
