@@ -20,6 +20,7 @@ import yaml
 
 from evaluation.errors import SourceError
 from evaluation.grading.by_hand import verify_by_hand
+from tests.providers.ds1000_rows import context_of, prompt_of
 from tests.providers.test_olmo_eval import theirs
 from tests.providers.test_olmo_programs import HEADLINE, judged, settings
 from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
@@ -66,12 +67,12 @@ def bigcodebench(number: int, name: str, row: Row) -> Row:
     }
 
 
-def ds1000(number: int, _: str, row: Row) -> Row:
+def ds1000(number: int, name: str, row: Row) -> Row:
     return {
-        "prompt": row["prompt"],
+        "prompt": prompt_of(name, row),
         "reference_code": row["right"],
         "metadata": {"problem_id": number, "library": row["library"]},
-        "code_context": row["context"],
+        "code_context": context_of(row),
     }
 
 
