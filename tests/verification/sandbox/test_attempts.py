@@ -87,6 +87,9 @@ def _chosen() -> list[tuple[str, str, str]]:
 
 ALLOWED_WITH_PACKAGES = {
     "thread",
+    "socket pair",  # with itself, as the next one
+    "pipe",
+    "temporary file",
     "write where it is",
     "environment of C",  # its HOME is the folder for files
     "descriptors",  # those of tests and output, as in every plain run
