@@ -70,7 +70,7 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
     """
     asked: dict[Provider, list[dict[str, Any]]] = {}
     for task in tasks:
-        python = task.python if isinstance(task, ProviderTask) else None
+        python = _absolute(task.python) if isinstance(task, ProviderTask) else None
         one = {"task": task.task, "include_path": _absolute(task.include_path), "python": python}
         asked.setdefault(provider_of(plan, task), []).append(one)
     problems = [
@@ -82,12 +82,13 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
 
 def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
     """Return the request by which a provider's program renders a task."""
-    asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit", "python"})
+    asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
+    python = task.python if isinstance(task, ProviderTask) else None
     path = _absolute(task.include_path)
     gold = isinstance(task, ProviderChoices) and task.kind == "gold"
     return {
         "chat": False,
-        "python": None,
+        "python": _absolute(python),
         "gold_alone": gold,
         "mirrors": dict(plan.config.mirrors),
         "expands": is_suite(task.task),

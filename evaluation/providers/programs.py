@@ -4,6 +4,7 @@ Providers run `python3 -c <program and tests>`: the program is the main module, 
 well. Here it must reach the last test, too.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -62,7 +63,10 @@ def _verifier(seconds: float, python: str | None) -> Program:
     if python is None:
         return Program(kind="program", seconds=seconds)
     return ProgramWithPackages(
-        kind="program", seconds=seconds, memory_mb=_MEMORY_WITH_PACKAGES, python=python
+        kind="program",
+        seconds=seconds,
+        memory_mb=_MEMORY_WITH_PACKAGES,
+        python=os.path.abspath(python),
     )
 
 

@@ -80,7 +80,7 @@ def ds1000(number: int, name: str, row: Row) -> Row:
 def test_a_task_from_the_suite_to_its_verdicts(
     world: World, mirrors: dict[str, str], tmp_path: Path
 ) -> None:
-    asked = theirs("bigcodebench:olmo3base", limit=2, python=sys.executable)
+    asked = theirs("bigcodebench:olmo3base", limit=2, python=os.path.relpath(sys.executable))
     plan = ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
     reported = json.loads((plan.generation_folder("theirs") / "meta.json").read_text())["provider"]
     assert reported["golds"] == {HEADLINE: 1.0}
