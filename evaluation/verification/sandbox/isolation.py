@@ -191,7 +191,9 @@ def _standard_library() -> set[str]:
 
 def _environment() -> list[str]:
     """Return the folders of this interpreter's packages and libraries, and time zones."""
-    paths = {sys.prefix, os.path.join(sys.base_prefix, "lib"), *sys.path, "/usr/share/zoneinfo"}
+    homes = (sys.prefix, sys.base_prefix)  # either may hold more than an environment
+    libraries = {os.path.join(home, name) for home in homes for name in ("lib", "lib64")}
+    paths = {*libraries, *sys.path, "/usr/share/zoneinfo"}
     return sorted((path for path in paths if os.path.exists(path)), key=len)
 
 
