@@ -22,7 +22,7 @@ def generate_test_case(test_case_id):
     return test_input, expected_result
 
 
-def exec_test(result, ans):
+def exec_test(result, expected):
     try:
         {compares}
         return 1
@@ -46,8 +46,8 @@ def test_execution(solution: str):
         assert exec_test(test_env["result"], expected_result)
 '''
 COMPARES = {
-    "numbers": "np.testing.assert_allclose(np.asarray(result, float), np.asarray(ans, float))",
-    "frames": "pd.testing.assert_frame_equal(result, ans, check_dtype=False)",
+    "numbers": "np.testing.assert_allclose(np.asarray(result, float), np.asarray(expected, float))",
+    "frames": "pd.testing.assert_frame_equal(result, expected, check_dtype=False)",
 }
 
 
