@@ -5,7 +5,7 @@ its checksum, where the file system shows another size or time than when it was 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -15,7 +15,7 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
-from evaluation.prefill.definitions import tokenizer_definition, tokenizer_files
+from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import META, STEP, check_entry, read_meta
 from evaluation.prefill.sources import Sources
 from evaluation.prefill.states import Checksums, are_unchanged
@@ -190,9 +190,24 @@ class CacheStates(Answers):
         Returns:
             The definition; None as long as there is no tokenizer.
         """
-        return self.once(lambda: self._define(entry), "wanted", entry.folder)
+        saved = self.tokenizer(entry.plan)
+        return self.once(lambda: _define(entry, saved), "wanted", entry.folder)
 
-    def agrees(self, entry: CacheEntry, used: Any, *, graded: bool = False) -> bool:
+    def tokenizer(self, plan: StagePlan) -> dict[str, Any] | None:
+        """Return what definitions take from a stage's saved tokenizer.
+
+        Args:
+            plan: The stage.
+
+        Returns:
+            Its description, with its chat template; None if it is missing or damaged.
+        """
+        look = partial(_read_tokenizer, plan)
+        return self.once(look, "tokenizer", plan.tokenizer_folder)
+
+    def agrees(
+        self, entry: CacheEntry, used: Any, tokenizer: Any = None, *, graded: bool = False
+    ) -> bool:
         """Return whether what was made from an entry is what the configuration asks for now.
 
         Where the cache itself is missing or damaged, its definition and the data that it was made of
@@ -201,6 +216,7 @@ class CacheStates(Answers):
         Args:
             entry: An entry, which need not be there.
             used: What `describe_entry` gave then, or `describe_documents` for what is graded.
+            tokenizer: What `tokenizer` gave then; it counts where the saved one is missing by now.
             graded: Whether `used` is about documents.
 
         Returns:
@@ -214,13 +230,9 @@ class CacheStates(Answers):
             return all(used.get(name) == now[name] for name in ("definition", "content"))
         if "state" in used and self._moved_on(entry, used["state"]):
             return False
-        wanted = self.wanted(entry) if graded else self._asked(entry)
+        define = None if graded else entry.define_asked
+        wanted = _define(entry, self.tokenizer(entry.plan) or tokenizer, define)
         return wanted is None or used.get("definition") == wanted
-
-    def _asked(self, entry: CacheEntry) -> str | None:
-        """Return the part of the wanted definition that scores depend on."""
-        define = entry.define_asked
-        return self._define(entry, define) if define else self.wanted(entry)
 
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
@@ -252,15 +264,27 @@ class CacheStates(Answers):
         except (SourceError, OSError):
             return False
 
-    def _define(self, entry: CacheEntry, define: Define | None = None) -> str | None:
-        plan = entry.plan
-        if entry.tier is None:
-            return tokenizer_definition(plan)
-        try:
-            meta = read_meta(plan.tokenizer_folder)
-            return (define or PREFILLS[entry.tier].define)(plan, entry.name, meta)
-        except (CacheError, KeyError, SourceError):
-            return None
+
+def _read_tokenizer(plan: StagePlan) -> dict[str, Any] | None:
+    try:
+        meta = read_meta(plan.tokenizer_folder)
+        return saved_description(meta) | {"chat_template": meta.get("chat_template")}
+    except (CacheError, KeyError):
+        return None
+
+
+def _define(
+    entry: CacheEntry, tokenizer: Mapping[str, Any] | None, define: Define | None = None
+) -> str | None:
+    """Return an entry's definition, or a part of it; None if that takes a tokenizer, and there is none."""
+    if entry.tier is None:
+        return tokenizer_definition(entry.plan)
+    if not tokenizer:
+        return None
+    try:
+        return (define or PREFILLS[entry.tier].define)(entry.plan, entry.name, tokenizer)
+    except (KeyError, SourceError):
+        return None
 
 
 def check_current(states: CacheStates, entry: CacheEntry) -> Record:

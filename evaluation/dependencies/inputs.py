@@ -27,7 +27,7 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
         subject: The checkpoint that is scored.
 
     Returns:
-        Caches by their place, with the checkpoint's state and location.
+        Caches by their place, the tokenizer that defines them, and the checkpoint's state and location.
 
     Raises:
         CacheError: A cache is not current.
@@ -35,7 +35,8 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
     states = CacheStates()
     entries = stage_entries(subject.plan)
     caches = {one.place: describe_entry(one, check_current(states, one)) for one in entries}
-    return {"caches": caches, **recorded_state(subject.checkpoint)}
+    tokenizer = states.tokenizer(subject.plan)
+    return {"caches": caches, "tokenizer": tokenizer, **recorded_state(subject.checkpoint)}
 
 
 def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: State) -> bool:
@@ -53,8 +54,9 @@ def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: St
     Returns:
         Whether nothing but a deletion happened since.
     """
-    used = about.get("caches", {})
-    if not all(caches.agrees(one, used.get(one.place)) for one in stage_entries(subject.plan)):
+    used, tokenizer = about.get("caches", {}), about.get("tokenizer")
+    entries = stage_entries(subject.plan)
+    if not all(caches.agrees(one, used.get(one.place), tokenizer) for one in entries):
         return False
     if state:
         return is_left_of(state, about.get("checkpoint_state"))
@@ -69,12 +71,13 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
         metadata: The metadata's checksum when it was read; None if there was none.
 
     Returns:
-        Documents by the place of their cache, and the checksum.
+        Documents by the place of their cache, the tokenizer that defines them, and the checksum.
     """
     states = CacheStates()
     found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
     documents = {place: describe_documents(one) for place, one in found.items() if one is not None}
-    return {"documents": documents, "metadata": metadata}
+    tokenizer = states.tokenizer(subject.plan)
+    return {"documents": documents, "tokenizer": tokenizer, "metadata": metadata}
 
 
 def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
@@ -88,9 +91,9 @@ def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
     Returns:
         Whether nothing has changed since; metadata that was deleted is no change.
     """
-    used = about.get("documents", {})
+    used, tokenizer = about.get("documents", {}), about.get("tokenizer")
     entries = graded_entries(subject.plan)
-    if not all(caches.agrees(one, used.get(one.place), graded=True) for one in entries):
+    if not all(caches.agrees(one, used.get(one.place), tokenizer, graded=True) for one in entries):
         return False
     counted = metadata_state(subject.checkpoint)
     return not counted or counted == about.get("metadata")
