@@ -166,7 +166,7 @@ class Watcher:
         finally:
             self._note_child(None)
         if code and is_locked(log):
-            return self._unlock(log)
+            return self._unlock(log) and self._evaluate(work)
         return self._report_outcomes(work, log)
 
     def _unlock(self, log: Path) -> bool:
