@@ -68,10 +68,9 @@ def measured(folder: Path, steps: int) -> Iterator[list[str]]:
     yield _row("figures of a stage", lambda: _figures(ours), (), len(STAGES))
     results = folder / RUNS[0] / "results"
     page = results / COMPARISON_PAGE
-    yield _row("comparison of three runs", lambda: _compare(results, ours), [page])
+    yield _row("comparison of three runs", lambda: _compare(ours), [page])
     yield [f"{COMPARISON} of it", "", _megabytes(results / COMPARISON)]
-    front = results / PAGE
-    yield _row("front page", lambda: write_front_page(ours, front), [front])
+    yield _row("front page", lambda: write_front_page(ours), [results / PAGE])
 
 
 def _deltas(plans: list[StagePlan], steps: tuple[int, ...]) -> None:
@@ -94,8 +93,8 @@ def _figures(plans: dict[str, StagePlan]) -> None:
         write_figures(plan)
 
 
-def _compare(folder: Path, plans: dict[str, StagePlan]) -> None:
-    _, errors = write_configured(folder, plans)
+def _compare(plans: dict[str, StagePlan]) -> None:
+    _, errors = write_configured(plans)
     if errors:
         raise RuntimeError("; ".join(errors))
 

@@ -101,15 +101,13 @@ def curriculum(options: argparse.Namespace) -> int:
         Exit code 0.
     """
     from evaluation.files import link_target, write_text
-    from evaluation.reporting.curriculum import check_known, check_lines
+    from evaluation.reporting.curriculum import check_ids
     from evaluation.reporting.curriculum import curriculum as choose
 
     chosen = choose(
         options.results, options.task, options.verifier, tuple(options.band), options.order
     )
-    check_lines(chosen)
-    if options.known is not None:
-        check_known(chosen, options.known)
+    check_ids(chosen, options.known)
     lines = [f"{id}\t{rate:.6g}" if options.rates else id for id, rate in chosen]
     text = "\n".join(lines) + "\n"
     if options.output is None:

@@ -128,10 +128,10 @@ def compare(options: argparse.Namespace) -> int:
 
 
 def _compare_checkpoints(options: argparse.Namespace) -> int:
-    from evaluation.reporting.comparison import compare_folders, folders_as_text
-    from evaluation.runs.compare import write_comparisons
+    from evaluation.reporting.comparison import folders_as_text
+    from evaluation.runs.compare import compare_checkpoints, write_comparisons
 
-    compared = compare_folders(options.ours, options.theirs)
+    compared = compare_checkpoints(options.ours, options.theirs)
     if options.output is not None:
         write_comparisons(options.output, [compared])
     return _ended(options, compared, folders_as_text)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.bridge.pairing import read_sides
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
@@ -24,7 +23,7 @@ from evaluation.results.comparison_file import (
     RunComparison,
     StageComparison,
 )
-from evaluation.runs.compare import compare_checkpoints, compare_runs, write_comparisons
+from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import Run, find_run, this_run
 from evaluation.runs.matching import Matching, match_label
 from evaluation.settings.config import Config
@@ -35,28 +34,11 @@ from evaluation.terminal_layout import align
 Rows = Sequence[ComparisonRow]
 
 
-def compare_folders(ours: Path, theirs: Path) -> RunComparison:
-    """Compare the results of two checkpoints.
-
-    Args:
-        ours: Folder of results of checkpoint A.
-        theirs: Folder of results of checkpoint B.
-
-    Returns:
-        A comparison of one stage, whose deltas are A - B.
-
-    Raises:
-        ResultsError: When a folder has no results, or damaged ones.
-        BridgeError: When the two must not be compared, or one lacks a tier of the other's.
-    """
-    return compare_checkpoints(*read_sides(ours, theirs))
-
-
 def folders_as_text(compared: RunComparison) -> str:
     """Return a table of the deltas of two checkpoints, and what is significantly worse.
 
     Args:
-        compared: What `compare_folders` returned.
+        compared: What `compare_checkpoints` returned.
 
     Returns:
         Several lines, without a line break at the end.
@@ -163,17 +145,17 @@ def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Itera
             yield [step, *_values(row), *intervals, _number(row.p)]
 
 
-def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
+def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
     """Write all three files of this run and those that its configuration names.
 
     Args:
-        folder: Where the files go: the folder of all results.
         plans: The plan of each stage of this run, by name.
 
     Returns:
-        The files, and a sentence for each run that could not be compared, which the files name too.
+        The files, in the folder of all results, and a sentence on each run that is not compared.
     """
     config = next(iter(plans.values())).config
+    folder = Path(config.results)
     runs: list[Run] = []
     found: list[RunComparison] = []
     once = references(config)
@@ -187,10 +169,8 @@ def write_configured(folder: Path, plans: Mapping[str, StagePlan]) -> tuple[list
             found.append(compare_runs(ours, theirs, Matching(by=other.by)))
         except (EvaluationError, OSError) as error:
             why = machine_fault(error) if isinstance(error, OSError) else str(error)
-            sides = {"run_a": THIS_RUN, "run_b": name, "path_b": str(path), "error": why}
-            found.append(
-                RunComparison.model_validate({**sides, "path_a": str(Path(config.results))})
-            )
+            a, b = str(folder), str(path)
+            found.append(RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why))
     errors = [f"runs.{one.run_b}: {one.error}" for one in found if one.error]
     if not runs:  # curves are seen against levels all the same
         with contextlib.suppress(EvaluationError):

@@ -68,14 +68,15 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
             yield row["id"], row["pass_rate"]
 
 
-def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
-    """Check that each id can be written as one line, and as one cell of it.
+def check_ids(chosen: Sequence[tuple[str, float]], known: Path | None) -> None:
+    """Check that each id can be written as one line and as one cell of it, and that a trainer has it.
 
     Args:
         chosen: Id and pass rate of each prompt.
+        known: The trainer's list of ids, one a line, in UTF-8; None where there is none.
 
     Raises:
-        ResultsError: When an id is empty, or has a line break or a tab.
+        ResultsError: When an id is empty, has a break or tab, or is not in a list that can be read.
     """
     for id, _ in chosen:
         if "\t" in id or id.splitlines() != [id]:
@@ -83,23 +84,12 @@ def check_lines(chosen: Sequence[tuple[str, float]]) -> None:
                 f"the id {id!r} is empty, or has a line break or tab, and ids are written one a line; "
                 "give the task another `id`"
             )
-
-
-def check_known(chosen: Sequence[tuple[str, float]], known: Path) -> None:
-    """Check that a trainer's list has all chosen ids.
-
-    Args:
-        chosen: Id and pass rate of each prompt.
-        known: The trainer's list of ids, one a line, in UTF-8.
-
-    Raises:
-        ResultsError: When the list lacks an id, or cannot be read.
-    """
+    if known is None:
+        return
     expected = "a list of ids in UTF-8, one a line"
     try:
-        ids = {
-            line.decode().rstrip("\r\n") for _, line in read_lines(known, ResultsError, expected)
-        }
+        lines = read_lines(known, ResultsError, expected)
+        ids = {line.decode().rstrip("\r\n") for _, line in lines}
     except UnicodeDecodeError:
         raise ResultsError(f"{known}: not UTF-8 text; give {expected}") from None
     lacking = [id for id, _ in chosen if id not in ids]

@@ -10,7 +10,7 @@ import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import EvaluationError
@@ -27,13 +27,8 @@ SUFFIX = ".staged-evaluation"
 STEP = "step"
 """The x-axis in Weights & Biases: stages begin anew, and a run's own count never goes back."""
 
-
-class Point(NamedTuple):
-    """A value that is shown under a tag at a training step."""
-
-    tag: str
-    step: int
-    value: float
+Point = tuple[str, int, float]
+"""Tag, training step and value."""
 
 
 def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
@@ -83,7 +78,7 @@ def _points(plan: StagePlan) -> Iterator[Point]:
     for row in read_summary(path) if path.exists() else ():
         if row["role"] == "step":
             tag = "/".join(("eval", *(row[key] for key in ("stage", "tier", "item", "metric"))))
-            yield Point(tag, row["step"], row["value"])
+            yield tag, row["step"], row["value"]
 
 
 def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:

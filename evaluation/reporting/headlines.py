@@ -130,15 +130,3 @@ def steps_in_words(
     merges = [one for one in candidates if isinstance(one, str)]
     kinds = (("step", steps), ("merge", merges))
     return " and ".join(f"{kind} {join(names)}" for kind, names in kinds if names)
-
-
-def all_in_words(candidates: Sequence[Candidate]) -> str:
-    """Return all of many steps and merges in words.
-
-    Args:
-        candidates: Steps and merges, in the order in which they are named.
-
-    Returns:
-        For example `step 10, 20 and merge last3`.
-    """
-    return steps_in_words(candidates, ", ".join)

@@ -33,15 +33,3 @@ DARK = {
     "fourth": "#dc96be",
     "fifth": "#d3bf3d",
 }
-
-
-def as_css(colours: dict[str, str]) -> str:
-    """Return colours as custom properties, for `style.css`.
-
-    Args:
-        colours: LIGHT or DARK: hexadecimal colours by name.
-
-    Returns:
-        Declarations in one line, such as `--ink: #1b1f24;`.
-    """
-    return " ".join(f"--{name}: {colour};" for name, colour in colours.items())

@@ -91,7 +91,7 @@ def make_comparison(plans: Mapping[str, StagePlan]) -> Record:
     """
     config = next(iter(plans.values())).config
     results, key = Path(config.results), comparison_key(tables_records(plans), config.runs)
-    files, errors = write_configured(results, plans)
+    files, errors = write_configured(plans)
     error = "; ".join(errors) or None
     return write_record(results, COMPARISON, key, files, error=error)
 
@@ -109,20 +109,15 @@ def make_front_page(plans: Mapping[str, StagePlan]) -> Path:
     config = next(iter(plans.values())).config
     results = Path(config.results)
     if not config.runs:
-        _forget_comparison(results)
+        record_path(results, COMPARISON).unlink(missing_ok=True)
+        for name in COMPARISON_FILES:
+            (results / name).unlink(missing_ok=True)
     elif Outdated(plans, as_made=True).comparison():
         make_comparison(plans)
     key = front_key(tables_records(plans), read_record(results, COMPARISON))
-    write_front_page(plans, results / PAGE)
+    page = write_front_page(plans)
     write_record(results, FRONT, key, [results / name for name in FRONT_FILES])
-    return results / PAGE
-
-
-def _forget_comparison(results: Path) -> None:
-    """Remove what was made when the configuration named other runs."""
-    record_path(results, COMPARISON).unlink(missing_ok=True)
-    for name in COMPARISON_FILES:
-        (results / name).unlink(missing_ok=True)
+    return page
 
 
 def _is_compared(plan: StagePlan, step: Candidate) -> bool:

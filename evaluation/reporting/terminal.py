@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
-from evaluation.reporting.headlines import all_in_words, provisional, shown_metrics
+from evaluation.reporting.headlines import provisional, shown_metrics, steps_in_words
 from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
 from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
@@ -39,12 +39,11 @@ def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
     found = {}
     for name, plan in plans.items():
         content, path = _deltas(plan), plan.results / RECOMMENDATION
-        is_known = isinstance(content, StageDeltas)
-        found[name] = StageVerdicts(
-            deltas=content if isinstance(content, StageDeltas) else None,
-            recommendation=read_recommendation(path) if is_known and path.exists() else None,
-            note=content if isinstance(content, str) else None,
-        )
+        if isinstance(content, str):
+            found[name] = StageVerdicts(deltas=None, recommendation=None, note=content)
+        else:
+            advice = read_recommendation(path) if path.exists() else None
+            found[name] = StageVerdicts(deltas=content, recommendation=advice, note=None)
     return BridgeTable(stages=found)
 
 
@@ -77,14 +76,9 @@ def _steps(content: StageDeltas, name: str) -> list[str]:
     known = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
     tiers = [(tier, known.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
     tiers = [one for one in tiers if any(delta.tier == one[0].name for delta in deltas)]
-    header = [
-        "step",
-        *(
-            f"{tier.name} Δ{tier.metric(shown).column.replace('_rate', '')} [95 %]"
-            for tier, shown in tiers
-        ),
-    ]
-    rows = [[*header, "better / worse", "verdict"]]
+    columns = [tier.metric(shown).column.replace("_rate", "") for tier, shown in tiers]
+    names = [f"{tier.name} Δ{name} [95 %]" for (tier, _), name in zip(tiers, columns, strict=True)]
+    rows = [["step", *names, "better / worse", "verdict"]]
     for entry in content.verdicts:
         own = [delta for delta in deltas if delta.candidate == entry.candidate]
         cells = [_overall(own, *one) for one in tiers]
@@ -127,7 +121,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     lines = [f"{advice.kind}{provisional(advice)}: {named} — {advice.why}"]
     lines += [*advice.secondary, *(average.sentence for average in advice.averages)]
     if advice.similar:
-        similar = all_in_words([entry.candidate for entry in advice.similar])
+        similar = steps_in_words([entry.candidate for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")
     lines += [advice.corrected_for] if advice.corrected_for else []
     return lines

@@ -143,19 +143,21 @@ def _rows(
             yield ComparisonRow(**columns)
 
 
-def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
+def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
     """Compare two checkpoints, whatever their steps.
 
     Args:
-        ours: Results of checkpoint A.
-        theirs: Results of checkpoint B; differences are A - B.
+        path_a: Folder of results of checkpoint A.
+        path_b: Folder of results of checkpoint B; differences are A - B.
 
     Returns:
         A comparison of one stage, without leads.
 
     Raises:
-        BridgeError: When the two must not be compared.
+        ResultsError: When a folder has no results, or damaged ones.
+        BridgeError: When the two must not be compared, or one lacks a tier of the other's.
     """
+    ours, theirs = read_sides(path_a, path_b)
     a, b = ours.header, theirs.header
     runs = {"run_a": ours.label, "run_b": theirs.label}
     stages = {"stage_a": a.stage, "stage_b": b.stage}
@@ -173,7 +175,7 @@ def compare_checkpoints(ours: Results, theirs: Results) -> RunComparison:
         leads=(),
         deltas=tuple(rows),
     )
-    paths = {"path_a": str(ours.folder), "path_b": str(theirs.folder)}
+    paths = {"path_a": str(path_a), "path_b": str(path_b)}
     return RunComparison(**runs, **paths, error=None, notes=(), stages=(stage,))
 
 

@@ -30,10 +30,7 @@ class RunCheckpoint:
 
     @cached_property
     def tokens(self) -> int | None:
-        """Tokens seen in training.
-
-        They are read when they are needed, so that a damaged file is in the way of its own step
-        alone.
+        """Tokens seen in training, read when needed: a damaged file is in the way of its step alone.
 
         Returns:
             The number; None where it is not known.

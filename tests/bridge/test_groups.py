@@ -92,8 +92,7 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     items = [line.split(",")[1] for line in lines if line.startswith("tier3")]
     assert items == ["overall", "core (group)", "known (group)", *TASKS]
     assert "core (group) & " in (plan.results / "score_matrix.tex").read_text()
-    page = plan.results.parent / "report.html"
-    write_front_page({plan.name: plan}, page)
+    page = write_front_page({plan.name: plan})
     assert "tier3 accuracy of core (group): " in page.read_text()
 
 

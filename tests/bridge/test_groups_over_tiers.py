@@ -119,8 +119,7 @@ def test_objectives_pages_and_tables_have_it(tmp_path: Path) -> None:
     items = [line.split(",")[1] for line in lines if line.startswith("tier5")]
     assert items == ["overall", "whole (group)", "sums"]
     assert "whole (group) & " in (plan.results / "score_matrix.tex").read_text()
-    page = plan.results.parent / "report.html"
-    write_front_page({plan.name: plan}, page)
+    page = write_front_page({plan.name: plan})
     assert "tier5 pass rate of whole (group): " in page.read_text()
 
 

@@ -8,12 +8,13 @@ import pytest
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError
-from evaluation.reporting.comparison import compare_folders, folders_as_text
+from evaluation.reporting.comparison import folders_as_text
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.deltas_file import read_stage_deltas
+from evaluation.runs.compare import compare_checkpoints
 from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
 FEW = {"items": 12, "blocks": 9, "prompts": 8}
@@ -96,7 +97,7 @@ def assert_shown(plan: Any, expected: list[str]) -> None:
     for line in in_words:
         assert f"Warning: {line}." in page
         assert f"warning: {line}" in text.splitlines()
-    said = folders_as_text(compare_folders(plan.step_folder(10), plan.bridge_folder))
+    said = folders_as_text(compare_checkpoints(plan.step_folder(10), plan.bridge_folder))
     assert all(line in said for line in expected)
 
 

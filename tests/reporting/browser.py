@@ -112,7 +112,7 @@ def states(page: Page) -> Iterator[str]:
         menu.select_option(values[0])
 
 
-FIGURES = """() => [...document.querySelectorAll("svg")].filter((figure) => figure.checkVisibility()).map((figure) => {
+FIGURES = """() => [...document.querySelectorAll("svg:not(.key)")].filter((figure) => figure.checkVisibility()).map((figure) => {
   const box = figure.getBoundingClientRect();
   const nodes = [figure, ...figure.querySelectorAll("*")];
   const attributes = nodes.flatMap((node) => [...node.attributes].map((a) => `${node.tagName} ${a.name}=${a.value}`));
@@ -128,6 +128,20 @@ def figures(page: Page | Frame) -> list[dict[str, Any]]:
     """Size, number of marks and broken attributes of every figure that is to be seen."""
     found: list[dict[str, Any]] = page.evaluate(FIGURES)
     return found
+
+
+def draws(page: Page) -> int:
+    """Under how many choices of its menus the page's figures were looked at; each has something drawn."""
+    count = 0
+    for count, state in enumerate(states(page), 1):  # noqa: B007
+        found = figures(page)
+        assert found, state
+        for figure in found:
+            assert figure["width"] > 50, state
+            assert figure["height"] > 20, state
+            assert figure["marks"] > 0, state
+            assert figure["broken"] == [], state
+    return count
 
 
 # Paper is white: printers leave backgrounds out. Colours go through a canvas, which knows all

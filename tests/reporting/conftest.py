@@ -9,12 +9,16 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from evaluation.__main__ import main
-from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.comparison import write_runs
 from evaluation.reporting.tables.figures import write_figures
+from evaluation.runs.compare import compare_runs
+from evaluation.runs.find import find_run
+from evaluation.runs.matching import Matching
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans
 from tests.reporting.browser import launched, missing, opened
-from tests.reporting.pages import STEPS, write_pages, write_report, write_results
+from tests.reporting.pages import STEPS, write_pages, write_results
+from tests.runs.folders import write_run
 from tests.workflow.world import World, build_world
 
 
@@ -34,15 +38,11 @@ def plans(scored: Path, tmp_path: Path) -> dict[str, StagePlan]:
 
 
 @pytest.fixture(scope="session")
-def reported(scored: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, StagePlan]:
-    """The stages of a copy with tables, figures and all pages; to be read, not changed."""
-    root = tmp_path_factory.mktemp("reported")
-    shutil.copytree(scored, root, dirs_exist_ok=True)
-    plans = make_plans(root)
-    for plan, steps in ((plans["first"], (100,)), (plans["second"], STEPS)):
-        write_report(plan, steps)
+def reported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, StagePlan]:
+    """The same stages with tables, figures and all pages; to be read, not changed."""
+    plans = write_pages(tmp_path_factory.mktemp("reported"), steps=STEPS)
+    for plan in plans.values():
         write_figures(plan)
-    write_front_page(plans, root / "results" / "report.html")
     return plans
 
 
@@ -59,8 +59,21 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 @pytest.fixture(scope="session")
 def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Results whose pages are written up, to be read."""
-    plans = write_pages(tmp_path_factory.mktemp("reading"), gain=0.5)
+    plans = write_pages(tmp_path_factory.mktemp("reading"))
     return plans["first"].results.parent
+
+
+@pytest.fixture(scope="session")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The files of run `a` compared with `b`, of the same steps, and with `c`, of others."""
+    root = tmp_path_factory.mktemp("compared")
+    for number, name in enumerate("abc", 1):
+        steps = (10, 20, 30) if name != "c" else (5, 20)
+        write_run(root / name, number=number, steps=steps, gain={30: 0.6} if name == "a" else None)
+    runs = [find_run(name, root / name / "results") for name in "abc"]
+    found = [compare_runs(runs[0], other, Matching()) for other in runs[1:]]
+    write_runs(root / "out", runs, found)
+    return root / "out"
 
 
 @pytest.fixture

@@ -18,25 +18,31 @@ from tests.bridge.folders import make_plans, write_side, write_stage_of
 from tests.prefill.plans import sign_meta
 
 STEPS, LATER_STEPS = (10, 20, 30), (20, 30, 200)
-TIERS = ("slices", "tasks", "probes")
 
 
 def write_results(
-    root: Path,
-    *,
-    tiers: tuple[str, ...] = TIERS,
-    suite: dict[str, Any] | None = None,
-    sequence_length: int = 64,
-    **sizes: Any,
-) -> None:
-    """Both stages scored, the second one compared with its bridge; each step gains more."""
-    plans = make_plans(root, tiers=tiers, suite=suite, sequence_length=sequence_length)
+    root: Path, *, gain: float = 0.5, steps: tuple[int, ...] = STEPS, **how: Any
+) -> dict[str, StagePlan]:
+    """Both stages scored, the second one compared with its bridge; its steps gain evenly.
+
+    `how` has options of `make_plans`; what is left of them are those of each `write_side`.
+    """
+    options = ("tiers", "suite", "sequence_length", "objective")
+    given = {name: how.pop(name) for name in options if name in how}
+    plans = make_plans(root, steps=steps, **given)
     first, second = plans["first"], plans["second"]
-    for plan, steps in ((first, (100,)), (second, STEPS)):
-        for step in steps:
+    for plan, numbers in ((first, (100,)), (second, steps)):
+        for step in numbers:
             plan.checkpoint(step).mkdir(parents=True)
-    write_side(first.step_folder(100), first, step=100, **sizes)
-    write_stage_of(second, {step: {"skill": step / 20, **sizes} for step in STEPS}, **sizes)
+    how |= {"packages": {"torch": ("2.13.0",)}, "device": "cpu", "dtype": "float32"}
+    same = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100", **how}
+    write_side(first.step_folder(100), first, step=100, **same)
+    sides = {
+        step: {"skill": gain * (place + 1), "nats": 3 - gain * place / 10, **how}
+        for place, step in enumerate(steps)
+    }
+    write_stage_of(second, sides, **same)
+    return plans
 
 
 def write_report(plan: StagePlan, steps: tuple[int, ...]) -> Path:
@@ -66,25 +72,14 @@ def write_task(plan: StagePlan, name: str, checksum: str) -> None:
 
 
 def write_pages(
-    root: Path, *, gain: float, objective: list[dict[str, Any]] | None = None
+    root: Path, *, steps: tuple[int, ...] = LATER_STEPS, **how: Any
 ) -> dict[str, StagePlan]:
-    """Both stages and the front page; steps gain evenly."""
-    plans = make_plans(root, steps=LATER_STEPS, objective=objective)
-    first, second = plans["first"], plans["second"]
-    same = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
-    about = {"packages": {"torch": ("2.13.0",)}, "device": "cpu", "dtype": "float32"}
-    write_side(first.step_folder(100), first, step=100, **same, **about)
-    sides = {
-        step: {"skill": gain * (place + 1), "nats": 3 - gain * place / 10, **about}
-        for place, step in enumerate(LATER_STEPS)
-    }
-    write_stage_of(second, sides, **same, **about)
-    for plan, steps in ((first, (100,)), (second, LATER_STEPS)):
-        for step in steps:
-            plan.checkpoint(step).mkdir(parents=True)
-        write_task(plan, "quiz", "quiz") if plan is second else None
-        write_report(plan, steps)
-    write_front_page(plans, first.results.parent / "report.html")
+    """Both stages and the front page, of results as `write_results` makes them."""
+    plans = write_results(root, steps=steps, **how)
+    write_task(plans["second"], "quiz", "quiz")
+    write_report(plans["first"], (100,))
+    write_report(plans["second"], steps)
+    write_front_page(plans)
     return plans
 
 

@@ -13,7 +13,6 @@ from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.stage_files import read_recommendation
 from tests.bridge.folders import write_side
-from tests.conftest import ROOT
 from tests.reporting.browser import both, numbers, opened, saved
 from tests.reporting.pages import LATER_STEPS, write_pages, write_report
 
@@ -136,22 +135,6 @@ def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) 
         assert "asks for item tier3/quiz, which" in note
 
 
-def test_the_documented_address_opens_its_flip(
-    browser: Browser, stage: Page, written: Path
-) -> None:
-    """That of docs/report.md, of a question that this page has."""
-    found = re.search(r"report\.html(#step=\S+)`", (ROOT / "docs/report.md").read_text())
-    flips = [box.get_attribute("data-id") or "" for box in stage.locator("#flips details").all()]
-    number = next(name for name in flips if name.startswith("quiz/")).removeprefix("quiz/")
-    address = found[1].replace("1000", "200").replace("piqa/12", f"quiz/{number}")
-    address = address.replace("piqa", "quiz")
-    with opened(browser, written / "second" / "report.html", at=address) as page:
-        shown = page.locator("#flips details[open]")
-        shown.locator("table").wait_for()
-        assert shown.get_attribute("data-id") == f"quiz/{number}"
-        assert not page.locator("#unknown").is_visible()
-
-
 def table(page: Page, name: str, folder: Path) -> list[list[str]]:
     """The rows that a button saves."""
     path = saved(page, page.get_by_role("button", name=name, exact=True), folder)
@@ -184,19 +167,6 @@ def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: P
     ]
 
 
-def test_a_saved_figure_has_whole_names_and_its_axis(
-    browser: Browser, written: Path, tmp_path: Path
-) -> None:
-    with opened(browser, written / "second" / "report.html", width=390) as page:
-        card = page.locator("#forest section").last
-        drawn = card.locator("svg text").all_text_contents()
-        text = saved(page, card.get_by_role("button", name="SVG"), tmp_path).read_text()
-    assert any("…" in name for name in drawn)
-    assert "…" not in text
-    assert "instruction_match_rate</text>" in text
-    assert "less the bridge</text>" in text
-
-
 def test_flips_are_searched(stage: Page) -> None:
     def ids() -> list[str | None]:
         return [box.get_attribute("data-id") for box in stage.locator("#flips details").all()]
@@ -213,7 +183,7 @@ def test_flips_are_searched(stage: Page) -> None:
 
 def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> None:
     """Also where it is not the last one, and on its card; what others lack is folded."""
-    plans = write_pages(tmp_path, gain=0.5)
+    plans = write_pages(tmp_path)
     second = plans["second"]
     write_side(second.step_folder(200), second, step=200, skill=-1.0, nats=3.5, seed=7)
     write_deltas(second, 200)
@@ -239,9 +209,7 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
             names = page.locator("#matrix thead th").first.bounding_box()
             assert frame["x"] + names["width"] - 1 <= cell["x"]
             assert cell["x"] + cell["width"] <= frame["x"] + frame["width"] + 1
-    front = second.results.parent / "report.html"
-    write_front_page(plans, front)
-    with opened(browser, front) as page:
+    with opened(browser, write_front_page(plans)) as page:
         headline = page.locator(".headline[data-stage=second]").inner_text()
     assert re.search(r"\[.* at step 30, bridge", headline)
 
@@ -265,13 +233,11 @@ def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> No
 def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     """On the front page's card, in the table of verdicts, in the heat map and under its name."""
     objectives = [{"tier": "tier2", "group": "hq", "want": "improve", "margin": 0.01}]
-    plans = write_pages(tmp_path, gain=0.5, objective=objectives)
+    plans = write_pages(tmp_path, objective=objectives)
     second = plans["second"]
     advised = read_recommendation(second.results / "recommendation.json")
     value = f"{advised.headline.value:.4f}"
-    front = second.results.parent / "report.html"
-    write_front_page(plans, front)
-    with opened(browser, front) as page:
+    with opened(browser, write_front_page(plans)) as page:
         headline = page.locator(".headline[data-stage=second]").inner_text()
         assert headline.startswith("tier2 nats per token of hq: ")
         assert pytest.approx(advised.headline.value, rel=1e-3) == numbers(headline)[1]

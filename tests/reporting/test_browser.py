@@ -13,7 +13,7 @@ import yaml
 from playwright.sync_api import Browser, Locator, Page
 
 from tests.conftest import ROOT
-from tests.reporting.browser import WIDE, contrast, figures, numbers, opened, states, touch
+from tests.reporting.browser import WIDE, contrast, draws, figures, numbers, opened, touch
 from tests.reporting.conftest import write_up
 
 DEMO = ROOT / ".demo" / "results"
@@ -83,35 +83,22 @@ def pages(results: Path) -> list[Path]:
 
 
 def test_every_figure_draws(browser: Browser, results: Path) -> None:
-    """On every page, under every choice of its menus."""
     assert len(pages(results)) >= 3
     for file in pages(results):
         with opened(browser, file) as page:
-            for state in states(page):
-                found = figures(page)
-                assert found, f"{file}: no figure, {state}"
-                for figure in found:
-                    assert figure["width"] > 50, (file, state)
-                    assert figure["height"] > 20, (file, state)
-                    assert figure["marks"] > 0, (file, state)
-                    assert figure["broken"] == [], (file, state)
+            assert draws(page) > 1
 
 
-def test_front_page(browser: Browser, results: Path) -> None:
-    """Every stage has its card with a verdict, an advice and a spark line."""
+def test_every_stage_has_a_card(browser: Browser, results: Path) -> None:
+    """With a verdict, an advice and a spark line."""
     with opened(browser, results / "report.html") as page:
-        stages = sorted(path.parent.name for path in results.glob("*/report.html"))
-        for stage in stages:
+        for stage in (path.parent.name for path in results.glob("*/report.html")):
             heading = page.get_by_role("heading", name=stage).first
             card = page.locator("section, article").filter(has=heading).first
-            text = card.inner_text()
-            verdicts = ("met", "not met", "undecided", "no objective")
-            assert any(verdict in text.lower() for verdict in verdicts)
-            assert re.search(
-                r"no recommendation|(recommended|best candidate|least bad).* step \d+",
-                text,
-                re.I | re.S,
-            )
+            text = card.inner_text().lower()
+            assert re.search("met|not met|undecided|no objective", text)
+            advice = r"no recommendation|(recommended|best candidate|least bad).* step \d+"
+            assert re.search(advice, text, re.DOTALL)
             assert card.locator("svg").count() == 1
 
 
@@ -181,46 +168,31 @@ def test_table_sorts_and_filters(browser: Browser, results: Path) -> None:
         assert table.locator("tbody tr").count() == 0
 
 
-def test_a_flip_opens(browser: Browser, results: Path) -> None:
-    """Closed it is one line; open it shows the candidates with the log-probs of the table."""
-    task = next(iter(tier(results, TIER3)["tasks"]))
-    with opened(browser, stage_page(results)) as page:
-        page.locator("#item").select_option(f"tier3/{task}")
-        flip = page.locator("#flips details").first
-        table = flip.locator("table")
-        assert not table.is_visible()
-        flip.locator("summary").click()
-        table.wait_for()
-        shown = numbers(" ".join(table.locator("td").all_inner_texts()))
-        item = flip.get_attribute("data-id") or ""
-        scores = log_probs(results, int(page.locator("#step").input_value()), task, item)
-        assert table.locator("tbody tr").count() == len(scores) >= 2
-        for score in scores:
-            assert pytest.approx(score, rel=1e-3) in shown
-
-
-def log_probs(results: Path, step: int, task: str, item: str) -> list[float]:
-    """What a step gave the candidates of a question."""
+def test_flips_can_be_read(browser: Browser, results: Path) -> None:
+    """Closed each is one line; open it has a text, of a question the candidates with their log-probs."""
     stage, _ = last_step(results)
-    path = stage / "by_checkpoint" / f"step_{step}" / "tier3_cf_candidates.parquet"
-    rows = pq.read_table(path, filters=[("task", "==", task), ("item", "==", item)])
-    return [float(value) for value in rows["logprob"].to_pylist()]
-
-
-def test_every_kind_of_flip_has_something_to_read(browser: Browser, results: Path) -> None:
     with opened(browser, stage_page(results)) as page:
-        menu = page.locator("#item")
+        step, menu, seen = page.locator("#step").input_value(), page.locator("#item"), set()
         kinds = [option.get_attribute("value") or "" for option in menu.locator("option").all()]
-        opened_tiers = set()
+        path = stage / "by_checkpoint" / f"step_{step}" / "tier3_cf_candidates.parquet"
         for kind in filter(None, kinds):
             menu.select_option(kind)
-            flips = page.locator("#flips details")
-            if flips.count():
-                flips.first.locator("summary").click()
-                flips.first.locator("pre").first.wait_for()
-                assert flips.first.locator("pre").first.inner_text().strip()
-                opened_tiers.add(kind.split("/")[0])
-        assert {"tier2", "tier3"} <= opened_tiers
+            if not page.locator("#flips details").count():
+                continue
+            flip = page.locator("#flips details").first
+            assert not flip.locator("pre").first.is_visible()
+            flip.locator("summary").click()
+            flip.locator("pre").first.wait_for()
+            assert flip.locator("pre").first.inner_text().strip()
+            name, _, task = kind.partition("/")
+            seen.add(name)
+            if name == "tier3":
+                of = [("task", "==", task), ("item", "==", flip.get_attribute("data-id"))]
+                scores = pq.read_table(path, filters=of)["logprob"].to_pylist()
+                assert flip.locator("table tbody tr").count() == len(scores) >= 2
+                shown = numbers(" ".join(flip.locator("table td").all_inner_texts()))
+                assert all(pytest.approx(score, rel=1e-3) in shown for score in scores)
+        assert {"tier2", "tier3"} <= seen
 
 
 @pytest.mark.parametrize(

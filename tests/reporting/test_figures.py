@@ -27,7 +27,7 @@ def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> 
     assert {"web", "code", "overall", "step", "ppl", "perplexity"} <= set(curves)
     forest = texts(paths["forest", "tier3"])
     assert [name for name in forest if name in ("quiz", "exam", "overall")]
-    assert "of step 30 against second/100" in forest
+    assert "of step 30 against first/100" in forest
     assert "Δ gold_bits_per_byte (lower is better), 95 % interval" in forest
     measures = texts(paths["measures", "tier3"])
     assert [text for text in measures if text.startswith("gold_bits")] == ["gold_bits_per_byte"]

@@ -23,9 +23,7 @@ CARDS = "#positions .card"
 
 @pytest.fixture(scope="module")
 def long(tmp_path_factory: pytest.TempPathFactory) -> StagePlan:
-    root = tmp_path_factory.mktemp("long")
-    write_results(root, **SIZES)
-    plan = make_plans(root, **SIZES)["second"]
+    plan = write_results(tmp_path_factory.mktemp("long"), **SIZES)["second"]
     write_report(plan, STEPS)
     return plan
 
@@ -75,8 +73,7 @@ def test_what_a_reader_sees(browser: Browser, long: StagePlan, tmp_path: Path) -
 
 
 def test_without_positions_of_the_bridge_its_line_is_left_out(tmp_path: Path) -> None:
-    write_results(tmp_path, **SIZES)
-    plan = make_plans(tmp_path, **SIZES)["second"]
+    plan = write_results(tmp_path, **SIZES)["second"]
     path = plan.bridge_folder / "tier2_ppl_blocks.parquet"
     write_parquet(path, pq.read_table(path).drop_columns([NATS, TOKENS]))
     for step in STEPS:
@@ -107,8 +104,7 @@ def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_pa
     groups = {f"all__{n}": {"tier": "tier3", "members": names} for n, names in of.items()}
     tasks = {name: task for names in of.values() for name in names} | {"lonely__4096": task}
     suite = {"tasks": tasks, "groups": groups}
-    write_results(tmp_path, suite=suite)
-    plan = make_plans(tmp_path, suite=suite)["second"]
+    plan = write_results(tmp_path, suite=suite)["second"]
     page = write_report(plan, STEPS)
     data = page_data(page)
     assert [one["item"] for one in data["lengths"]] == ["all (group)", "find", "count"]

@@ -11,9 +11,9 @@ import pytest
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
-from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.tables.retention import anchors, retention
+from evaluation.reporting.tables.retention import retention
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.read import read_results
 from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.config import validate_config
@@ -60,43 +60,34 @@ def test_the_heat_map_is_blue_where_it_is_better(reported: dict[str, StagePlan])
     assert r"$^{\blacktriangle}$" in cells[-1]
 
 
-@pytest.fixture
-def three(plans: dict[str, StagePlan]) -> dict[str, StagePlan]:
-    """The second stage's bridge is the first one's last checkpoint, which it scored itself, too."""
-    first, second = plans["first"], plans["second"]
-    identity = {"checkpoint_identity": "shared", "checkpoint": "/ckpts/first/100"}
-    write_side(first.step_folder(100), first, step=100, **identity)
-    write_side(second.bridge_folder, second, step=100, **identity)
-    return plans
-
-
-def test_retention_is_the_paired_delta(three: dict[str, StagePlan]) -> None:
+def test_retention_is_the_paired_delta(reported: dict[str, StagePlan]) -> None:
     """One checkpoint with two folders of results is one column; pairs agree with the bridge's."""
-    found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
-    assert [(one.label, len(one.sides)) for one in anchors(found)] == [
-        ("first/100", 2),
-        ("second/30", 1),
-    ]
-    rows = {(row.tier, row.item, row.metric): row for row in retention(found)}
-    stored = found[1].deltas[30].deltas
-    assert {(d.tier, d.item, d.metric) for d in stored} == {
-        (tier, item, f"delta_{metric}") for tier, item, metric in rows
-    }
+    page = reported["first"].results.parent / "report.html"
+    rows = rows_of(page.with_name("retention.csv"))
+    assert {(row["earlier"], row["later"]) for row in rows} == {("first/100", "second/30")}
+    assert len(page_data(page)["retention"]) == len(rows)
+    text = page.with_name("retention.tex").read_text()
+    assert r"& first/100 & second/30 \\" in text
+    assert r"\cellcolor" in text
+    kept = {(row["tier"], row["item"], f"delta_{row['metric']}"): row for row in rows}
+    stored = read_step_deltas(reported["second"].step_folder(30) / "bridge_deltas.json").deltas
+    assert {(d.tier, d.item, d.metric) for d in stored} == set(kept)
     for delta in stored:
-        row = rows[delta.tier, delta.item, delta.metric.removeprefix("delta_")]
-        assert (row.earlier_value, row.value) == (delta.bridge_value, delta.value)
-        assert (row.delta, row.low, row.high) == (delta.delta, delta.low, delta.high)
-        assert (row.p_holm, row.flag) == (delta.p_holm, delta.flag)
+        row = kept[delta.tier, delta.item, delta.metric]
+        assert float(row["earlier_value"]) == delta.bridge_value
+        for name in ("value", "delta", "low", "high", "p_holm", "flag"):
+            known = getattr(delta, name)
+            assert row[name] == ("" if known is None else str(known)), name
 
 
-def test_items_of_other_data_are_not_compared(three: dict[str, StagePlan]) -> None:
-    for folder in (three["second"].bridge_folder, three["second"].step_folder(30)):
+def test_items_of_other_data_are_not_compared(plans: dict[str, StagePlan]) -> None:
+    for folder in (plans["second"].bridge_folder, plans["second"].step_folder(30)):
         with edited(folder / "tier3_cf.json") as content:
             del content["tasks"]["exam"]
-    with edited(three["first"].step_folder(100) / "tier3_cf.json") as content:
+    with edited(plans["first"].step_folder(100) / "tier3_cf.json") as content:
         content["tasks"]["quiz"]["data_checksum"] = {"examples.jsonl": "other"}
-    shutil.rmtree(three["second"].bridge_folder)  # it is known of whom from the other results
-    found = [read_stage(three["first"], (100,)), read_stage(three["second"], STEPS)]
+    shutil.rmtree(plans["second"].bridge_folder)  # it is known of whom from the other results
+    found = [read_stage(plans["first"], (100,)), read_stage(plans["second"], STEPS)]
     assert {row.item for row in retention(found) if row.tier == "tier3"} == set()
 
 
@@ -174,18 +165,6 @@ def test_only_what_a_checkpoint_was_trained_from_is_earlier(tmp_path: Path) -> N
         (ends["web"], ends["sft"]),
         (ends["mix"], ends["sft"]),
     }
-
-
-def test_the_front_page_writes_what_was_kept(three: dict[str, StagePlan]) -> None:
-    page = three["first"].results.parent / "report.html"
-    write_front_page(three, page)
-    rows = rows_of(page.with_name("retention.csv"))
-    data = page_data(page)["retention"]
-    assert {(row["earlier"], row["later"]) for row in data} == {("first/100", "second/30")}
-    assert len(data) == len(rows) > 10
-    text = page.with_name("retention.tex").read_text()
-    assert r"& first/100 & second/30 \\" in text
-    assert r"\cellcolor" in text
 
 
 def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:

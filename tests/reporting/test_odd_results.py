@@ -1,5 +1,6 @@
 """Pages of results that are few, many, broken or strangely named: they build and name what is missing."""
 
+import html
 import json
 import re
 from dataclasses import replace
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from docutils.core import publish_doctree
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json
@@ -18,6 +20,7 @@ from evaluation.reporting.pages.page import LARGEST, write_page
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
+from evaluation.results.stage_files import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -49,14 +52,6 @@ def one_step(
     return plan
 
 
-def test_one_step(tmp_path: Path) -> None:
-    plan = one_step(tmp_path, skill=1.0, seed=1)
-    assert "Recommended: step 10" in build(plan, (10,))
-    series = page_data(plan.results / "report.html")["series"]
-    assert all([point["step"] for point in one["points"]] == [10] for one in series)
-    assert all(one["spread"] is None for one in series)
-
-
 def test_no_item_differs_and_every_item_is_right(tmp_path: Path) -> None:
     """Both sides alike; all questions of every task right on both, so that there is one class."""
     plan = one_step(tmp_path, bridge={"skill": 50.0}, skill=50.0)
@@ -65,7 +60,9 @@ def test_no_item_differs_and_every_item_is_right(tmp_path: Path) -> None:
     data = page_data(plan.results / "report.html")
     accuracy = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
     assert [point["value"] for point in accuracy["points"]] == [1.0]
-    assert not any(m["gained"] or m["lost"] for m in data["flips"]["steps"]["10"])
+    flips = data["flips"]["steps"]["10"]
+    assert not any(one["gained"] or one["lost"] for one in flips)
+    assert {flip["change"] for one in flips for flip in one["shown"]} == {"same"}  # probes
 
 
 def test_a_tier_that_is_missing_everywhere(tmp_path: Path) -> None:
@@ -76,6 +73,7 @@ def test_a_tier_that_is_missing_everywhere(tmp_path: Path) -> None:
     text = build(plan, STEPS)
     assert "step 10: tier3_cf.json; step 10: tier4_sft_native.json" in text
     assert "bridge: tier2_ppl.json" in text
+    assert "step 20: bridge_deltas.json" in text
     assert {s["tier"] for s in page_data(plan.results / "report.html")["series"]} == {"tier2"}
 
 
@@ -90,24 +88,29 @@ def test_an_interval_that_is_not_there_is_explained(tmp_path: Path) -> None:
     assert own["tier2", "web", "nats_per_token"] == "No 95 % interval: no per-item scores."
     assert own["tier3", "overall", "acc"] == "No 95 % interval: quiz: no per-item scores."
     assert own["tier4", "overall", "all_checks_pass_rate"] is None
-    front = plan.results.parent / "report.html"
-    write_front_page({"second": replace(plan)}, front)
-    (spark,) = page_data(front)["sparks"]["second"]
+    (spark,) = page_data(write_front_page({"second": plan}))["sparks"]["second"]
     assert (spark["tier"], spark["note"]) == ("tier4", None)
 
 
 def test_failed_jobs_are_named_on_pages_and_at_the_end(plans: dict[str, StagePlan]) -> None:
+    """Whatever an error holds is no markup of a page, nor of the text with which the report opens."""
     plan = plans["second"]
     assert failing(list(plans.values())) == ""
     (plan.step_folder(20) / "tier3_cf.json").unlink()
     log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
     log.parent.mkdir(parents=True)
-    log.write_text("12:00 INFO\nerror: <b>no room\n")
-    assert "Failed: step 20: &lt;b&gt;no room" in build(plan, STEPS)
-    front = plan.results.parent / "report.html"
-    write_front_page(plans, front)
-    assert "Failed: step 20: &lt;b&gt;no room" in front.read_text()
-    assert f"second step 20: <b>no room ({log})" in failing(list(plans.values()))
+    said = "*no* `room` |for| x_ in <b>/tmp/[1]_\\ **"
+    log.write_text(f"12:00 INFO\nerror: {said}\n")
+    shown = f"Failed: step 20: {html.escape(said)}"
+    assert shown in build(plan, STEPS)
+    front = write_front_page(plans)
+    assert shown in front.read_text()
+    assert f"second step 20: {said} ({log})" in failing(list(plans.values()))
+    tree = publish_doctree(front.with_name(OVERVIEW).read_text())
+    assert not [node for node in tree.findall() if node.tagname == "system_message"]
+    assert said in tree.astext()
+    verdict = json.loads((plan.results / "recommendation.json").read_text())["verdict"]
+    assert f"second: {verdict}" in tree.astext()
 
 
 def test_a_run_ends_with_the_recommendation(plans: dict[str, StagePlan]) -> None:

@@ -1,12 +1,14 @@
 """Pages as they are read: by keyboard and on a telephone, from link to link, in one unit, on paper."""
 
+import re
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.reporting.browser import both, opened, touch, violations
+from tests.conftest import ROOT
+from tests.reporting.browser import both, contrast, opened, touch, violations
 
 PAPER = 718
 """Pixels across A4 less its margins."""
@@ -27,21 +29,25 @@ SMALL = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (800, "light"), (390, "dark")])
-@pytest.mark.parametrize("name", ["report.html", "first/report.html", "second/report.html"])
+@pytest.mark.parametrize(("width", "scheme"), [(1440, "light"), (800, "dark"), (390, "light")])
+@pytest.mark.parametrize("name", ["report", "first/report", "second/report", "comparison"])
 def test_nothing_keeps_people_from_reading_it(
-    browser: Browser, written: Path, name: str, width: int, scheme: str
+    browser: Browser, written: Path, compared: Path, name: str, width: int, scheme: str
 ) -> None:
-    """Nor is a text too small, or the page wider than the screen."""
-    with opened(browser, written / name, width=width, scheme=scheme) as page:
+    """Nor is a text too small or too pale, or the page wider than the screen."""
+    file = (compared if name == "comparison" else written) / f"{name}.html"
+    with opened(browser, file, width=width, scheme=scheme) as page:
         assert page.evaluate(SMALL) == []
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        seen, poor = contrast(page, printed=False)
         passed, found = violations(page)
-    assert found == []
+    assert (found, poor) == ([], {})
     assert passed > 20
+    assert seen > 50
 
 
 def test_from_the_front_page_to_a_flip_and_back(browser: Browser, written: Path) -> None:
+    """And to the flip again by an address as docs/report.md has one."""
     beside = written / "second" / "report.html", written / "report.html"
     with opened(browser, written / "report.html", beside=beside) as page:
         page.locator(".stage").get_by_role("link", name="second").click()
@@ -52,7 +58,7 @@ def test_from_the_front_page_to_a_flip_and_back(browser: Browser, written: Path)
         assert page.locator("#flips h3").all_inner_texts() == ["quiz"]
         flip = page.locator("#flips details").first
         flip.locator("summary").click()
-        number = flip.get_attribute("data-id")
+        number = flip.get_attribute("data-id") or ""
         assert unquote(page.url).endswith(f"#step=200&item=tier3/quiz&flip=tier3/quiz:{number}")
         trail = page.get_by_role("navigation", name="Where you are")
         assert trail.get_by_role("listitem").all_inner_texts() == [
@@ -63,12 +69,14 @@ def test_from_the_front_page_to_a_flip_and_back(browser: Browser, written: Path)
         trail.get_by_role("link", name="second").click()
         assert page.locator("#item").input_value() == ""
         assert len(page.locator("#flips h3").all_inner_texts()) > 1
-    at = f"#step=200&item=tier3/quiz&flip=tier3/quiz:{number}"
+    documented = re.search(r"report\.html(#step=\S+)`", (ROOT / "docs/report.md").read_text())
+    at = documented[1].replace("1000", "200").replace("piqa/12", number).replace("piqa", "quiz")
     with opened(browser, beside[0], at=at, beside=beside) as page:
         shown = page.locator(f"#flips details[data-id='{number}']")
         shown.locator("table").wait_for()
         assert page.locator("#item").input_value() == "tier3/quiz"
         assert -20 <= shown.bounding_box()["y"] < 1000
+        assert not page.locator("#unknown").is_visible()
         trail = page.get_by_role("navigation", name="Where you are")
         trail.get_by_role("link", name="All stages").click()
         page.locator(".stage").first.wait_for()
@@ -138,17 +146,6 @@ def test_on_paper_no_column_is_cut(browser: Browser, written: Path) -> None:
         assert page.evaluate(scrolled) == []
         assert page.evaluate(BROKEN) == []
         assert not page.locator("select:visible").count()
-
-
-def test_the_recommended_row_is_readable_on_a_telephone(browser: Browser, written: Path) -> None:
-    with opened(browser, written / "second" / "report.html", width=390) as page:
-        rows = page.locator("table.verdicts").first.locator("tbody tr")
-        chosen = page.locator("table.verdicts .chosen")
-        box = chosen.bounding_box()
-        tops = [other["y"] for other in (row.bounding_box() for row in rows.all()) if other]
-        assert box["y"] == min(tops)
-        assert box["width"] <= 390
-        assert "nats per token" in chosen.inner_text() or chosen.locator("[data-name]").count() == 3
 
 
 def test_a_table_has_one_unit(stage: Page) -> None:

@@ -13,13 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import ResultsError
-from evaluation.reporting.comparison import compare_folders, folders_as_text, is_worse_at_last
+from evaluation.reporting.comparison import folders_as_text, is_worse_at_last
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
+from evaluation.runs.compare import compare_checkpoints
 from evaluation.settings.config import Bridge
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -69,7 +70,9 @@ def test_a_stage_without_a_bridge(reported: dict[str, StagePlan]) -> None:
     assert all(row["delta"] is None for row in rows)
     text = (plan.results / "report.html").read_text()
     assert "has no bridge" in text
-    assert len(page_data(plan.results / "report.html")["series"][0]["points"]) == 1
+    series = page_data(plan.results / "report.html")["series"]
+    assert {len(one["points"]) for one in series} == {1}
+    assert all(one["spread"] is None for one in series)
 
 
 def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
@@ -81,14 +84,11 @@ def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
     assert curve["spread"]["steps"] == 3
     stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())
     delta = next(d for d in stored["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
-    row = next(
-        row
-        for row in data["deltas"]
-        if (row["step"], row["item"], row["metric"]) == (20, "quiz", "acc")
-    )
-    shown = [row[key] for key in ("value", "bridge", "delta", "low", "high", "p_holm", "mde")]
-    keys = ("value", "bridge_value", "delta", "low", "high", "p_holm", "mde")
-    assert shown == pytest.approx([delta[key] for key in keys])
+    named = {(row["step"], row["item"], row["metric"]): row for row in data["deltas"]}
+    row = named[20, "quiz", "acc"]
+    keys = ("value", "delta", "low", "high", "p_holm", "mde")
+    assert [row[key] for key in keys] == pytest.approx([delta[key] for key in keys])
+    assert row["bridge"] == pytest.approx(delta["bridge_value"])
 
 
 def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePlan]) -> None:
@@ -106,31 +106,34 @@ def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePla
     assert "<h3>What was scored</h3>" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
+    assert "keep within 0.02 nats per token" in text
+    assert "improve by more than 0 points" in text
 
 
-def test_front_page_joins_the_stages(reported: dict[str, StagePlan]) -> None:
-    page = reported["first"].results.parent / "report.html"
-    data = page_data(page)
+def test_stages_are_joined_at_their_bridges(reported: dict[str, StagePlan]) -> None:
+    """A bridge may also be given by the path of a checkpoint."""
+    first, second = reported["first"], reported["second"]
+    data = page_data(first.results.parent / "report.html")
     line = next(s for s in data["series"] if (s["item"], s["metric"]) == ("web", "ppl"))
-    assert [point["x"] for point in line["points"]] == [100, 110, 120, 130]
-    assert [point["step"] for point in line["points"]] == [100, 10, 20, 30]
+    places = [(point["x"], point["step"]) for point in line["points"]]
+    assert places == [(100, 100), (110, 10), (120, 20), (130, 30)]
     assert line["borders"] == [100]
-    assert any(s["item"] == "overall" for s in data["series"])
-    assert "Recommended: step 30" in page.read_text()
+    for path, expected in ((first.checkpoint(100), ("first", 100)), (Path("/other/100"), None)):
+        stage = second.stage.model_copy(update={"bridge": Bridge(path=str(path))})
+        assert follows({**reported, "second": replace(second, stage=stage)})["second"] == expected
+
+
+def curves(*items: str) -> list[dict[str, Any]]:
+    """A series of two steps for each item."""
+    points = [{"x": x, "step": x, "value": 1.0, "low": None, "high": None} for x in (10, 20)]
+    return [{"tier": "tier2", "item": i, "metric": "ppl", "points": points} for i in items]
 
 
 def test_a_mean_of_other_items_is_not_joined() -> None:
-    points = [{"x": 1, "step": 1, "value": 1.0, "low": None, "high": None}]
-    base = {"tier": "tier2", "metric": "ppl", "points": points}
-    first = [{**base, "item": name} for name in ("overall", "web")]
-    second = [*first, {**base, "item": "code"}]
-    known = {"a": None, "b": ("a", 1)}
+    first, more = curves("overall", "web"), curves("overall", "web", "code")
+    known = {"a": None, "b": ("a", 20)}
     assert [s["item"] for s in joined_series({"a": first, "b": first}, known)] == ["overall", "web"]
-    assert [s["item"] for s in joined_series({"a": first, "b": second}, known)] == ["web"]
-
-
-def point(step: int) -> dict[str, Any]:
-    return {"x": step, "step": step, "value": 1.0, "low": None, "high": None}
+    assert [s["item"] for s in joined_series({"a": first, "b": more}, known)] == ["web"]
 
 
 @pytest.mark.parametrize(
@@ -139,19 +142,15 @@ def point(step: int) -> dict[str, Any]:
         ({"a": None, "b": ("a", 20), "c": ("b", 20)}, {"one": [10, 20, 30, 40, 50, 60]}),
         ({"a": None, "b": ("a", 20), "c": ("a", 20)}, {"a → b": [10, 20, 30, 40], "c": [30, 40]}),
         ({"a": None, "b": ("a", 10), "c": ("b", 20)}, {"a": [10, 20], "b → c": [20, 30, 40, 50]}),
-        ({"a": None, "b": None, "c": None}, {"a": [10, 20], "b": [10, 20], "c": [10, 20]}),
-        (
-            {"a": ("c", 20), "b": ("a", 20), "c": ("b", 20)},
-            {"a": [10, 20], "b": [10, 20], "c": [10, 20]},
-        ),
+        ({"a": None, "b": None, "c": None}, {name: [10, 20] for name in "abc"}),
+        ({"a": ("c", 2), "b": ("a", 2), "c": ("b", 2)}, {name: [10, 20] for name in "abc"}),
     ],
     ids=["one after the other", "ablations", "from the middle", "apart", "in a circle"],
 )
 def test_ablations_are_no_consecutive_stages(
     known: dict[str, tuple[str, int] | None], lines: dict[str, list[int]]
 ) -> None:
-    base = {"tier": "tier2", "item": "web", "metric": "ppl", "points": [point(10), point(20)]}
-    (joined,) = joined_series({name: [base] for name in "abc"}, known)
+    (joined,) = joined_series({name: curves("web") for name in "abc"}, known)
     if "lines" in joined:
         found = {line["name"]: [p["x"] for p in line["points"]] for line in joined["lines"]}
         assert joined["points"] == joined["borders"] == []
@@ -160,34 +159,10 @@ def test_ablations_are_no_consecutive_stages(
     assert found == lines
 
 
-def test_where_a_stage_comes_from(reported: dict[str, StagePlan]) -> None:
-    first, second = reported["first"], reported["second"]
-    assert follows(reported) == {"first": None, "second": ("first", 100)}
-    for path, expected in ((first.checkpoint(100), ("first", 100)), (Path("/other/100"), None)):
-        stage = second.stage.model_copy(update={"bridge": Bridge(path=str(path))})
-        assert follows({**reported, "second": replace(second, stage=stage)})["second"] == expected
-
-
-def test_pages_and_tables_of_what_is_there(plans: dict[str, StagePlan]) -> None:
-    plan = plans["second"]
-    (plan.step_folder(20) / "tier3_cf.json").unlink()
-    (plan.step_folder(20) / "bridge_deltas.json").unlink()
-    for file in plan.step_folder(30).iterdir():
-        file.unlink()
-    write_report(plan, STEPS)
-    text = (plan.results / "report.html").read_text()
-    for named in (
-        "step 20: tier3_cf.json",
-        "step 20: bridge_deltas.json",
-        "step 30: tier2_ppl.json",
-    ):
-        assert named in text
-
-
 def test_bridge_table(reported: dict[str, StagePlan]) -> None:
     text = bridge_table(reported)
     assert "first: no bridge" in text
-    assert "second against second/100" in text
+    assert "second against first/100" in text
     assert re.search(r"^30 .* met$", text, re.MULTILINE)
     assert "recommended: step 30" in text
 
@@ -238,10 +213,10 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
 def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
     plan = reported["second"]
     better, worse = plan.step_folder(30), plan.step_folder(10)
-    compared = compare_folders(better, worse)
+    compared = compare_checkpoints(better, worse)
     assert is_worse_at_last(compared) is False
     assert "quiz" in folders_as_text(compared)
-    compared = compare_folders(worse, better)
+    compared = compare_checkpoints(worse, better)
     assert is_worse_at_last(compared)
     text = folders_as_text(compared)
     assert "p (Holm)" in text
@@ -250,7 +225,7 @@ def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
     flagged = sum(line.endswith("worse") for line in counted)
     assert f"{flagged} of {len(counted)} items significantly worse" in text
     with pytest.raises(ResultsError, match="no tier files"):
-        compare_folders(plan.results, better)
+        compare_checkpoints(plan.results, better)
 
 
 def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -> None:

@@ -1,18 +1,13 @@
 """What `snakemake --report` makes, in a real browser without a network."""
 
 import base64
-import json
 import zipfile
 from pathlib import Path
 
 import pytest
-from docutils.core import publish_doctree
 from playwright.sync_api import Browser, Page
 
-from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.pages.page import LARGEST
-from evaluation.results.stage_files import OVERVIEW
-from evaluation.settings.plan import StagePlan
 from tests.reporting.browser import figures, opened
 from tests.reporting.conftest import command
 from tests.workflow.world import World
@@ -104,20 +99,3 @@ def test_the_largest_page_that_opens(
     with opened(browser, tmp_path / "page.html") as page:
         page.wait_for_load_state("load")
         assert page.frames[1].get_by_text("here").count() == is_shown
-
-
-def test_the_overview_is_free_of_markup_by_accident(plans: dict[str, StagePlan]) -> None:
-    """Whatever names and errors hold."""
-    plan = plans["second"]
-    (plan.step_folder(20) / "tier3_cf.json").unlink()
-    log = plan.results / "eval_logs" / "slurm" / "second_step_20.log"
-    log.parent.mkdir(parents=True)
-    said = "*no* `room` |for| x_ in <b>/tmp/[1]_\\ **"
-    log.write_text(f"error: {said}\n")
-    page = plan.results.parent / "report.html"
-    write_front_page(plans, page)
-    tree = publish_doctree((page.parent / OVERVIEW).read_text())
-    assert not [node for node in tree.findall() if node.tagname == "system_message"]
-    assert said in tree.astext()
-    verdict = json.loads((plan.results / "recommendation.json").read_text())["verdict"]
-    assert f"second: {verdict}" in tree.astext()

@@ -43,9 +43,9 @@ def test_a_verdict_is_provisional_until_all_steps_are_in(plan: StagePlan) -> Non
     status = stage_status(plan, AWAITED)
     assert (status["verdict"], status["provisional"]) == ("met", True)
     assert "second: incomplete; met, provisional" in status_table({"second": status})
-    write_front_page({"second": plan}, plan.results.parent / "report.html")
-    assert words.split(",")[0] in (plan.results.parent / "report.html").read_text()
-    assert "provisional" in (plan.results.parent / "overview.rst").read_text()
+    front = write_front_page({"second": plan})
+    assert words.split(",")[0] in front.read_text()
+    assert "provisional" in front.with_name("overview.rst").read_text()
 
 
 def test_and_holds_when_they_are(plan: StagePlan) -> None:
@@ -72,7 +72,5 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
 def test_a_stage_without_checkpoints_is_shown_as_one(plans: dict[str, StagePlan]) -> None:
     first = plans["first"]
     stage = first.stage.model_copy(update={"steps": "all", "checkpoints": "/none"})
-    early = replace(first, stage=stage)
-    page = first.results.parent / "report.html"
-    write_front_page({"first": early}, page)
+    page = write_front_page({"first": replace(first, stage=stage)})
     assert "no results yet" in page.read_text()

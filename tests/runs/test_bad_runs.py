@@ -155,26 +155,26 @@ def test_tokens_that_nobody_knows(command: Command, tmp_path: Path) -> None:
     assert "since when a run is better is not known" in ended.out  # one step only
 
 
-def test_a_run_and_a_checkpoint(command: Command, pristine: Path) -> None:
-    a, b = pristine / "A/results", step(pristine, "B")
-    command("compare", a, b).check(1, "results of one checkpoint, where a run is expected")
-    both = (step(pristine, "A"), b)
-    command("compare", *both).check(0)
-    command("compare", *both, "--last").check(1, "--last is for two runs")
-    command("compare", *both, "--by", "tokens").check(1, "--by is for two runs")
+LINES = [
+    ("{A} {b}", "results of one checkpoint, where a run is expected"),
+    ("{a} {b} --last", "--last is for two runs"),
+    ("{a} {b} --by tokens", "--by is for two runs"),
+    ("{A} {B} --output {tmp}/file/out", "file/out: Not a directory"),
+    ("{tmp}/file {B}", "where a run is expected"),
+    ("{tmp}/config.yaml {B}", "config.yaml: stages: "),
+]
 
 
-def test_a_folder_that_nothing_can_be_written_to(
-    command: Command, pristine: Path, tmp_path: Path
+@pytest.mark.parametrize(("line", "words"), LINES)
+def test_paths_that_do_not_fit(
+    command: Command, pristine: Path, tmp_path: Path, line: str, words: str
 ) -> None:
+    """Runs are A and B, checkpoints of theirs a and b."""
     (tmp_path / "file").touch()
-    line = ("compare", pristine / "A/results", pristine / "B/results", "--output")
-    ended = command(*line, tmp_path / "file/out")
-    ended.check(1, "file", "Not a directory")
+    (tmp_path / "config.yaml").write_text("results: x\n")
+    given = {which: f"{pristine}/{which}/results" for which in "AB"}
+    given |= {which.lower(): str(step(pristine, which)) for which in "AB"}
+    command("compare", given["a"], given["b"]).check(0)
+    ended = command("compare", *line.format(**given, tmp=tmp_path).split())
+    ended.check(1, words)
     assert ended.err.count("\n") == 1
-
-
-def test_a_configuration_that_is_none(command: Command, pristine: Path, tmp_path: Path) -> None:
-    path = tmp_path / "config.yaml"
-    path.write_text("results: x\n")
-    command("compare", path, pristine / "B/results").check(1, f"{path}: ", "stages")

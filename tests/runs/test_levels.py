@@ -51,15 +51,14 @@ def drawn(page: Path, curves: bool = False) -> dict[tuple[str, str, str], float]
 def test_a_line_in_every_curve(plan: StagePlan) -> None:
     public = json.loads((folder(plan) / "tier3_cf.json").read_text())
     slices = json.loads((folder(plan) / "tier2_ppl.json").read_text())["slices"]
-    files, errors = write_configured(plan.results.parent, {"second": plan})
+    files, errors = write_configured({"second": plan})
     assert errors == []
     for found in (drawn(files[-1], curves=True), drawn(write_report(plan, STEPS))):
         assert found["tier3", "quiz", "acc"] == pytest.approx(public["tasks"]["quiz"]["accuracy"])
         assert found["tier3", "overall", "acc"] == pytest.approx(public["overall"]["accuracy"])
         assert found["tier2", "web", "ppl"] == pytest.approx(slices["web"]["ppl"])
         assert ("tier4", "overall", "all_checks_pass_rate") in found
-    front = plan.results.parent / "report.html"
-    write_front_page({"second": plan}, front)
+    front = write_front_page({"second": plan})
     assert drawn(front)["tier2", "web", "ppl"] == pytest.approx(slices["web"]["ppl"])
     assert 'data-page="comparison.html"' in front.read_text()
 

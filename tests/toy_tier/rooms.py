@@ -22,7 +22,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
-from evaluation.reporting.comparison import compare_folders, folders_as_text
+from evaluation.reporting.comparison import folders_as_text
 from evaluation.reporting.exports import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
@@ -33,6 +33,7 @@ from evaluation.results.deltas_file import read_step_deltas
 from evaluation.results.documents import listing
 from evaluation.results.read import read_tier
 from evaluation.results.stage_files import read_summary
+from evaluation.runs.compare import compare_checkpoints
 from evaluation.settings.plan import StagePlan
 from tests.bridge import folders
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -95,7 +96,7 @@ def bridge(root: Path) -> None:
         ("toy", "met", ("old",)),
     ]
     assert json.loads((plan.results / "recommendation.json").read_text())["step"] == 30
-    said = folders_as_text(compare_folders(plan.step_folder(10), plan.bridge_folder))
+    said = folders_as_text(compare_checkpoints(plan.step_folder(10), plan.bridge_folder))
     assert [line.split()[:3] for line in said.splitlines() if line.startswith("toy ")] == [
         ["toy", item, "solved,"] for item in ("old", "new", "overall")
     ]
@@ -124,7 +125,7 @@ def reporting(root: Path) -> None:
     assert {row["item"] for row in summary if row["tier"] == "toy"} == {"old", "new", "overall"}
     assert "## toy: solved" in (plan.results / "summary.md").read_text(encoding="utf-8")
     _page(page_data(page), page.read_text(encoding="utf-8"))
-    _front(plans, root)
+    _front(plans)
     for kind in ("curves", "forest"):
         assert plan.figures[kind, "toy"] in write_figures(plan)
         assert "old" in plan.figures[kind, "toy"].read_text(encoding="utf-8")
@@ -159,9 +160,8 @@ def _page(data: dict[str, Any], text: str) -> None:
     assert "some/old train (no revision pinned)" in text
 
 
-def _front(plans: dict[str, StagePlan], root: Path) -> None:
-    path = root / "results" / "report.html"
-    write_front_page(plans, path)
+def _front(plans: dict[str, StagePlan]) -> None:
+    path = write_front_page(plans)
     data = page_data(path)
     assert "toy" in {one["tier"] for one in data["series"]}
     (spark,) = data["sparks"]["second"]

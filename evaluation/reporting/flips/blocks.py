@@ -1,9 +1,9 @@
 """Blocks of text (Tier2) whose loss changed most, with the text that they begin with."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,22 +29,6 @@ TOKENS = 300
 """Tokens of a block that are shown, from its start."""
 
 Tokens = npt.NDArray[np.integer[Any]]
-
-
-class Decoder(Protocol):
-    """A tokenizer of either library."""
-
-    def decode(self, ids: Sequence[int], skip_special_tokens: bool = ...) -> str:
-        """Return the text of tokens.
-
-        Args:
-            ids: Tokens in the order of the text.
-            skip_special_tokens: Whether special tokens are left out of the text.
-
-        Returns:
-            The decoded text.
-        """
-        ...
 
 
 class BlockTexts:
@@ -88,20 +72,18 @@ class BlockTexts:
             return None
 
     @cached_property
-    def _tokenizer(self) -> Decoder | None:
+    def _tokenizer(self) -> Any:
         """Use the `tokenizers` library where it will do: transformers takes seconds to import."""
         folder = self._plan.tokenizer_folder
         if (folder / "tokenizer.json").exists():
             from tokenizers import Tokenizer
 
-            fast: Decoder = Tokenizer.from_file(str(folder / "tokenizer.json"))
-            return fast
+            return Tokenizer.from_file(str(folder / "tokenizer.json"))
         if not folder.exists():
             return None
         from evaluation.prefill.tokenizers import load_tokenizer
 
-        slow: Decoder = load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
-        return slow
+        return load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
 
 
 def flipped_blocks(pair: Pair, texts: BlockTexts | None, most: int) -> Iterator[ItemFlips]:

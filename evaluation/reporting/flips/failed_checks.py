@@ -15,43 +15,6 @@ LONGEST = 80
 """Characters of an answer that are quoted."""
 
 
-def expected(check: Check) -> str:
-    """Return what a check requires.
-
-    Args:
-        check: A check of a probe.
-
-    Returns:
-        For example `words (at_most 20)`.
-    """
-    asked = str(type(check).model_fields["check"].description).rstrip(".")
-    given = {
-        name: getattr(check, name)
-        for name in check.model_fields_set
-        if name not in ("check", "kind")
-    }
-    settings = ", ".join(f"{name} {_quoted(value)}" for name, value in sorted(given.items()))
-    return f"{asked} ({settings})" if settings else asked
-
-
-def got(check: Check, text: str) -> str:
-    """Return what a failing check found in an answer, or else the answer's beginning.
-
-    Args:
-        check: A check that the answer fails.
-        text: The part of the answer that is checked.
-
-    Returns:
-        A number, a quotation or a few words.
-    """
-    if not text.strip():
-        return "nothing"
-    if isinstance(check, Counted):
-        return str(CHECKS[check.check](text))
-    find = FOUND.get(check.check)
-    return find(check, text) if find else _beginning(text)
-
-
 def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
     """Yield a sentence for each check of a probe that an answer fails.
 
@@ -65,7 +28,25 @@ def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str)
     """
     for name, check in named(checks):
         if passed.get(name) is False:
-            yield f"{name}: expected {expected(check)}; got {got(check, text)}"
+            yield f"{name}: expected {_expected(check)}; got {_found_in(check, text)}"
+
+
+def _expected(check: Check) -> str:
+    """Return what a check requires, such as `words (at_most 20)`."""
+    asked = str(type(check).model_fields["check"].description).rstrip(".")
+    given = sorted(check.model_fields_set - {"check", "kind"})
+    settings = ", ".join(f"{name} {_quoted(getattr(check, name))}" for name in given)
+    return f"{asked} ({settings})" if settings else asked
+
+
+def _found_in(check: Check, text: str) -> str:
+    """Return what a failing check found in an answer, or else the answer's beginning."""
+    if not text.strip():
+        return "nothing"
+    if isinstance(check, Counted):
+        return str(CHECKS[check.check](text))
+    find = FOUND.get(check.check)
+    return find(check, text) if find else _beginning(text)
 
 
 def _quoted(value: Any) -> str:
@@ -104,9 +85,7 @@ def _terms(check: Any, text: str) -> str:
 
 def _longest_item(_: Any, text: str) -> str:
     items = [item.text for item in read_lists(text).items]
-    if not items:
-        return "no list"
-    return f"{max(len(words(item)) for item in items)} words"
+    return f"{max(len(words(item)) for item in items)} words" if items else "no list"
 
 
 def _json(_: Any, text: str) -> str:

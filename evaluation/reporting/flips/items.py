@@ -1,14 +1,13 @@
 """Items that gained or lost against the bridge: what a page shows of them, and how they are chosen."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
 from evaluation.metrics.variance import Floats
 from evaluation.prefill.entries import META, read_meta
@@ -49,23 +48,6 @@ class ItemFlips:
     shown: Sequence[Flip]
     label: str = ""
 
-    def row(self) -> dict[str, Any]:
-        """Return the entry of an item on a page, at one step.
-
-        Returns:
-            Counts of units that gained and lost, and the shown flips without what the steps share.
-        """
-        return {
-            "tier": self.tier,
-            "shape": self.shape,
-            "item": self.item,
-            "of": len(self.gain),
-            "gained": int((self.gain > 0).sum()),
-            "lost": int((self.gain < 0).sum()),
-            "label": self.label,
-            "shown": [{"id": f.id, "change": f.change, "ours": f.ours} for f in self.shown],
-        }
-
 
 def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Change]]:
     """Return the places of the largest gains, then of the largest losses.
@@ -86,30 +68,6 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
         order = np.argsort(-size[found], kind="stable")
         chosen += [(int(place), change) for place in found[order][:most]]
     return chosen
-
-
-def flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
-    """Yield the units whose credit changed most, of a tier that has no texts to show.
-
-    Args:
-        pair: A tier's results of a step and of the bridge.
-        most: Flips shown of an item in each direction.
-
-    Yields:
-        The flips of an item.
-    """
-    for name, mine, theirs in pair.credits():
-        gain = mine.credit - theirs.credit
-        flips = [
-            Flip(
-                id=mine.ids[place],
-                change=change,
-                shared={"theirs": rounded(theirs.credit[place])},
-                ours=rounded(mine.credit[place]),
-            )
-            for place, change in largest(gain, most)
-        ]
-        yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:

@@ -4,14 +4,16 @@ import json
 import logging
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from evaluation.bridge.pairing import Pair
-from evaluation.metrics.accuracy import candidate_scores, group_items
+from evaluation.metrics.accuracy import Groups, candidate_scores, group_items
 from evaluation.metrics.measures import margins
+from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import EXAMPLES
 from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.items import (
@@ -126,6 +128,22 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
     return {"text": text, "answers": answers}
 
 
+class _Side(NamedTuple):
+    """What the candidates on one side are ranked by and their log-probs, (candidates,) each."""
+
+    groups: Groups
+    gold: npt.NDArray[np.bool_]
+    shown: list[Floats]
+    margins: Floats
+
+
+def _side(rows: pa.Table, metric: str) -> _Side:
+    scores, groups = candidate_scores(rows), group_items(rows)
+    gold = rows["gold"].to_numpy(zero_copy_only=False)
+    shown = [scores[kind] for kind in dict.fromkeys((metric, "raw"))]
+    return _Side(groups, gold, shown, margins(scores[metric], gold, groups))
+
+
 def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
     """Yield the questions that flipped and whose margin changed most, by the primary metric.
 
@@ -143,7 +161,7 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
         tables = [
             getattr(one, "rows", None) for one in (ours, theirs)
         ]  # external programs may write none
-        sides = [_Scores(rows, metric) for rows in tables if rows is not None]
+        sides = [_side(rows, metric) for rows in tables if rows is not None]
         if len(sides) < 2 or not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
             continue
         gain = credits.credit - others.credit
@@ -151,9 +169,11 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
         known = texts.read(name, ours.same.get("data"), [credits.ids[place] for place, _ in chosen])
         flips = []
         for place, change in chosen:
-            id, (own, other) = credits.ids[place], [side.of(place) for side in sides]
+            id, start = credits.ids[place], sides[0].groups.starts[place]
+            of = slice(start, start + sides[0].groups.sizes[place])
+            own, other = ([list(map(rounded, one[of])) for one in side.shown] for side in sides)
             text = known.get(id, {"text": NOT_CACHED, "answers": []})
-            shared = {**text, "gold": sides[0].gold_of(place), "theirs": other}
+            shared = {**text, "gold": int(np.argmax(sides[0].gold[of])), "theirs": other}
             flips.append(Flip(id=id, change=change, shared=shared, ours=own))
         yield ItemFlips(
             shape="choices",
@@ -163,45 +183,3 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
             shown=flips,
             label=LABELS[metric],
         )
-
-
-class _Scores:
-    """What the candidates of a task on one side are ranked by, and their log-probabilities.
-
-    Args:
-        rows: The task's table of candidates, those of a question one after the other.
-        metric: The metric that candidates are ranked by, a key of LABELS.
-    """
-
-    def __init__(self, rows: pa.Table, metric: str) -> None:
-        scores, self.groups = candidate_scores(rows), group_items(rows)
-        self._gold = rows["gold"].to_numpy(zero_copy_only=False)  # (candidates,)
-        self._shown = [scores[kind] for kind in dict.fromkeys((metric, "raw"))]
-        self.margins = margins(scores[metric], self._gold, self.groups)
-
-    def of(self, question: int) -> list[list[float]]:
-        """Return the scores of a question's candidates.
-
-        Args:
-            question: Place of the question in the task's table.
-
-        Returns:
-            Scores as candidates are ranked, then their log-probs if these differ.
-        """
-        rows = self._rows(question)
-        return [[rounded(value) for value in scores[rows]] for scores in self._shown]
-
-    def gold_of(self, question: int) -> int:
-        """Return the number of a question's right candidate.
-
-        Args:
-            question: Place of the question in the task's table.
-
-        Returns:
-            Its place among the question's candidates, from 0.
-        """
-        return int(np.argmax(self._gold[self._rows(question)]))
-
-    def _rows(self, question: int) -> slice:
-        start = self.groups.starts[question]
-        return slice(start, start + self.groups.sizes[question])

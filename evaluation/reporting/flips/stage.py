@@ -9,13 +9,13 @@ that depends on how many steps there are.
 """
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from evaluation.bridge.pairing import Pair
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
-from evaluation.reporting.flips.items import ItemFlips, cut, flipped_credit
+from evaluation.reporting.flips.items import Flip, ItemFlips, cut, largest, rounded
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
@@ -46,10 +46,10 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
     if found.bridge is None:
         return page
     most = max(FEWEST, min(MOST, 60 // max(1, len(found.candidates))))
-    finder = _Finder(found.plan, found.bridge, most)
+    flips_of = _finder(found.plan, found.bridge, most)
     for step in in_order(sorted(found.candidates, key=candidate_rank), first):
         is_full = bool(page["left"])  # what follows would hardly find space either
-        if is_full or not _add(page, step, finder.find(found.candidates[step]), space):
+        if is_full or not _add(page, step, flips_of(found.candidates[step]), space):
             page["left"].append(step)
     page["left"].sort(key=candidate_rank)
     return page
@@ -71,48 +71,47 @@ def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Can
     return [*known, *(steps[i] for i in spread if steps[i] not in known)]
 
 
-class _Finder:
-    """Finds what flipped against the bridge, tier by tier, each in the way that its texts are kept.
+def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], Iterator[ItemFlips]]:
+    """Return what yields the flips of a checkpoint; each tier keeps its texts in another way."""
+    texts, questions = BlockTexts(plan), QuestionTexts(plan)
+    blocks, of_bridge = max(1, most // 3), functools.cache(bridge.tier)
 
-    Args:
-        plan: The stage's plan.
-        bridge: Results of the bridge.
-        most: Flips shown of an item in each direction.
-    """
-
-    def __init__(self, plan: StagePlan, bridge: Scored, most: int) -> None:
-        self._plan, self._most, self._tiers = plan, most, bridge.results.tiers
-        self._bridge = functools.cache(bridge.tier)
-        self._blocks, self._questions = BlockTexts(plan), QuestionTexts(plan)
-
-    def find(self, scored: Scored) -> Iterator[ItemFlips]:
-        """Yield what flipped in the tiers that a checkpoint and the bridge share.
-
-        Args:
-            scored: Results of a step or merge.
-
-        Yields:
-            The flips of an item.
-        """
-        for name in scored.results.tiers:
-            if name in self._tiers:
-                yield from self._tier(Pair(scored.tier(name), self._bridge(name)))
-
-    def _tier(self, pair: Pair) -> Iterable[ItemFlips]:
-        blocks = max(1, self._most // 3)
+    def of_tier(pair: Pair) -> Iterator[ItemFlips]:
         match pair.tier.name:
             case "tier2":
-                return flipped_blocks(pair, self._blocks, blocks)
+                return flipped_blocks(pair, texts, blocks)
             case "tier3":
-                return flipped_questions(pair, self._questions, self._most)
+                return flipped_questions(pair, questions, most)
             case "tier4":
-                return flipped_probes(pair, self._plan.suite.probes)
+                return flipped_probes(pair, plan.suite.probes)
             case "tier5":
-                return flipped_completions(pair, self._most)
+                return flipped_completions(pair, most)
         # a tier that has no texts to show: how each unit's score changed is all there is
         if pair.tier.kind == "nats":
             return flipped_blocks(pair, None, blocks)
-        return flipped_credit(pair, self._most)
+        return _flipped_credit(pair, most)
+
+    def of_checkpoint(scored: Scored) -> Iterator[ItemFlips]:
+        for name in scored.results.tiers:
+            if name in bridge.results.tiers:
+                yield from of_tier(Pair(scored.tier(name), of_bridge(name)))
+
+    return of_checkpoint
+
+
+def _flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
+    for name, mine, theirs in pair.credits():
+        gain = mine.credit - theirs.credit
+        flips = [
+            Flip(
+                id=mine.ids[place],
+                change=change,
+                shared={"theirs": rounded(theirs.credit[place])},
+                ours=rounded(mine.credit[place]),
+            )
+            for place, change in largest(gain, most)
+        ]
+        yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
 def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
@@ -123,7 +122,18 @@ def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLe
         name = f"{one.tier}/{one.item}"
         known = page["items"].get(name, {})
         added[name] = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
-        rows.append(one.row())
+        rows.append(
+            {
+                "tier": one.tier,
+                "shape": one.shape,
+                "item": one.item,
+                "of": len(one.gain),
+                "gained": int((one.gain > 0).sum()),
+                "lost": int((one.gain < 0).sum()),
+                "label": one.label,
+                "shown": [{"id": f.id, "change": f.change, "ours": f.ours} for f in one.shown],
+            }
+        )
     if not space.take([rows, added]):
         rows, added = _cut([rows, added])
         if not space.take([rows, added]):

@@ -1,24 +1,12 @@
-"""Curves over steps: a series for each tier, item and metric, of one run or of several.
-
-References, models that were scored once, are levels that curves are seen against.
-"""
+"""Curves over steps: a series for each tier, item and metric."""
 
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.bridge.deltas import FREE_OF_TOKENS
-from evaluation.dependencies.other_runs import references
-from evaluation.errors import EvaluationError, ResultsError
 from evaluation.reporting.headlines import steps_in_words
-from evaluation.reporting.tables.values import values_of
-from evaluation.results.read import read_folder
-from evaluation.runs.find import RunCheckpoint
-from evaluation.runs.references import SharedResults, shared_results
-from evaluation.settings.config import Config
 from evaluation.settings.tiers import TIERS, TierName
 
 LAST_STEPS = 5
@@ -31,7 +19,6 @@ Key = tuple[TierName, str, str]
 """Tier, item and metric."""
 Row = Mapping[str, Any]
 Series = dict[str, Any]
-Points = dict[Key, list[dict[str, Any]]]
 
 
 def stage_series(rows: Sequence[Row]) -> list[Series]:
@@ -60,12 +47,19 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
             lines.setdefault(key, []).append(row)
     return [
         {**_series(key, lines[key], references.get(key)), "merges": merges.get(key, [])}
-        for key in sorted(lines, key=_rank_of)
+        for key in sorted(lines, key=rank_of)
     ]
 
 
-def _rank_of(key: Key) -> tuple[int, int, bool]:
-    """Order by tier and metric as the table of tiers does; what it does not name comes last."""
+def rank_of(key: Key) -> tuple[int, int, bool]:
+    """Return what series are ordered by: tier and metric as the table of tiers has them.
+
+    Args:
+        key: Tier, item and metric of a series.
+
+    Returns:
+        A key to sort by; overall series come first in each metric, unnamed metrics last.
+    """
     tier, item, metric = key
     names = [known.name for known in TIERS[tier].metrics]
     rank = names.index(metric) if metric in names else len(names)
@@ -165,107 +159,4 @@ def _spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
         "steps": len(last),
         "sd": math.sqrt(math.fsum(one**2 for one in off) / (len(last) - 2)),
         "half": None if low is None else (high - low) / 2,
-    }
-
-
-def points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple[Points, set[str]]:
-    """Return the points of a run's curves, and its tokenizers.
-
-    Args:
-        checkpoints: A run's checkpoints of one stage, in ascending order.
-        damaged: Gets a sentence for each checkpoint that cannot be read; its points are left out.
-
-    Returns:
-        Points by tier, item and metric, and the identities of the tokenizers.
-    """
-    points: Points = {}
-    tokenizers: set[str] = set()
-    for one in checkpoints:
-        try:
-            results = read_folder(one.folder)
-        except ResultsError as error:
-            damaged.append(str(error))
-            continue
-        tokenizers.add(str(results.header.tokenizer.identity))
-        for value in values_of(results):
-            bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
-            point = {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
-            points.setdefault((value.tier, value.item, value.metric), []).append(point)
-    return points, tokenizers
-
-
-def overlaid_series(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
-    """Return a series for each metric of an item, with a line for each run that has it.
-
-    Args:
-        runs: What `points_of` returned, by name of the run; lines are numbered in this order.
-
-    Returns:
-        Series; runs with another tokenizer than the first are only in those free of tokens.
-    """
-    first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
-    lines: dict[Key, list[dict[str, Any]]] = {}
-    for number, (name, (points, tokenizers)) in enumerate(runs.items()):
-        for key, own in points.items():
-            if tokenizers <= first or TIERS[key[0]].metric(key[2]).unit in FREE_OF_TOKENS:
-                line = {"name": name, "number": number, "points": own}
-                lines.setdefault(key, []).append(line)
-    return [
-        {
-            "tier": tier,
-            "item": item,
-            "metric": metric,
-            "chance": own[0]["points"][0]["chance"],
-            "points": [],
-            "lines": own,
-            "bridge": None,
-            "spread": None,
-        }
-        for (tier, item, metric), own in sorted(lines.items(), key=lambda one: _rank_of(one[0]))
-    ]
-
-
-def with_levels(
-    series: Sequence[Series], config: Config, folders: Sequence[Path], number: int
-) -> tuple[list[Series], list[str]]:
-    """Return series with a level for each reference that has their metric.
-
-    Args:
-        series: Series of a stage, or of several.
-        config: The configuration that names the references.
-        folders: Folders of results that a reference is compared with; earlier ones take precedence.
-        number: Number of the first reference's colour.
-
-    Returns:
-        The series, and sentences on references that have no line or share only part of the items.
-    """
-    levels: dict[Key, list[dict[str, Any]]] = {}
-    notes: dict[str, None] = {}
-    for place, (name, path) in enumerate(references(config).items()):
-        measures: dict[Key, float] = {}
-        for folder in folders:
-            try:
-                found = shared_results(name, path, read_folder(folder))
-            except EvaluationError as error:
-                notes[f"{name} has no line: {error}"] = None
-                continue
-            notes |= dict.fromkeys(found.notes)
-            measures = {**_measures(found), **measures}
-        for key, value in measures.items():
-            level = {"name": name, "number": number + place, "value": value}
-            levels.setdefault(key, []).append(level)
-    keys = [(one["tier"], one["item"], one["metric"]) for one in series]
-    drawn = [
-        {**one, "levels": levels[key]} if key in levels else one
-        for one, key in zip(series, keys, strict=True)
-    ]
-    return drawn, list(notes)
-
-
-def _measures(found: SharedResults) -> Mapping[Key, float]:
-    tiers = found.results.tiers
-    return {
-        (value.tier, value.item, value.metric): value.value
-        for value in values_of(found.results)
-        if found.has_line(value.tier, value.item, tiers[value.tier].tier.metric(value.metric).unit)
     }

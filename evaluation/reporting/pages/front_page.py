@@ -11,8 +11,9 @@ from evaluation.checkpoints.subjects import candidates_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
-from evaluation.reporting.pages.curves import Series, stage_series, with_levels, with_scales
+from evaluation.reporting.pages.curves import Series, stage_series, with_scales
 from evaluation.reporting.pages.joined import follows, joined_series
+from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
 from evaluation.reporting.pages.runs_page import stage_title
@@ -30,15 +31,19 @@ from evaluation.settings.tiers import TIERS
 from evaluation.wording import first_few
 
 
-def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
+def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """Write the page that shows all stages in a row; what is not there yet is named.
 
     Next to it go the lines with which Snakemake's report opens, and the table of retention.
 
     Args:
         plans: The plan of each stage of this run, by name.
-        output: The page's file in the folder of all results.
+
+    Returns:
+        The page's file, in the folder of all results.
     """
+    config = next(iter(plans.values())).config
+    output = Path(config.results) / PAGE
     found = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
     series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
     sparks = {n: _sparks(one, [*series[n], *group_series(one)]) for n, one in found.items()}
@@ -53,8 +58,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
         "series": with_scales(_joined(found, series)),
     }
     cards = [_card(stage, sparks[name]) for name, stage in found.items()]
-    config = next(iter(plans.values())).config
-    runs = _runs_in_words(output.parent, config)
+    runs = _runs_in_words(config)
     words = {
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
@@ -65,6 +69,7 @@ def write_front_page(plans: Mapping[str, StagePlan], output: Path) -> None:
     write_page(output, render("front.html", data, **words, runs=runs, comparison=beside))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
     write_retention(kept, output.parent)
+    return output
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:
@@ -84,12 +89,12 @@ def _joined(
     return with_levels(joined_series(series, follows(plans)), config, last, len(plans))[0]
 
 
-def _runs_in_words(results: Path, config: Config) -> list[dict[str, Any]]:
+def _runs_in_words(config: Config) -> list[dict[str, Any]]:
     """Return for each other run of the configuration its error, or who is better since when."""
     if not config.runs:
         return []
     try:
-        content = read_comparison(results / COMPARISON)
+        content = read_comparison(Path(config.results) / COMPARISON)
     except ResultsError as error:
         return [{"name": ", ".join(config.runs), "error": str(error), "leads": []}]
     return [

@@ -92,16 +92,15 @@ def _chains(
     for name in stages:
         before = known.get(name) if starts[name] else None
         chain = next((one for one in chains if before and one[-1] == before[0]), None)
-        points = (
-            [point for one in stages[before[0]] for point in one["points"]]
-            if chain and before
-            else []
-        )
-        if chain and before and before[1] >= max((point["step"] for point in points), default=0):
+        if chain and before and before[1] >= _last_step(stages[before[0]]):
             chain.append(name)
         else:
             chains.append([name])
     return chains
+
+
+def _last_step(series: Sequence[Series]) -> int:
+    return max((point["step"] for one in series for point in one["points"]), default=0)
 
 
 def _joined(
@@ -109,20 +108,15 @@ def _joined(
 ) -> Series:
     first = next(iter(owners.values()))
     line = {**first, "points": [], "merges": [], "bridge": None, "spread": None, "borders": []}
-    found = [
-        (number, [name for name in chain if name in owners]) for number, chain in enumerate(chains)
-    ]
-    ways = [(number, own) for number, own in found if own]
-    points = [[p for name in own for p in _points(name, owners, starts)] for _, own in ways]
-    if len(chains) == 1:
-        at = points[0][0]["x"] if points[0] else 0
-        borders = [starts[name] for name in chains[0] if starts[name] > 0 and starts[name] >= at]
-        return {**line, "points": points[0], "borders": borders}
-    lines: list[dict[str, Any]] = [
-        {"name": " → ".join(chains[number]), "number": number, "points": own}
-        for (number, _), own in zip(ways, points, strict=True)
-    ]
-    return {**line, "lines": lines}
+    lines: list[dict[str, Any]] = []
+    for number, chain in enumerate(chains):
+        own = [p for name in chain if name in owners for p in _points(name, owners, starts)]
+        lines += [{"name": " → ".join(chain), "number": number, "points": own}] if own else []
+    if len(chains) > 1:
+        return {**line, "lines": lines}
+    points, begun = lines[0]["points"], [starts[name] for name in chains[0] if starts[name] > 0]
+    borders = [start for start in begun if start >= points[0]["x"]]
+    return {**line, "points": points, "borders": borders}
 
 
 def _points(

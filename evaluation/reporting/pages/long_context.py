@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from evaluation.bridge.breakdowns import position_values
 from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.reporting.tables.values import Value
 from evaluation.results.deltas_file import DeltaRow, PositionDelta
 from evaluation.results.kinds import NatsItem
 from evaluation.settings.candidates import Candidate, candidate_label
@@ -80,25 +81,21 @@ def length_series(found: StageResults) -> list[dict[str, Any]]:
     chosen = found.chosen
     if chosen is None:
         return []
-    names: dict[tuple[TierName, str], dict[int, str]] = {}
-    points: dict[tuple[TierName, str], Point] = {}
-    for one in found.candidates[chosen].values:
-        named = _LENGTH.fullmatch(one.item)
-        if named and one.metric == TIERS[one.tier].headline:
-            length = int(named[2])
-            names.setdefault((one.tier, named[1] + named[3]), {})[length] = one.item
-            points[one.tier, one.item] = Point(length, length, one.value, one.low, one.high)
+    known: dict[tuple[TierName, str], dict[int, Value]] = {}
+    for value in found.candidates[chosen].values:
+        named = _LENGTH.fullmatch(value.item)
+        if named and value.metric == TIERS[value.tier].headline:
+            known.setdefault((value.tier, named[1] + named[3]), {})[int(named[2])] = value
     rows = found.deltas[chosen].deltas if chosen in found.deltas else ()
     deltas = {(row.tier, row.item, row.metric): row for row in rows}
     series = []
-    for (tier, name), items in names.items():
-        own = [points[tier, items[length]] for length in sorted(items)]
-        keys = {
-            length: (tier, item, f"delta_{TIERS[tier].headline}") for length, item in items.items()
-        }
+    for (tier, name), values in known.items():
+        keys = {n: (tier, one.item, f"delta_{one.metric}") for n, one in values.items()}
         paired = {length: deltas[key] for length, key in keys.items() if key in deltas}
+        own = [Point(n, n, values[n].value, values[n].low, values[n].high) for n in sorted(values)]
         if len(own) > 1:
-            series.append(_series(tier, name, list(items.values()), _lines(chosen, own, paired)))
+            items = [one.item for one in values.values()]
+            series.append(_series(tier, name, items, _lines(chosen, own, paired)))
     return sorted(series, key=lambda one: not one["item"].endswith(")"))
 
 

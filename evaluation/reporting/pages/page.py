@@ -22,7 +22,7 @@ import jinja2
 from evaluation.escaping import printable_lines
 from evaluation.files import write_text
 from evaluation.reporting.headlines import name_in_forest
-from evaluation.reporting.palette import DARK, LIGHT, as_css
+from evaluation.reporting.palette import DARK, LIGHT
 from evaluation.results.deltas_file import DeltaColumns
 from evaluation.settings.tiers import TIERS
 
@@ -42,7 +42,9 @@ ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
     trim_blocks=True,
 )
-ENVIRONMENT.globals |= {"light": as_css(LIGHT), "dark": as_css(DARK)}
+for _name, _colours in (("light", LIGHT), ("dark", DARK)):
+    _css = " ".join(f"--{name}: {colour};" for name, colour in _colours.items())
+    ENVIRONMENT.globals[_name] = _css
 
 DEFAULTS = {"unit": "nats_per_token", "metric": "", "find": ""}
 """What every page shows of each choice that stands in its address, until a reader chooses."""

@@ -45,8 +45,8 @@ def _sides(found: StageResults) -> dict[str, Results]:
     return sides if found.bridge is None else {**sides, "bridge": found.bridge.results}
 
 
-def _text(value: Any) -> str:
-    return "–" if value is None else str(value)
+def _text(value: Any, form: str = "") -> str:
+    return "–" if value is None else f"{value:{form}}"
 
 
 def jobs_table(found: StageResults) -> Table:
@@ -241,10 +241,6 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
     ]
 
 
-def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else f"{value:{form}}"
-
-
 def _metric(row: QualityRow) -> Metric:
     return TIERS[row.tier].metric(row.metric)
 
@@ -252,11 +248,11 @@ def _metric(row: QualityRow) -> Metric:
 QUALITY: Mapping[str, Callable[[QualityRow], str]] = {
     "item": lambda row: row.item,
     "metric": lambda row: _metric(row).words,
-    "above chance (z)": lambda row: _number(row.above_chance, ".1f"),
-    "monotone": lambda row: _number(row.monotonicity, ".2f"),
+    "above chance (z)": lambda row: _text(row.above_chance, ".1f"),
+    "monotone": lambda row: _text(row.monotonicity, ".2f"),
     "noise": lambda row: "–" if row.noise is None else _metric(row).change(row.noise, sign=""),
-    "signal / noise": lambda row: _number(row.signal_to_noise, ".1f"),
-    "agrees with bits per byte": lambda row: _number(row.agreement, ".0%").replace("%", " %"),
+    "signal / noise": lambda row: _text(row.signal_to_noise, ".1f"),
+    "agrees with bits per byte": lambda row: _text(row.agreement, ".0%").replace("%", " %"),
     "items": lambda row: f"{row.n:,} {TIERS[row.tier].unit}",
     "to decide": lambda row: _metric(row).size(row.difference),
     "it takes": lambda row: (

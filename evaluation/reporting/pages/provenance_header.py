@@ -14,7 +14,6 @@ from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.effective import origin_of
-from evaluation.settings.plan import StagePlan
 
 Header = list[tuple[str, str]]
 """The name and the text of each entry."""
@@ -34,7 +33,7 @@ def stage_header(found: StageResults) -> Header:
     scored = found.candidates.get(found.chosen) if found.chosen is not None else None
     named = candidate_label(found.chosen) if found.chosen is not None else ""
     return [
-        ("run", run_name(found.plan)),
+        ("run", Path(found.plan.config.results).name),
         ("stage", found.plan.name),
         *([("checkpoint", f"{named}, {_identity(scored)}")] if scored else []),
         *([("bridge", _identity(found.bridge))] if found.bridge else []),
@@ -55,7 +54,7 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
     found = list(stages.values())
     last = [stage.last for stage in found if stage.last is not None]
     return [
-        ("run", run_name(found[0].plan)),
+        ("run", Path(found[0].plan.config.results).name),
         ("stages", ", ".join(f"{name} ({_steps(one)})" for name, one in stages.items())),
         *_shared(found),
         *([("items used", _items(last))] if last else []),
@@ -66,18 +65,6 @@ def _steps(found: StageResults) -> str:
     counts = ((len(found.steps), "step"), (len(found.merges), "merge"))
     parts = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
     return " and ".join(parts) or "0 steps"
-
-
-def run_name(plan: StagePlan) -> str:
-    """Return the name of a run.
-
-    Args:
-        plan: The plan of any of its stages.
-
-    Returns:
-        The name of the folder of all results.
-    """
-    return Path(plan.config.results).name
 
 
 def _shared(stages: Sequence[StageResults]) -> Header:

@@ -4,21 +4,16 @@ The first run is A of every comparison. Deltas that find no room are named; the 
 has all of them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.deltas import PER_BYTE
-from evaluation.errors import BridgeError
+from evaluation.bridge.deltas import FREE_OF_TOKENS, PER_BYTE
+from evaluation.errors import BridgeError, ResultsError
 from evaluation.reporting.headlines import tier_words
-from evaluation.reporting.pages.curves import (
-    Series,
-    overlaid_series,
-    points_of,
-    with_levels,
-    with_scales,
-)
+from evaluation.reporting.pages.curves import Key, Series, rank_of, with_scales
+from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import (
     DEFAULTS,
     DELTAS_DEFAULTS,
@@ -28,11 +23,16 @@ from evaluation.reporting.pages.page import (
     page_link,
     render,
 )
+from evaluation.reporting.tables.values import values_of
 from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
+from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE
-from evaluation.runs.find import Run
+from evaluation.runs.find import Run, RunCheckpoint
 from evaluation.runs.matching import paired_stages
 from evaluation.settings.config import Config
+from evaluation.settings.tiers import TIERS
+
+Points = dict[Key, list[dict[str, Any]]]
 
 
 def runs_page(
@@ -108,13 +108,58 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
         return {}
     first, found = runs[0], {}
     for stage in first.stages:
-        own = {first.name: points_of(first.stages[stage], damaged)}
+        own = {first.name: _points_of(first.stages[stage], damaged)}
         for other in runs[1:]:
             name = _same_stage(first, other).get(stage)
             if name is not None:
-                own[other.name] = points_of(other.stages[name], damaged)
-        found[stage] = overlaid_series(own)
+                own[other.name] = _points_of(other.stages[name], damaged)
+        found[stage] = _overlaid(own)
     return found
+
+
+def _points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple[Points, set[str]]:
+    """Return the points of a run's stage and its tokenizers; `damaged` gets what cannot be read."""
+    points: Points = {}
+    tokenizers: set[str] = set()
+    for one in checkpoints:
+        try:
+            results = read_folder(one.folder)
+        except ResultsError as error:
+            damaged.append(str(error))
+            continue
+        tokenizers.add(str(results.header.tokenizer.identity))
+        for value in values_of(results):
+            bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
+            point = {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
+            points.setdefault((value.tier, value.item, value.metric), []).append(point)
+    return points, tokenizers
+
+
+def _overlaid(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
+    """Return a series for each metric of an item, with a line for each run that has it.
+
+    Runs with another tokenizer than the first are only in those free of tokens.
+    """
+    first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
+    lines: dict[Key, list[dict[str, Any]]] = {}
+    for number, (name, (points, tokenizers)) in enumerate(runs.items()):
+        for key, own in points.items():
+            if tokenizers <= first or TIERS[key[0]].metric(key[2]).unit in FREE_OF_TOKENS:
+                line = {"name": name, "number": number, "points": own}
+                lines.setdefault(key, []).append(line)
+    return [
+        {
+            "tier": key[0],
+            "item": key[1],
+            "metric": key[2],
+            "chance": lines[key][0]["points"][0]["chance"],
+            "points": [],
+            "lines": lines[key],
+            "bridge": None,
+            "spread": None,
+        }
+        for key in sorted(lines, key=rank_of)
+    ]
 
 
 def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.power import power_sentence
+from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
     has_own_forest,
@@ -18,7 +19,8 @@ from evaluation.reporting.headlines import (
     steps_in_words,
     tier_words,
 )
-from evaluation.reporting.pages.curves import Series, stage_series, with_levels, with_scales
+from evaluation.reporting.pages.curves import Series, stage_series, with_scales
+from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.long_context import length_series, position_series
 from evaluation.reporting.pages.page import (
     DEFAULTS,
@@ -30,19 +32,18 @@ from evaluation.reporting.pages.page import (
     render,
 )
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables, quality_tables
-from evaluation.reporting.pages.provenance_header import run_name, stage_header
+from evaluation.reporting.pages.provenance_header import stage_header
 from evaluation.reporting.pages.verdicts import (
     advice,
     group_series,
     headline_item,
     objective_title,
-    verdict_rows,
 )
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.reporting.tables.task_quality import stage_quality
-from evaluation.results.deltas_file import StepDeltas, warnings_in_words
+from evaluation.results.deltas_file import ObjectiveRow, StepDeltas, warnings_in_words
 from evaluation.results.stage_files import PAGE, TaskQuality
 from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan
@@ -104,7 +105,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
     advised = found.recommendation
     return {
         "title": plan.name,
-        "run": run_name(plan),
+        "run": Path(plan.config.results).name,
         "chosen": found.chosen,
         "header": stage_header(found),
         "jobs": jobs_table(found),
@@ -119,10 +120,40 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.asked), *found.damaged],
-        "verdicts": verdict_rows(found),
+        "verdicts": _verdict_rows(found),
         "noise": _noise(found, series),
         "to_do": quality.advice,
         "trust": [*quality_tables(quality), *provenance_tables(found)],
+    }
+
+
+def _verdict_rows(found: StageResults) -> list[dict[str, Any]]:
+    """Return the verdicts on each step and merge that was compared, the chosen one first."""
+    order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
+    return [
+        {
+            "step": one,
+            "verdict": content.verdict,
+            "objectives": list(map(_objective, content.objectives)),
+        }
+        for one, content in ((one, found.deltas[one]) for one in order)
+    ]
+
+
+def _objective(objective: ObjectiveRow) -> dict[str, Any]:
+    metric = objective.definition
+    change = metric.change(objective.delta, objective.low, objective.high)
+    more = []
+    if objective.verdict == "undecided" and objective.mde is not None:
+        more.append(detectable_in_words(metric, objective.mde))
+    if objective.secondary:
+        more.append(objective.secondary.sentence)
+    worse = worse_in_words(objective.want, objective.regressions) if objective.regressions else ""
+    return {
+        "verdict": objective.verdict,
+        "change": f"Δ {change}" if objective.low is not None else f"Δ {change}; {objective.why}",
+        "more": more,
+        "worse": worse,
     }
 
 

@@ -1,54 +1,15 @@
-"""Objectives, verdicts and the recommendation as pages show them, and the curves of their groups."""
+"""Objectives and the recommendation as pages show them, and the curves of their groups."""
 
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, group_item
-from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
-from evaluation.reporting.headlines import all_in_words
+from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import candidate_columns, candidate_label, candidate_rank
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, TierName
-
-
-def verdict_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Return the verdict on each objective of each step and merge.
-
-    Args:
-        found: The stage's results.
-
-    Returns:
-        A row for each step and merge that was compared with the bridge, the chosen one first.
-    """
-    order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
-    return [
-        {
-            "step": one,
-            "verdict": content.verdict,
-            "objectives": list(map(_objective, content.objectives)),
-        }
-        for one, content in ((one, found.deltas[one]) for one in order)
-    ]
-
-
-def _objective(objective: ObjectiveRow) -> dict[str, Any]:
-    metric = objective.definition
-    change = metric.change(objective.delta, objective.low, objective.high)
-    more = []
-    if objective.verdict == "undecided" and objective.mde is not None:
-        more.append(detectable_in_words(metric, objective.mde))
-    if objective.secondary:
-        more.append(objective.secondary.sentence)
-    worse = worse_in_words(objective.want, objective.regressions) if objective.regressions else ""
-    return {
-        "verdict": objective.verdict,
-        "change": f"Δ {change}" if objective.low is not None else f"Δ {change}; {objective.why}",
-        "more": more,
-        "worse": worse,
-    }
 
 
 def group_series(found: StageResults) -> list[Series]:
@@ -99,7 +60,7 @@ def advice(found: StageResults) -> dict[str, Any] | None:
         "kind": kind,
         "named": candidate_label(content.candidate),
         "similar": _similar(content),
-        "similar_steps": all_in_words([entry.candidate for entry in content.similar]),
+        "similar_steps": steps_in_words([one.candidate for one in content.similar], ", ".join),
         "others": [{**one.model_dump(), "step": one.candidate} for one in content.others],
     }
 

@@ -23,7 +23,7 @@ from evaluation.bridge.pairing import Pair, check_comparable
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
-from evaluation.reporting.tables.score_matrix import Cell, Column, Key, heat_map, key_of
+from evaluation.reporting.tables.score_matrix import Cell, Columns, Key, heat_map, key_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.deltas_file import DeltaRow
@@ -45,7 +45,7 @@ Pairs = Mapping[TierName, Pair]
 
 
 @dataclass(frozen=True)
-class Anchor:
+class _Anchor:
     """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
 
     label: str
@@ -63,7 +63,7 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
         A row per pair of checkpoints, item and metric.
     """
     found = list(stages)
-    known, begun = anchors(found), _begun_from(found)
+    known, begun = _anchors(found), _begun_from(found)
     pairs = [
         (earlier, later, _paired(earlier, later))
         for earlier, later in product(known, known)
@@ -77,16 +77,9 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     ]
 
 
-def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
-    """Return the checkpoints that are compared: each stage's bridge and last step.
-
-    Args:
-        stages: Results of all stages, in the order of the configuration.
-
-    Returns:
-        One for each checkpoint, by its identity, in the order in which stages come to it.
-    """
-    found: dict[str, Anchor] = {}
+def _anchors(stages: Iterable[StageResults]) -> list[_Anchor]:
+    """Return each stage's bridge and last step, once each, in the order in which stages come to them."""
+    found: dict[str, _Anchor] = {}
     for stage in stages:
         scored = []
         if stage.bridge is not None:
@@ -97,7 +90,7 @@ def anchors(stages: Iterable[StageResults]) -> list[Anchor]:
             identity = _identity(one)
             if label in {other.label for key, other in found.items() if key != identity}:
                 label = f"{label} ({identity[:8]})"
-            known = found.get(identity, Anchor(label, identity, ()))
+            known = found.get(identity, _Anchor(label, identity, ()))
             found[identity] = replace(known, sides=(*known.sides, one.results))
     return list(found.values())
 
@@ -107,7 +100,7 @@ def _identity(scored: Scored) -> str:
 
 
 def _deltas_of(
-    stages: Iterable[StageResults], earlier: Anchor, later: Anchor
+    stages: Iterable[StageResults], earlier: _Anchor, later: _Anchor
 ) -> Sequence[DeltaRow]:
     """Return what a stage has of these two, if they are its bridge and its last step."""
     for stage in stages:
@@ -159,21 +152,13 @@ def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
     return found - {identity}
 
 
-def _paired(earlier: Anchor, later: Anchor) -> Pairs:
-    """Pair two checkpoints over all items of theirs that hold the same data.
-
-    Args:
-        earlier: The checkpoint that is compared with, as a bridge is.
-        later: The checkpoint whose training began from it.
-
-    Returns:
-        The pairs by tier; tiers without such items are absent.
-    """
+def _paired(earlier: _Anchor, later: _Anchor) -> Pairs:
+    """Pair two checkpoints over all items of theirs that hold the same data, if there are any of a tier."""
     found = {tier: _joined(list(_comparable(earlier, later, tier))) for tier in TIERS}
     return {tier: pair for tier, pair in found.items() if pair is not None}
 
 
-def _comparable(earlier: Anchor, later: Anchor, tier: TierName) -> Iterator[Pair]:
+def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pair]:
     """Yield what each two of their results share, unless something forbids it, such as a tokenizer."""
     for sides in product(later.sides, earlier.sides):
         if not all(tier in side.tiers for side in sides):
@@ -220,8 +205,8 @@ def _shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
 
 
 def _retention_rows(
-    earlier: Anchor,
-    later: Anchor,
+    earlier: _Anchor,
+    later: _Anchor,
     pairs: Pairs,
     shared: Mapping[TierName, Sequence[str]],
     known: Sequence[DeltaRow],
@@ -269,7 +254,7 @@ def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
     write_text(folder / RETENTION_TEX, heat_map(_columns(rows), NOTE))
 
 
-def _columns(rows: Sequence[RetentionRow]) -> list[Column]:
+def _columns(rows: Sequence[RetentionRow]) -> Columns:
     """Return a column for each checkpoint, compared with the first one that has the item."""
     known = shown_metrics((row.tier, row.item, row.metric) for row in rows)
     shown = [row for row in rows if row.metric == known[row.tier, row.item]]
@@ -278,11 +263,11 @@ def _columns(rows: Sequence[RetentionRow]) -> list[Column]:
         first.setdefault(key_of(row), row.earlier)
     against = [row for row in shown if row.earlier == first[key_of(row)]]
     labels = dict.fromkeys(label for row in rows for label in (row.earlier, row.later))
-    columns = []
+    columns = {}
     for label in labels:
         own = {key_of(row): row for row in against if row.later == label}
         begun = {key_of(row): row for row in against if row.earlier == label}
         cells = {key: Cell(row.earlier_value) for key, row in begun.items()}
         cells |= {k: Cell(row.value, flag=row.flag, delta=row.delta) for k, row in own.items()}
-        columns.append(Column(label, cells))
+        columns[label] = cells
     return columns

@@ -64,11 +64,8 @@ class Cell(NamedTuple):
     delta: float | None = None
 
 
-class Column(NamedTuple):
-    """A checkpoint's headline values."""
-
-    label: str
-    cells: Mapping[Key, Cell]
+Columns = Mapping[str, Mapping[Key, Cell]]
+"""Headline values by label of the checkpoint."""
 
 
 def write_matrix(found: StageResults) -> None:
@@ -77,20 +74,18 @@ def write_matrix(found: StageResults) -> None:
     Args:
         found: The stage's results.
     """
-    columns = [] if found.bridge is None else [_column("bridge", found.bridge.values, {})]
+    columns = {} if found.bridge is None else {"bridge": _cells(found.bridge.values, {})}
     for candidate in sorted(found.candidates, key=candidate_rank):
         content = found.deltas.get(candidate)
         known = {key_of(row): (row.flag, row.delta) for row in (content.deltas if content else ())}
-        columns.append(
-            _column(candidate_label(candidate), found.candidates[candidate].values, known)
-        )
+        columns[candidate_label(candidate)] = _cells(found.candidates[candidate].values, known)
     write_text(found.plan.results / MATRIX, _as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 
 
-def _column(
-    label: str, values: Sequence[Value], known: Mapping[Key, tuple[str | None, float | None]]
-) -> Column:
+def _cells(
+    values: Sequence[Value], known: Mapping[Key, tuple[str | None, float | None]]
+) -> dict[Key, Cell]:
     """Return a value for each item: overall values first, then means of groups, then the others.
 
     Flags and deltas are added where there are any.
@@ -98,10 +93,7 @@ def _column(
     shown = shown_metrics((v.tier, v.item, v.metric) for v in values)
     own = [v for v in values if v.metric == shown[v.tier, v.item]]
     own.sort(key=lambda v: (v.item != OVERALL, not is_mean(v.tier, v.item)))
-    return Column(
-        label,
-        {key_of(v): Cell(v.value, v.low, v.high, *known.get(key_of(v), ())) for v in own},
-    )
+    return {key_of(v): Cell(v.value, v.low, v.high, *known.get(key_of(v), ())) for v in own}
 
 
 def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
@@ -116,7 +108,7 @@ def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
     return row.tier, row.item, row.metric.removeprefix("delta_")
 
 
-def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[str]]:
+def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[Columns, list[str]]:
     """Return a column for each folder; flags are of the tests against the folder before.
 
     Args:
@@ -139,42 +131,42 @@ def checkpoint_columns(folders: Mapping[str, Path]) -> tuple[list[Column], list[
             flags[label] = {key_of(delta): (delta.flag, None) for delta in deltas}
         except BridgeError as error:
             notes.append(f"{label} is not tested against {before}: {error}")
-    columns = [
-        _column(label, values_of(side), flags.get(label, {})) for label, side in sides.items()
-    ]
+    columns = {
+        label: _cells(values_of(side), flags.get(label, {})) for label, side in sides.items()
+    }
     return columns, notes
 
 
-def columns_in(form: Format, columns: Sequence[Column], *, is_whole: bool = True) -> str:
+def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
     """Return columns as a table in one format.
 
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
 
     Args:
         form: The format.
-        columns: One for each checkpoint, in order.
+        columns: Cells by label of the checkpoint, in order.
         is_whole: Whether rows of text stay whole however narrow the terminal is.
 
     Returns:
         The table's text.
     """
     if form == "text":
-        rows = [["", "item", *(column.label for column in columns)]]
+        rows = [["", "item", *columns]]
         for key in _keys(columns):
-            rows.append([_title(key), key[1], *(_cell(column, key) for column in columns)])
+            rows.append([_title(key), key[1], *(_cell(cells, key) for cells in columns.values())])
         return align(rows, keys=2, is_whole=is_whole) + "\n"
     if form == "csv":
         return _as_csv(columns)
-    return _tabular(columns, lambda column, key: _escaped(_cell(column, key)))
+    return _tabular(columns, lambda cells, key: _escaped(_cell(cells, key)))
 
 
 def columns_as_json(
-    columns: Sequence[Column], folders: Mapping[str, Path], notes: Sequence[str]
+    columns: Columns, folders: Mapping[str, Path], notes: Sequence[str]
 ) -> CheckpointTable:
     """Return columns as `table --json` prints them.
 
     Args:
-        columns: One for each checkpoint, in order.
+        columns: Cells by label of the checkpoint, in order.
         folders: Folders of results by the labels of their columns.
         notes: Sentences on pairs that are not tested.
 
@@ -184,60 +176,60 @@ def columns_as_json(
     names = ("tier", "item", "metric", "value", "low", "high", "flag")
     found = tuple(
         TableColumn(
-            label=column.label,
-            folder=str(folders[column.label]),
+            label=label,
+            folder=str(folders[label]),
             values=tuple(
                 TableValue.model_validate(dict(zip(names, (*key, *cell), strict=False)))
-                for key, cell in column.cells.items()
+                for key, cell in cells.items()
             ),
         )
-        for column in columns
+        for label, cells in columns.items()
     )
     return CheckpointTable(columns=found, notes=tuple(notes))
 
 
-def _as_csv(columns: Sequence[Column]) -> str:
+def _as_csv(columns: Columns) -> str:
     """Return numbers in full, in the units of the result files."""
     names = ["value", "low", "high", "flag"]
-    if any(cell.delta is not None for column in columns for cell in column.cells.values()):
+    if any(cell.delta is not None for cells in columns.values() for cell in cells.values()):
         names.insert(3, "delta")
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    heads = [f"{column.label} {name}" for column in columns for name in names]
+    heads = [f"{label} {name}" for label in columns for name in names]
     writer.writerow(map(csv_cell, ["tier", "item", "metric", *heads]))
     for key in _keys(columns):
-        own = [column.cells.get(key) for column in columns]
+        own = [cells.get(key) for cells in columns.values()]
         cells = [getattr(cell, name, None) for cell in own for name in names]
         writer.writerow(map(csv_cell, [*key, *cells]))
     return out.getvalue()
 
 
-def heat_map(columns: Sequence[Column], note: str) -> str:
+def heat_map(columns: Columns, note: str) -> str:
     """Return a `tabular` whose cells are coloured by their deltas, without intervals.
 
     The darkest cell of a tier's metric is the one that changed most.
 
     Args:
-        columns: One for each checkpoint, in order.
+        columns: Cells by label of the checkpoint, in order.
         note: A sentence that names what is compared with what, for a comment of LaTeX.
 
     Returns:
         The table's text.
     """
     most: dict[tuple[TierName, str], float] = {}
-    for column in columns:
-        for key, cell in column.cells.items():
+    for cells in columns.values():
+        for key, cell in cells.items():
             most[key[::2]] = max(most.get(key[::2], 0.0), abs(cell.delta or 0.0))
     lines = (
         "% \\usepackage{booktabs, amssymb} \\usepackage[table]{xcolor}",
         f"% {note}",
-        _tabular(columns, lambda column, key: _tinted(column, key, most.get(key[::2], 0.0))),
+        _tabular(columns, lambda cells, key: _tinted(cells, key, most.get(key[::2], 0.0))),
     )
     return "\n".join(lines)
 
 
-def _keys(columns: Sequence[Column]) -> list[Key]:
-    found = dict.fromkeys(key for column in columns for key in column.cells)
+def _keys(columns: Columns) -> list[Key]:
+    found = dict.fromkeys(key for cells in columns.values() for key in cells)
     order = list(TIERS)
     return sorted(found, key=lambda key: (order.index(key[0]), key[2] != TIERS[key[0]].shown))
 
@@ -251,8 +243,8 @@ def _title(key: Key) -> str:
     return f"{TIERS[key[0]].title} ({'%' if unit == 'fraction' else unit})"
 
 
-def _cell(column: Column, key: Key, *, has_interval: bool = True) -> str:
-    cell, metric = column.cells.get(key), _metric(key)
+def _cell(cells: Mapping[Key, Cell], key: Key, *, has_interval: bool = True) -> str:
+    cell, metric = cells.get(key), _metric(key)
     if cell is None:
         return "–"
     scale, digits = (100, 1) if metric.unit == "fraction" else (1, metric.digits)
@@ -263,8 +255,8 @@ def _cell(column: Column, key: Key, *, has_interval: bool = True) -> str:
     return " ".join(filter(None, words))
 
 
-def _tinted(column: Column, key: Key, most: float) -> str:
-    text, cell = _escaped(_cell(column, key, has_interval=False)), column.cells.get(key)
+def _tinted(cells: Mapping[Key, Cell], key: Key, most: float) -> str:
+    text, cell = _escaped(_cell(cells, key, has_interval=False)), cells.get(key)
     delta = cell.delta if cell else None
     if not delta or not most:
         return text
@@ -275,15 +267,15 @@ def _tinted(column: Column, key: Key, most: float) -> str:
     return rf"\cellcolor[HTML]{{{mixed}}}{text}"
 
 
-def _tabular(columns: Sequence[Column], cell: Callable[[Column, Key], str]) -> str:
+def _tabular(columns: Columns, cell: Callable[[Mapping[Key, Cell], Key], str]) -> str:
     """Return rows of escaped cells, a heading above those of each tier and metric."""
     lines = [rf"\begin{{tabular}}{{l{'r' * len(columns)}}}", r"\toprule"]
-    lines.append(" & ".join(["", *(_escaped(column.label) for column in columns)]) + r" \\")
+    lines.append(" & ".join(["", *map(_escaped, columns)]) + r" \\")
     for title, keys in groupby(_keys(columns), key=_title):
         lines.append(r"\midrule")
         lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(title)}}} \\")
         for key in keys:
-            cells = [_escaped(key[1]), *(cell(column, key) for column in columns)]
+            cells = [_escaped(key[1]), *(cell(own, key) for own in columns.values())]
             lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 

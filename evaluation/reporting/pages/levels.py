@@ -1,0 +1,86 @@
+"""Levels in curves: values of references, models that were scored once, such as a public one.
+
+A reference is named under `runs:` like a run, by the folder of results of its one checkpoint. It is compared
+with the run tier by tier as two checkpoints are: what must not be compared gets no level.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evaluation.bridge.delta import OVERALL
+from evaluation.bridge.deltas import FREE_OF_TOKENS, compare
+from evaluation.bridge.pairing import Pair
+from evaluation.dependencies.other_runs import references
+from evaluation.errors import EvaluationError
+from evaluation.reporting.pages.curves import Key, Series
+from evaluation.reporting.tables.values import values_of
+from evaluation.results.read import Results, TierResults, read_folder
+from evaluation.settings.config import Config
+from evaluation.settings.tiers import TierName
+
+
+def with_levels(
+    series: Sequence[Series], config: Config, folders: Sequence[Path], number: int
+) -> tuple[list[Series], list[str]]:
+    """Return series with a level for each reference that has their metric.
+
+    Args:
+        series: Series of a stage, or of several.
+        config: The configuration that names the references.
+        folders: Folders of results that a reference is compared with; earlier ones take precedence.
+        number: Number of the first reference's colour.
+
+    Returns:
+        The series, and sentences on references that have no line or share only part of the items.
+    """
+    levels: dict[Key, list[dict[str, Any]]] = {}
+    notes: list[str] = []
+    for place, (name, path) in enumerate(references(config).items(), number):
+        known: dict[Key, float] = {}
+        for folder in folders:
+            try:
+                known = {**_shared_values(name, path, read_folder(folder), notes), **known}
+            except EvaluationError as error:
+                notes.append(f"{name} has no line: {error}")
+        for key, value in known.items():
+            levels.setdefault(key, []).append({"name": name, "number": place, "value": value})
+    keys = [(one["tier"], one["item"], one["metric"]) for one in series]
+    drawn = [
+        {**one, "levels": levels[key]} if key in levels else one
+        for one, key in zip(series, keys, strict=True)
+    ]
+    return drawn, list(dict.fromkeys(notes))
+
+
+def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> dict[Key, float]:
+    """Return a reference's values that mean the same in a run; `notes` gets why tiers have none.
+
+    Left out are means over other items, and units that depend on the tokenizer where it differs.
+    """
+    theirs = read_folder(folder)
+    tiers: dict[TierName, TierResults] = {}
+    across: set[TierName] = set()
+    partial: set[TierName] = set()
+    for tier in (one for one in ours.tiers if one in theirs.tiers):
+        pair = Pair(ours.tiers[tier], theirs.tiers[tier])
+        if not pair.tier.rates:  # prompts of rates stay together
+            pair = pair.over(name for name in pair.ours.items if name in pair.theirs.items)
+            if not pair.ours.items:
+                continue
+        differ = pair.ours.file.tokenizer.identity != pair.theirs.file.tokenizer.identity
+        try:
+            compare(*pair.results(), across_tokenizers=differ)
+        except EvaluationError as error:
+            notes.append(f"{name} has no line in {tier}: {error}")
+            continue
+        tiers[tier] = pair.theirs
+        across |= {tier} if differ else set()
+        partial |= {tier} if set(pair.ours.items) != set(ours.tiers[tier].items) else set()
+    return {
+        (one.tier, one.item, one.metric): one.value
+        for one in values_of(replace(theirs, tiers=tiers))
+        if one.item != OVERALL or one.tier not in partial
+        if one.tier not in across or tiers[one.tier].tier.metric(one.metric).unit in FREE_OF_TOKENS
+    }
