@@ -1,8 +1,10 @@
 """What a reader has chosen can be sent, saved and found again; what is not there is named."""
 
 import csv
+import itertools
 import re
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -22,39 +24,101 @@ def chosen(page: Page) -> dict[str, str]:
     return {key: value for key, (value,) in parse_qs(urlparse(page.url).fragment).items()}
 
 
-def shown(page: Page) -> tuple[str, list[str], str, list[str]]:
-    """Metric, curves, sorted column and the values of deltas."""
-    sort = page.locator("#deltas th[aria-sort$='cending']")
-    return (
-        page.locator("#metric").input_value(),
-        page.locator("#curves h4").all_inner_texts(),
-        f"{sort.get_attribute('data-name')} {sort.get_attribute('aria-sort')}",
-        page.locator("#deltas tbody tr").all_inner_texts(),
-    )
+def shown(page: Page) -> tuple[list[str], ...]:
+    """What stands in fields, curves and tables."""
+    fields = page.locator("input:visible, select:visible").all()
+    places = ("#curves h4, #curves svg text", "#deltas tr", "#retention tr")
+    texts = [page.locator(place).all_text_contents() for place in places]
+    return [field.input_value() for field in fields], *texts
 
 
-def test_metric_search_and_sort_can_be_sent(browser: Browser, stage: Page, written: Path) -> None:
-    begun = shown(stage)
-    stage.locator("#metric").select_option("tier3 gold_bits_per_byte")
-    stage.locator("#item-filter").fill("qu")
-    stage.locator("#search").fill("quiz better")
-    for _ in range(2):
-        stage.locator("#deltas th[data-name=delta] button").click()
-    expected = {
-        "metric": "tier3 gold_bits_per_byte",
-        "find": "qu",
-        "search": "quiz better",
-        "sort": "-delta",
-    }
-    assert chosen(stage) == expected
-    before = shown(stage)
-    assert before[1:3] == (["quiz"], "delta descending")
-    address = urlparse(stage.url).fragment
-    assert before != begun
-    with opened(browser, written / "second" / "report.html", at=f"#{address}") as page:
-        assert shown(page) == before
-        assert page.locator("#search").input_value() == "quiz better"
+SORT = "#deltas th[data-name=delta] button"
+CHOICES: list[tuple[str, list[tuple[str, str, tuple[str, ...]]], dict[str, str]]] = [
+    (
+        "second/report",
+        [
+            ("#metric", "select_option", ("tier3 gold_bits_per_byte",)),
+            ("#item-filter", "fill", ("qu",)),
+            ("#search", "fill", ("quiz better",)),
+            *2 * [(SORT, "click", ())],
+        ],
+        {
+            "metric": "tier3 gold_bits_per_byte",
+            "find": "qu",
+            "search": "quiz better",
+            "sort": "-delta",
+        },
+    ),
+    ("report", [("#against", "select_option", ("first/100",))], {"against": "first/100"}),
+    (
+        "comparison",
+        [
+            ("#metric", "select_option", ("tier3 acc",)),
+            ("#search", "fill", ("tier3",)),
+            (SORT, "click", ()),
+            ("#axis", "select_option", ("tokens",)),
+            ("#pair", "select_option", ("a against c, second",)),
+        ],
+        {
+            "metric": "tier3 acc",
+            "search": "tier3",
+            "sort": "delta",
+            "axis": "tokens",
+            "pair": "a against c, second",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "steps", "expected"), CHOICES)
+def test_what_is_chosen_can_be_sent(
+    browser: Browser, written: Path, compared: Path, name: str, steps: Any, expected: Any
+) -> None:
+    """And the last choice can be undone."""
+    file = (compared if name == "comparison" else written) / f"{name}.html"
+    with opened(browser, file) as page:
+        seen = [shown(page)]
+        for selector, how, words in steps:
+            getattr(page.locator(selector), how)(*words)
+            seen.append(shown(page))
+        assert chosen(page) == expected
+        address = urlparse(page.url).fragment
+        page.go_back()
+        assert shown(page) == seen[-2]
+    assert all(before != after for before, after in itertools.pairwise(seen))
+    with opened(browser, file, at=f"#{address}") as page:
+        assert shown(page) == seen[-1]
         assert not page.locator("#unknown").is_visible()
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "words"),
+    [
+        ("second/report", "step=999", "step 999, which this page does not have; step 200 is shown"),
+        ("second/report", "item=tier3/none", "item tier3/none, which this page does not have"),
+        ("second/report", "unit=miles", "unit miles, .*; unit nats_per_token is shown"),
+        ("second/report", "metric=tier9", "metric tier9, which"),
+        ("second/report", "flip=tier3/quiz:none", "flip tier3/quiz:none, which"),
+        ("second/report", "sort=colour", "sort colour, .*; sort step is shown"),
+        ("second/report", "stop=20", "stop 20, which this page does not have"),
+        ("second/report", "step=999&change=up", "step 999, .* asks for change up, which"),
+        ("report", "against=nowhere/5", "against nowhere/5, which this page does not have"),
+        ("report", "item=tier3/quiz", "item tier3/quiz, which"),
+        ("comparison", "pair=none", "pair none, .*; pair a against b, second is shown"),
+        ("comparison", "step=77", "step 77, .*; step 30 is shown"),
+        ("comparison", "stage=none", "stage none, which"),
+        ("comparison", "item=tier3/quiz", "item tier3/quiz, which"),
+    ],
+)
+def test_what_the_page_does_not_have_is_named(
+    browser: Browser, written: Path, compared: Path, name: str, asked: str, words: str
+) -> None:
+    file = (compared if name == "comparison" else written) / f"{name}.html"
+    with opened(browser, file, at=f"#{asked}") as page:
+        note = page.locator("#unknown")
+        assert re.search(f"asks for {words}", note.inner_text())
+        page.locator("#unit").select_option("ppl")
+        assert not note.is_visible()
 
 
 def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
@@ -62,30 +126,6 @@ def test_typing_is_no_step_of_the_way_back(stage: Page) -> None:
     stage.locator("#search").press_sequentially("quiz")
     stage.go_back()
     assert stage.locator("#step").input_value() == "200"
-
-
-@pytest.mark.parametrize(
-    ("asked", "words"),
-    [
-        ("step=999", "asks for step 999, which this page does not have; step 200 is shown"),
-        ("item=tier3/none", "asks for item tier3/none, which this page does not have"),
-        ("unit=miles", "asks for unit miles, .*; unit nats_per_token is shown"),
-        ("metric=tier9", "asks for metric tier9, which"),
-        ("flip=tier3/quiz:none", "asks for flip tier3/quiz:none, which"),
-        ("sort=colour", "asks for sort colour, .*; sort step is shown"),
-        ("stop=20", "asks for stop 20, which this page does not have"),
-        ("step=999&change=up", "asks for step 999, .* asks for change up, which"),
-    ],
-)
-def test_what_the_page_does_not_have_is_named(
-    browser: Browser, written: Path, asked: str, words: str
-) -> None:
-    with opened(browser, written / "second" / "report.html", at=f"#{asked}") as page:
-        note = page.locator("#unknown")
-        assert re.search(words, note.inner_text())
-        assert page.locator("#step").input_value() == "200"
-        page.locator("#step").select_option("20")
-        assert not note.is_visible()
 
 
 def test_an_address_that_is_edited_is_read(stage: Page) -> None:
@@ -97,7 +137,11 @@ def test_an_address_that_is_edited_is_read(stage: Page) -> None:
         assert asked.replace("=", " ") in note.inner_text()
         stage.go_back()
         note.wait_for(state="hidden")
-    assert shown(stage)[2] == "step ascending"
+    head = stage.locator("#deltas th[aria-sort$='cending']")
+    assert (head.get_attribute("data-name"), head.get_attribute("aria-sort")) == (
+        "step",
+        "ascending",
+    )
 
 
 def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, written: Path) -> None:
@@ -113,26 +157,6 @@ def test_an_open_flip_is_found_whatever_was_searched_for(browser: Browser, writt
         page.locator("#data[data-state=drawn]").wait_for(state="attached")
         assert page.locator("#flips details[open]").get_attribute("data-id") == number
         assert not page.locator("#unknown").is_visible()
-
-
-def test_what_retention_is_against_can_be_sent(browser: Browser, written: Path) -> None:
-    file = written / "report.html"
-    with opened(browser, file) as page:
-        other = page.locator("#against option").nth(1).inner_text()
-        before = page.locator("#retention").inner_html()
-        page.locator("#against").select_option(other)
-        assert chosen(page) == {"against": other}
-        table = page.locator("#retention").inner_html()
-        page.go_back()
-        assert page.locator("#against").input_value() == ""
-        assert page.locator("#retention").inner_html() == before
-    with opened(browser, file, at=f"#against={other}") as page:
-        assert page.locator("#against").input_value() == other
-        assert page.locator("#retention").inner_html() == table
-    with opened(browser, file, at="#against=nowhere/5&item=tier3/quiz") as page:
-        note = page.locator("#unknown").inner_text()
-        assert "asks for against nowhere/5, which this page does not have" in note
-        assert "asks for item tier3/quiz, which" in note
 
 
 def table(page: Page, name: str, folder: Path) -> list[list[str]]:
