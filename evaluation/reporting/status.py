@@ -28,6 +28,15 @@ from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
 from evaluation.terminal_layout import align
 
+Readers = Mapping[str, Callable[[Path], object]]
+"""What reads a file, by its name in a status."""
+
+STAGE_READERS: Readers = {
+    DELTAS: read_stage_deltas,
+    RECOMMENDATION: read_recommendation,
+    QUALITY: read_quality,
+}
+
 
 def stage_status(
     plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
@@ -120,18 +129,10 @@ def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
     """Return the states of the stage's own files, and a sentence for each that cannot be used."""
     names = [*stage_outputs(plan)]
     names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
-    readers: dict[str, Callable[[Path], object]]
-    readers = {
-        DELTAS: read_stage_deltas,
-        RECOMMENDATION: read_recommendation,
-        QUALITY: read_quality,
-    }
-    return _states({name: plan.results / name for name in names}, readers)
+    return _states({name: plan.results / name for name in names}, STAGE_READERS)
 
 
-def _states(
-    paths: Mapping[str, Path], readers: Mapping[str, Callable[[Path], object]]
-) -> tuple[dict[str, str], list[str]]:
+def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str], list[str]]:
     """Return `done`, `missing` or `damaged` by name; without a reader only an empty file is damaged."""
     states, damaged = {}, []
     for name, path in paths.items():
@@ -170,12 +171,12 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
 
 def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
     paths = {tier: folder / TIERS[tier].summary_file for tier in plan.tiers}
-    readers: dict[str, Callable[[Path], object]] = {
+    readers: Readers = {
         tier: partial(lambda tier, path: read_tier_file(path.parent, tier), tier)
         for tier in plan.tiers
     }
     if has_deltas:
-        paths["deltas"], readers["deltas"] = folder / DELTAS, read_step_deltas
+        paths["deltas"], readers = folder / DELTAS, {**readers, "deltas": read_step_deltas}
     files, damaged = _states(paths, readers)
     log = latest_log(log, plan.collect_log(folder))
     error = last_error(log) if "missing" in files.values() else None

@@ -132,7 +132,8 @@ def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
     last = lead.estimates[-1]
     change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
-    what = f"{_measure(lead)}: "
+    tier, item, metric = lead.key
+    what = f"{tier} {'' if item == OVERALL else f'{item} '}{metric_of(tier, metric).words}: "
     if lead.better is None or lead.since is None:
         return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
     where = matched[lead.since].label
@@ -142,13 +143,6 @@ def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
         text = f"{lead.better} is better from {where} on ({count})"
     return f"{what}{text}; A - B {change} at {matched[-1].label}"
-
-
-def _measure(lead: Lead) -> str:
-    """Return tier, item and metric as sentences call them."""
-    tier, item, metric = lead.key
-    words = metric_of(tier, metric).words
-    return f"{tier} {words}" if item == OVERALL else f"{tier} {item} {words}"
 
 
 def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:

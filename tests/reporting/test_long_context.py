@@ -28,6 +28,15 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> StagePlan:
     return plan
 
 
+def assert_of(rows: list[Any], series: dict[str, Any]) -> None:
+    """A point for each row of the files: its value, the bridge's, and the paired interval."""
+    ours, theirs = (line["points"] for line in series["lines"])
+    for row, mine, other in zip(rows, ours, theirs, strict=True):
+        assert (mine["value"], other["value"]) == pytest.approx((row.value, row.bridge_value))
+        paired = mine["paired_low"] - row.bridge_value, mine["paired_high"] - row.bridge_value
+        assert paired == pytest.approx((row.low, row.high), abs=1e-6)
+
+
 def test_points_are_those_of_the_files(long: StagePlan) -> None:
     """The chosen step's and the bridge's, with the interval of the paired difference."""
     data = page_data(long.results / "report.html")
@@ -35,17 +44,14 @@ def test_points_are_those_of_the_files(long: StagePlan) -> None:
     content = read_step_deltas(long.step_folder(chosen) / DELTAS)
     assert [series["item"] for series in data["positions"]] == ["web", "code"]
     for series in data["positions"]:
-        ours, bridge = series["lines"]
-        assert (ours["name"], bridge["name"]) == (f"step {chosen}", "the bridge")
+        assert [line["name"] for line in series["lines"]] == [f"step {chosen}", "the bridge"]
         rows = [row for row in content.by_position if row.item == series["item"]]
-        assert len(rows) == len(ours["points"]) == len(bridge["points"]) == 4
-        for row, mine, theirs in zip(rows, ours["points"], bridge["points"], strict=True):
-            assert (mine["first"], mine["last"]) == (row.first, row.last)
-            assert mine["value"] == pytest.approx(row.value, rel=1e-6)
-            assert theirs["value"] == pytest.approx(row.bridge_value, rel=1e-6)
-            paired = mine["paired_low"] - row.bridge_value, mine["paired_high"] - row.bridge_value
-            assert paired == pytest.approx((row.low, row.high), abs=1e-6)
-            assert mine["low"] < mine["paired_low"] < mine["paired_high"] < mine["high"]
+        assert_of(rows, series)
+        points = series["lines"][0]["points"]
+        assert [(one["first"], one["last"]) for one in points] == [(r.first, r.last) for r in rows]
+        assert len(points) == 4
+        for one in points:
+            assert one["low"] < one["paired_low"] < one["paired_high"] < one["high"]
 
 
 def test_what_a_reader_sees(browser: Browser, long: StagePlan, tmp_path: Path) -> None:
@@ -115,14 +121,10 @@ def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_pa
         if row.metric == "delta_acc"
     }
     for series in data["lengths"]:
-        ours, bridge = (line["points"] for line in series["lines"])
-        assert [one["first"] for one in ours] == [4096, 8192, 16384]
-        for mine, theirs in zip(ours, bridge, strict=True):
-            name, is_group = series["item"].removesuffix(" (group)"), "all" in series["item"]
-            row = rows[f"{name}__{mine['first']}{' (group)' if is_group else ''}"]
-            assert (mine["value"], theirs["value"]) == pytest.approx((row.value, row.bridge_value))
-            paired = mine["paired_low"] - row.bridge_value, mine["paired_high"] - row.bridge_value
-            assert paired == pytest.approx((row.low, row.high), abs=1e-6)
+        lengths = [one["first"] for one in series["lines"][0]["points"]]
+        assert lengths == [4096, 8192, 16384]
+        name, _, mark = series["item"].partition(" ")
+        assert_of([rows[f"{name}__{n}{mark and f' {mark}'}"] for n in lengths], series)
     with opened(browser, page) as shown:
         names = shown.locator("#lengths .card h4").all_inner_texts()
         assert names == ["all (group)", "find", "count"]

@@ -12,7 +12,6 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.errors import ResultsError
 from evaluation.reporting.comparison import folders_as_text, is_worse_at_last
 from evaluation.reporting.pages.joined import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
@@ -213,9 +212,7 @@ def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan
 def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
     plan = reported["second"]
     better, worse = plan.step_folder(30), plan.step_folder(10)
-    compared = compare_checkpoints(better, worse)
-    assert is_worse_at_last(compared) is False
-    assert "quiz" in folders_as_text(compared)
+    assert is_worse_at_last(compare_checkpoints(better, worse)) is False
     compared = compare_checkpoints(worse, better)
     assert is_worse_at_last(compared)
     text = folders_as_text(compared)
@@ -224,8 +221,6 @@ def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
     counted = [line for line in family if "overall" not in line or line.startswith("tier4")]
     flagged = sum(line.endswith("worse") for line in counted)
     assert f"{flagged} of {len(counted)} items significantly worse" in text
-    with pytest.raises(ResultsError, match="no tier files"):
-        compare_checkpoints(plan.results, better)
 
 
 def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -> None:

@@ -99,18 +99,14 @@ def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
 
 def _sides(found: StageResults, tier: Tier) -> Sides | None:
     """Read again with their items; None where no step has any."""
-    steps = [step for step, one in found.steps.items() if tier.name in one.results.tiers]
-    if not steps:
-        return None
-    last = max(steps)
-    ours = _read(found.steps[last], tier)
+    steps = sorted(step for step, one in found.steps.items() if tier.name in one.results.tiers)
+    ours = _read(found.steps[steps[-1]], tier) if steps else None
     if ours is None:
         return None
     if found.bridge is not None and tier.name in found.bridge.results.tiers:
         return Sides(ours, _read(found.bridge, tier), "bridge")
     if len(steps) > 1:
-        before = sorted(steps)[-2]
-        return Sides(ours, _read(found.steps[before], tier), f"step {before}")
+        return Sides(ours, _read(found.steps[steps[-2]], tier), f"step {steps[-2]}")
     return Sides(ours, None, None)
 
 
