@@ -15,7 +15,7 @@ from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.tables.task_quality import stage_quality
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
@@ -170,7 +170,7 @@ def test_one_name_in_two_tiers_is_refused(tmp_path: Path) -> None:
 def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
     plan = written(tmp_path, OBJECTIVE, skill=0.0)
     found = read_stage(plan, (10, 20, 30))
-    (sentence,) = advice_of(found, stage_quality(found).rows)
+    (sentence,) = advice_of(found, write_quality(found).rows)
     assert re.match(
         r"tier5: pass rate of whole is undecided; a difference of .* in the mean of 4 tasks takes "
         r".* times as many questions and prompts",

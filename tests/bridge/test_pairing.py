@@ -12,6 +12,7 @@ from evaluation.reporting.comparison import folders_as_text
 from evaluation.reporting.pages.provenance import provenance_tables
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.deltas_file import read_stage_deltas
 from evaluation.runs.compare import compare_checkpoints
@@ -91,7 +92,7 @@ def assert_shown(plan: Any, expected: list[str]) -> None:
     assert ("Comparison" in tables) == bool(expected)
     if expected:
         assert tables["Comparison"].rows == [(line, "all") for line in expected]
-    page = html.unescape(stage_page(found))
+    page = html.unescape(stage_page(found, write_quality(found)))
     text = bridge_table({plan.name: plan})
     assert page.count("Warning: ") == text.count("warning: ") == len(expected)
     for line in in_words:

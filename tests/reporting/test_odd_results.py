@@ -20,6 +20,7 @@ from evaluation.reporting.pages.page import LARGEST, write_page
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.stage_files import OVERVIEW
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, write_side
@@ -196,7 +197,7 @@ def test_what_finds_no_room_on_a_page_is_named(
     plan, many = plans["second"], tuple(range(1, 101))
     found = _repeated(read_stage(plan, (20,)), many)
     monkeypatch.setattr(report, "LARGEST", 0)
-    limit = len(stage_page(found).encode()) + 3_000
+    limit = len(stage_page(found, write_quality(found)).encode()) + 3_000
     monkeypatch.setattr(report, "LARGEST", limit)
     data = _page_data(plan, found)
     assert len(data["series"][0]["points"]) == 100
@@ -218,7 +219,7 @@ def test_a_page_too_large_for_snakemakes_report_is_reported(
 
 
 def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
-    text = stage_page(found)
+    text = stage_page(found, write_quality(found))
     assert len(text.encode()) < LARGEST
     (plan.results / "report.html").write_text(text)
     return page_data(plan.results / "report.html")
@@ -245,7 +246,7 @@ def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
         for step in steps
     }
     at_all = {step: at(step) for step in steps}
-    return replace(found, asked=steps, steps=at_all, deltas=deltas)
+    return replace(found, requested=steps, steps=at_all, deltas=deltas)
 
 
 @pytest.mark.parametrize(("bend", "sd"), [(0.0, 0.0), (0.1, 0.1 * (0.8 / 3) ** 0.5)])

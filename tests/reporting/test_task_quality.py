@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.tables.task_quality import stage_quality
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.stage_files import QUALITY_COLUMNS, QualityRow, read_quality
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edited, make_plans, write_side, write_stage_of
@@ -30,7 +30,7 @@ def plan(tmp_path: Path) -> StagePlan:
 
 
 def rows_of(plan: StagePlan) -> dict[tuple[str, str], QualityRow]:
-    found = stage_quality(read_stage(plan, STEPS))
+    found = write_quality(read_stage(plan, STEPS))
     return {(row.item, row.metric): row for row in found.rows}
 
 
@@ -76,12 +76,12 @@ def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
 def test_a_stage_without_a_bridge_is_paired_with_the_step_before(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("tasks",))["first"]
     write_side(plan.step_folder(100), plan, step=100)
-    (only,) = [row for row in stage_quality(read_stage(plan, (100,))).rows if row.item == "quiz"][
+    (only,) = [row for row in write_quality(read_stage(plan, (100,))).rows if row.item == "quiz"][
         :1
     ]
     assert (only.needed, only.compared_with, only.noise, only.monotonicity) == (None,) * 4
     write_side(plan.step_folder(200), plan, step=200, skill=0.5, seed=1)
-    found = stage_quality(read_stage(plan, (100, 200)))
+    found = write_quality(read_stage(plan, (100, 200)))
     assert found.advice == ()
     assert {row.compared_with for row in found.rows} == {"step 100"}
     assert all(row.needed for row in found.rows)
@@ -91,6 +91,6 @@ def test_an_external_program_without_items(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("slices", "tasks"), command="launch")["second"]
     for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
         write_side(folder, plan, step=step, per_item=False, protocol="external: launch")
-    rows = stage_quality(read_stage(plan, (10,))).rows
+    rows = write_quality(read_stage(plan, (10,))).rows
     assert {row.metric for row in rows} == {"nats_per_token", "acc"}
     assert all(row.needed is None and row.compared_with is None for row in rows)

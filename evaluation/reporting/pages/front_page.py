@@ -189,7 +189,7 @@ def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
         "secondary": advised["secondary"] if advised else [],
         "counts": _counts(found),
         "missing": first_few(found.missing, 4),
-        "failures": [*failures(found.plan, found.asked), *found.damaged],
+        "failures": [*failures(found.plan, found.requested), *found.damaged],
     }
 
 

@@ -103,12 +103,12 @@ def _distinct(values: Iterable[str | None]) -> str:
 
 
 def _configuration(stages: Sequence[StageResults]) -> str:
-    """Return the fingerprint of all that the page's stages are asked for, and the commit of it."""
-    asked = [
+    """Return the fingerprint of all that is requested of the page's stages, and the commit of it."""
+    requested = [
         [
             stage.plan.suite.model_dump(mode="json"),
             [objective.model_dump(mode="json") for objective in stage.plan.stage.objective],
-            list(stage.asked),
+            list(stage.requested),
         ]
         for stage in stages
     ]
@@ -116,7 +116,7 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     suites = commit_of(Path(config.suites))
     found = origin_of(config) or ""
     origin = found if " at " in found else f"suites at {suites}" if suites else None
-    return f"{fingerprint(asked)[:12]}{f' ({origin})' if origin else ''}"
+    return f"{fingerprint(requested)[:12]}{f' ({origin})' if origin else ''}"
 
 
 def _identity(scored: Scored) -> str:

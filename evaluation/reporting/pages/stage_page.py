@@ -42,7 +42,6 @@ from evaluation.reporting.pages.verdicts import (
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
-from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.results.deltas_file import ObjectiveRow, StepDeltas, warnings_in_words
 from evaluation.results.stage_files import PAGE, TaskQuality
 from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank, steps_among
@@ -53,12 +52,12 @@ DELTAS_SHARE = 0.75
 """Share of the space left by curves that deltas may take; flips have the rest."""
 
 
-def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
+def stage_page(found: StageResults, quality: TaskQuality) -> str:
     """Return the page of whatever results there are, which names what is missing.
 
     Args:
         found: The stage's results.
-        quality: What each slice and task can detect; None to compute it.
+        quality: What each slice and task can detect.
 
     Returns:
         The page's HTML.
@@ -77,7 +76,7 @@ def stage_page(found: StageResults, quality: TaskQuality | None = None) -> str:
         "positions": position_series(found),
         "lengths": length_series(found),
     }
-    words = _words(found, series, quality or stage_quality(found)) | {"levels": level_notes}
+    words = _words(found, series, quality) | {"levels": level_notes}
     for part in ("positions", "lengths"):
         words[part] = candidate_label(chosen) if chosen is not None and data[part] else None
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
@@ -119,7 +118,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "objective": list(map(objective_title, plan.stage.objective)),
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
-        "failures": [*failures(plan, found.asked), *found.damaged],
+        "failures": [*failures(plan, found.requested), *found.damaged],
         "verdicts": _verdict_rows(found),
         "noise": _noise(found, series),
         "to_do": quality.advice,

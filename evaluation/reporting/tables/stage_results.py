@@ -50,7 +50,7 @@ class StageResults:
     """
 
     plan: StagePlan
-    asked: tuple[Candidate, ...]
+    requested: tuple[Candidate, ...]
     steps: dict[int, Scored]
     merges: dict[str, Scored]
     bridge: Scored | None
@@ -144,7 +144,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
             recommendation = reader.read(path, plan.name, read_recommendation)
     return StageResults(
         plan=plan,
-        asked=tuple(steps),
+        requested=tuple(steps),
         steps={step: one for step, one in scored.items() if isinstance(step, int)},
         merges={name: one for name, one in scored.items() if isinstance(name, str)},
         bridge=bridge,

@@ -49,33 +49,17 @@ class Sides(NamedTuple):
 
 
 def write_quality(found: StageResults) -> TaskQuality:
-    """Write both files of the quality of slices and tasks.
+    """Write both files of the quality of slices and tasks; the rates of few prompts are left out.
 
     Args:
         found: The stage's results.
 
     Returns:
-        What the files hold.
-    """
-    quality = stage_quality(found)
-    rows = [row.model_dump() for row in quality.rows]
-    write_csv(found.plan.results / QUALITY_TABLE, QUALITY_COLUMNS, rows)
-    write_model(found.plan.results / QUALITY, TaskQuality, quality.model_dump(mode="json"))
-    return quality
-
-
-def stage_quality(found: StageResults) -> TaskQuality:
-    """Return the quality of all slices and tasks; the rates of few prompts are left out.
-
-    Args:
-        found: The stage's results.
-
-    Returns:
-        Rows of all items, and advice on undecided objectives.
+        What the files hold: rows of all items, and advice on undecided objectives.
     """
     tiers = [TIERS[name] for name in found.plan.tiers if not TIERS[name].rates]
     rows = [row for tier in tiers for row in _tier_rows(found, tier)]
-    return TaskQuality(
+    quality = TaskQuality(
         stage=found.plan.name,
         protocol=protocol.REPORT,
         alpha=round(ALPHA, 10),
@@ -83,6 +67,10 @@ def stage_quality(found: StageResults) -> TaskQuality:
         advice=tuple(advice_of(found, rows)),
         rows=tuple(rows),
     )
+    folder, cells = found.plan.results, [row.model_dump() for row in rows]
+    write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, cells)
+    write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
+    return quality
 
 
 def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
