@@ -26,7 +26,7 @@ from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 
-FRESH_SECONDS = 5.0
+_FRESH_SECONDS = 5.0
 """Younger files are looked at twice."""
 SETTLE_SECONDS = 0.5
 
@@ -137,11 +137,11 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     given = checkpoint.use_mup if checkpoint.training_config is None else None
     if identity(checkpoint.path, headers, given) != checkpoint.identity:
         raise _changed(checkpoint.path)
-    check_written(checkpoint.path, headers, checkpoint.step)
+    _check_written(checkpoint.path, headers, checkpoint.step)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
     vouched = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
-    if age < FRESH_SECONDS and not vouched:
+    if age < _FRESH_SECONDS and not vouched:
         time.sleep(SETTLE_SECONDS)
         check_unchanged(headers)
 
@@ -170,18 +170,8 @@ def _changed(path: Path) -> IncompleteCheckpoint:
     )
 
 
-def check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
-    """Check that weight files hold numbers, and not the zeros of an unfinished copy.
-
-    Args:
-        folder: The checkpoint's folder.
-        headers: Headers of the weight files.
-        step: The checkpoint's step; at 0 or None some matrices may be zero, which is logged.
-
-    Raises:
-        IncompleteCheckpoint: A matrix holds nothing but zeros.
-        CheckpointError: A file cannot be read.
-    """
+def _check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
+    """Raise IncompleteCheckpoint for a matrix of zeros; log those that a model of step 0 or None may have."""
     begun = []
     for header in headers:
         for tensor in _zero_matrices(header):
@@ -219,9 +209,7 @@ def _is_zero(file: IO[bytes], entry: TensorEntry) -> bool:
     place, size = entry.start, _FIRST
     while place < entry.stop:
         chunk = os.pread(file.fileno(), min(size, entry.stop - place), place)
-        if (
-            chunk.count(0) < len(chunk) or not chunk
-        ):  # a file that became shorter is found elsewhere
+        if chunk.strip(b"\0") or not chunk:  # that a file became shorter is found elsewhere
             return False
         place, size = place + len(chunk), _CHUNK
     return True

@@ -25,7 +25,7 @@ from evaluation.checkpoints.config_files import (
     read_text,
     short,
 )
-from evaluation.checkpoints.headers import Header, read_folder_headers
+from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
@@ -35,10 +35,8 @@ from evaluation.wording import near_path
 
 log = logging.getLogger(__name__)
 
-ROUTER = ".mlp.router.weight"
+_ROUTER = ".mlp.router.weight"
 """End of the name of the one kind of parameter that stays float32 whatever the model's dtype."""
-
-TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 
 
 @dataclass(frozen=True)
@@ -272,7 +270,7 @@ def _vocab_size(config: dict[str, Any], folder: Path) -> int:
 
 def _dtype(parameters: Iterable[Parameter]) -> str:
     """Return the one dtype of the weights, routers aside; if there are more, one that loses nothing."""
-    dtypes = {item.dtype for item in parameters if not item.name.endswith(ROUTER)}
+    dtypes = {item.dtype for item in parameters if not item.name.endswith(_ROUTER)}
     if len(dtypes) == 1:
         return TORCH_NAMES[dtypes.pop()]
     return "float64" if "F64" in dtypes else "float32"

@@ -23,6 +23,9 @@ from evaluation.errors import CheckpointError, IncompleteCheckpoint, Unsupported
 from evaluation.json_text import load_json
 from evaluation.regular_files import open_regular
 
+TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
+"""Dtypes that weights can have, and torch's names of them."""
+
 _LARGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
 

@@ -1,14 +1,14 @@
 """A Hugging Face model as a Nanotron checkpoint, as Nanotron's trainer would have saved it."""
 
-import contextlib
+import json
 import logging
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 
 from evaluation.checkpoints.architecture import Architecture, parse_architecture
 from evaluation.checkpoints.completeness import check_complete
@@ -16,17 +16,20 @@ from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.pretrained import load_config, load_pretrained
-from evaluation.checkpoints.save import (
-    nanotron_model_config,
-    new_folder,
-    write_configs,
-    write_parameters,
-)
+from evaluation.checkpoints.save import VERSION, new_folder, write_parameters
+from evaluation.checkpoints.training import METADATA
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import write_text
 from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
+
+_SAME_KEYS = (
+    *("bos_token_id", "eos_token_id", "hidden_act", "hidden_size", "initializer_range"),
+    *("intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers"),
+    *("num_key_value_heads", "pad_token_id"),
+)
+"""Keys of transformers' configurations that Nanotron's have, too."""
 
 
 def import_hf(
@@ -56,37 +59,28 @@ def import_hf(
         CheckpointError: `source` is no such folder, `tp` does not fit it, or the step is there already.
     """
     checkpoint = open_checkpoint(source)
-    if checkpoint.kind != "huggingface":
-        raise CheckpointError(
-            f"{source}: not a Hugging Face folder: it has no config.json; name one that has"
-        )
-    config = _read_config(checkpoint)
+    model_config = _nanotron_config(_read_config(checkpoint), checkpoint.path)
     check_complete(checkpoint)
-    model_config = nanotron_model_config(config, checkpoint.path)
     arch = parse_architecture(model_config, False, None, str(checkpoint.path / "config.json"))
-    _check_tp(arch, tp, source)
-    if sequence_length is not None and sequence_length > arch.positions:
-        raise CheckpointError(
-            f"{source}: --sequence-length {sequence_length} is more than the model's {arch.positions} "
-            "positions; give no more than these"
-        )
+    _check_options(arch, source, tp, step, sequence_length)
     padded = _padded_vocabulary(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
-    with _new_step(target, step) as folder:
+    length, tokenizer = sequence_length or arch.positions, tokenizer_name or str(source)
+    training = _training_config(model_config, checkpoint.dtype, tp, step, length, tokenizer)
+    with new_folder(target / str(step)) as folder:
         _write_weights(checkpoint, folder, arch, padded, tp)
-        write_configs(
-            folder,
-            model_config,
-            dtype=checkpoint.dtype,
-            tp=tp,
-            step=step,
-            sequence_length=sequence_length or arch.positions,
-            tokenizer_name=tokenizer_name or str(source),
-        )
+        (folder / METADATA).write_text(json.dumps(_metadata(tp, step, length), indent=2))
+        (folder / "model_config.json").write_text(json.dumps(model_config))
+        (folder / "config.yaml").write_text(yaml.safe_dump(training))
+    _update_latest(target, step)
     return target / str(step)
 
 
 def _read_config(checkpoint: Checkpoint) -> Any:
+    if checkpoint.kind != "huggingface":
+        raise CheckpointError(
+            f"{checkpoint.path}: not a Hugging Face folder: it has no config.json; name one that has"
+        )
     kind = checkpoint.model_config.get("model_type")
     if kind not in ("llama", "qwen2"):
         raise UnsupportedCheckpoint(
@@ -96,8 +90,12 @@ def _read_config(checkpoint: Checkpoint) -> Any:
     return load_config(checkpoint)
 
 
-def _check_tp(arch: Architecture, tp: int, source: Path) -> None:
-    """Raise CheckpointError unless heads, key-value heads and intermediate size are divided evenly."""
+def _check_options(
+    arch: Architecture, source: Path, tp: int, step: int, sequence_length: int | None
+) -> None:
+    """Raise CheckpointError for a step or length that cannot be, or a `tp` that divides not evenly."""
+    if step < 0:
+        raise CheckpointError(f"{source}: step {step} is negative; give one from 0 on")
     sizes = {
         "num_attention_heads": arch.heads,
         "num_key_value_heads": arch.kv_heads,
@@ -111,6 +109,11 @@ def _check_tp(arch: Architecture, tp: int, source: Path) -> None:
             f"{source}: tp {tp} does not divide {', '.join(undivided)}; "
             f"tp can be {', '.join(possible)}"
         )
+    if sequence_length is not None and sequence_length > arch.positions:
+        raise CheckpointError(
+            f"{source}: --sequence-length {sequence_length} is more than the model's {arch.positions} "
+            "positions; give no more than these"
+        )
 
 
 def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architecture:
@@ -122,17 +125,6 @@ def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architectur
             "probability", source, arch.vocab_size, padded.vocab_size,
         )  # fmt: skip
     return padded
-
-
-@contextlib.contextmanager
-def _new_step(target: Path, step: int) -> Iterator[Path]:
-    """Give a temporary folder that becomes `target/<step>`, named by `latest.txt`, if all goes well."""
-    final = target / str(step)
-    if step < 0:
-        raise CheckpointError(f"{final}: a step cannot be negative; give one from 0 on")
-    with new_folder(final) as temporary:
-        yield temporary
-    _update_latest(target, step)
 
 
 def _update_latest(target: Path, step: int) -> None:
@@ -156,3 +148,95 @@ def _write_weights(
         return torch.cat((whole, whole.new_zeros(rows, *whole.shape[1:])))
 
     write_parameters(folder, padded_sources, tensor, tp=tp)
+
+
+def _nanotron_config(config: Any, folder: Path) -> dict[str, Any]:
+    """Return model_config.json, as Nanotron's trainer writes it, for a configuration of transformers."""
+    _refuse_uncomputable(config, folder)
+    rope = config.rope_parameters
+    factor = rope.get("factor") if rope["rope_type"] == "linear" else None
+    common = {
+        **{key: getattr(config, key) for key in _SAME_KEYS},
+        "pretraining_tp": 1,
+        "rms_norm_eps": config.rms_norm_eps,
+        "rope_scaling": None,
+        "rope_theta": rope["rope_theta"],
+        "rope_interleaved": False,
+        "tie_word_embeddings": config.tie_word_embeddings,
+        "use_cache": True,
+        "vocab_size": config.vocab_size,
+        "_attn_implementation": "flash_attention_2",
+    }
+    if config.model_type == "llama" and factor is None:
+        return {"is_llama_config": True, "attention_bias": False, **common}
+    window = getattr(config, "sliding_window", None)
+    sliding = "sliding_attention" in (getattr(config, "layer_types", None) or ())
+    return {
+        "is_qwen2_config": True,
+        **common,
+        "attention_bias": config.model_type == "qwen2",
+        "rope_seq_len_interpolation_factor": factor,
+        "sliding_window_size": window if sliding else None,
+        "no_rope_layer": None,
+        "moe_config": None,
+        "_use_qkv_packed": True,
+        "_use_doc_masking": False,
+    }
+
+
+def _refuse_uncomputable(config: Any, folder: Path) -> None:
+    """Raise UnsupportedCheckpoint for what Nanotron cannot compute."""
+    rope = config.rope_parameters
+    refused = {
+        "rope_type": rope["rope_type"] not in ("default", "linear"),
+        "head_dim": (getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+        * config.num_attention_heads != config.hidden_size,
+        "attention_bias": config.model_type == "llama" and config.attention_bias,
+        "mlp_bias": getattr(config, "mlp_bias", False),
+        "layer_types": len(set(getattr(config, "layer_types", None) or ())) > 1,
+    }  # fmt: skip
+    for key, is_refused in refused.items():
+        if is_refused:
+            value = rope[key] if key in rope else getattr(config, key)
+            raise UnsupportedCheckpoint(
+                f"{folder / 'config.json'}: {key} {value!r} has no counterpart in Nanotron; evaluate the folder as it is"
+            )
+
+
+def _training_config(
+    model_config: dict[str, Any], dtype: str, tp: int, step: int, length: int, tokenizer: str
+) -> dict[str, Any]:
+    """Return config.yaml, with what is known of an imported model."""
+    sizes = {"dp": 1, "pp": 1, "tp": tp}
+    return {
+        "general": {"project": "imported", "run": "imported", "seed": 42, "step": step},
+        "model": {
+            "dtype": dtype,
+            "init_method": {"std": model_config["initializer_range"]},
+            "make_vocab_size_divisible_by": 1,
+            "model_config": model_config,
+        },
+        "parallelism": sizes | {"context_parallel_size": 1, "expert_parallel_size": 1},
+        "tokenizer": {"tokenizer_name_or_path": tokenizer, "tokenizer_revision": None},
+        "tokens": {"sequence_length": length},
+    }
+
+
+def _metadata(tp: int, step: int, length: int) -> dict[str, Any]:
+    """Return checkpoint_metadata.json of a model that has seen no tokens."""
+    stage = {
+        "name": "imported",
+        "start_training_step": 1,
+        "consumed_train_samples": 0,
+        "sequence_length": length,
+        "consumed_tokens_per_dataset_folder": {},
+    }
+    metas = {
+        "last_train_step": step,
+        "consumed_train_samples": 0,
+        "consumed_tokens_total": 0,
+        "last_stage_idx": 0,
+        "data_stages": [stage],
+    }
+    parallel = {"version": VERSION, "tp": tp, "dp": 1, "cp": 1}
+    return {**parallel, "custom_metas": None, "metas": metas}

@@ -181,20 +181,6 @@ def zero_parameters(arch: Architecture) -> set[str]:
     return found
 
 
-def half_split_row(row: int, head: int) -> int:
-    """Return where a row of adjacent pairs goes: row 2j + p of a head to row j + p d/2.
-
-    Args:
-        row: Row of a query or key matrix, counted over all heads.
-        head: Rows of one head, d.
-
-    Returns:
-        Row in transformers' matrix.
-    """
-    whole, inside = divmod(row, head)
-    return whole * head + inside // 2 + inside % 2 * (head // 2)
-
-
 def _one(name: str, shape: tuple[int, ...], *, transposed: bool = False) -> Source:
     return Source(shape, (Target(name, 0, shape[0], transposed=transposed),))
 

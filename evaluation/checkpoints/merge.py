@@ -10,10 +10,24 @@ from evaluation.checkpoints.architecture import contradiction
 from evaluation.checkpoints.config_files import short
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.fingerprints import fingerprint
 
 _ORDER = ("bfloat16", "float16", "float32", "float64")
+
+
+def open_subject(subject: Subject) -> Checkpoint:
+    """Open what a stage scores, with the muP that the stage assumes; raise as `open_location`.
+
+    Args:
+        subject: A step, a merge, or the bridge.
+
+    Returns:
+        The checkpoint.
+    """
+    assumed = subject.plan.stage.assume
+    return open_location(subject.checkpoint, use_mup=assumed.use_mup if assumed else None)
 
 
 def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpoint:

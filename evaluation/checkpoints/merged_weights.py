@@ -18,7 +18,8 @@ import torch
 
 from evaluation.checkpoints.completeness import check_unchanged, complete_parameters
 from evaluation.checkpoints.config_files import CONFIG_FILES
-from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.checkpoints.mapping import Source, Target
 from evaluation.checkpoints.save import new_folder, save_shard
 from evaluation.checkpoints.shards import Parameter, Shard

@@ -3,7 +3,7 @@
     request.json, ids.safetensors  ->  python -m evaluation.checkpoints.nanotron_program FOLDER
                                    ->  logits.safetensors, or refused.json with a sentence
 
-`nanotron_reference` has the other side. Imports nothing of this project, and Nanotron only once all that it
+`verify` has the other side. Imports nothing of this project, and Nanotron only once all that it
 needs is there: without a GPU or flash-attn it dies while it is imported. Nanotron computes in
 bfloat16, as its attention takes nothing wider.
 """

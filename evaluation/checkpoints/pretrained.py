@@ -13,8 +13,8 @@ from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
 from evaluation.checkpoints.config_files import exists
-from evaluation.checkpoints.format import TORCH_NAMES, Checkpoint, text_config
-from evaluation.checkpoints.headers import read_folder_headers
+from evaluation.checkpoints.format import Checkpoint, text_config
+from evaluation.checkpoints.headers import TORCH_NAMES, read_folder_headers
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.regular_files import check_regular
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.checkpoints.config_files import os_errors_named
-from evaluation.checkpoints.headers import Header, TensorEntry, read_header
+from evaluation.checkpoints.headers import TORCH_NAMES, Header, TensorEntry, read_header
 from evaluation.checkpoints.slices import (
     SlicesPair,
     coverage_problem,
@@ -33,7 +33,6 @@ _FILE_NAME = re.compile(
     r"\.safetensors$"
 )
 _UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
-_WEIGHT_DTYPES = ("F32", "BF16", "F16", "F64")
 
 
 @dataclass(frozen=True)
@@ -192,9 +191,9 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
                 f"{shard.path}: {shard.entry.dtype} of shape {shard.whole_shape}, but {first.path.name} says "
                 f"{dtype} of {shape}; they are of different checkpoints, copy them again"
             )
-    if dtype not in _WEIGHT_DTYPES:
+    if dtype not in TORCH_NAMES:
         raise CheckpointError(
-            f"{first.path}: dtype {dtype}, expected one of {_WEIGHT_DTYPES}; save the weights in one of these"
+            f"{first.path}: dtype {dtype}, expected one of {', '.join(TORCH_NAMES)}; save the weights in one of these"
         )
     problem = coverage_problem([pair.whole for shard in shards for pair in shard.pairs], shape)
     if problem is not None:

@@ -1,19 +1,36 @@
-"""A checkpoint's logits compared with reference logits, for instance of the code that trained it."""
+"""A checkpoint's logits compared with others: stored ones, or those of Nanotron's own code, run on the spot.
 
+Nanotron lives in an environment of its own and needs a GPU; `nanotron_program` is what is run there.
+It computes in bfloat16, so that its logits differ from exact ones by rounding, some 0.5 to 2 %; a
+checkpoint that is misread is off by 16 % or more.
+"""
+
+import tempfile
+import time
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
-from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.headers import TensorEntry, read_header
+from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.format import Checkpoint, read_architecture
+from evaluation.checkpoints.headers import TORCH_NAMES, TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, NonFiniteError
+from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
+from evaluation.files import write_json
+from evaluation.interpreters import NotStarted, Program, is_python, refusal
 
-PACKED, CAUSAL = "logits", "logits_causal"
-IDS, POSITIONS = "input_ids", "position_ids"
-INTEGERS = ("I64", "I32", "I16", "I8", "U8")
-FLOATS = ("F64", "F32", "BF16", "F16")
+NANOTRON_TOLERANCE = 0.05
+"""Relative L2 error: above bfloat16's rounding, below any misreading."""
+
+_ROWS, _LENGTH = 4, 256
+"""How many random ids are used where none are given."""
+
+_PROGRAM = "evaluation.checkpoints.nanotron_program"
+_PACKED, _CAUSAL = "logits", "logits_causal"
+_IDS, _POSITIONS = "input_ids", "position_ids"
+_INTEGERS = ("I64", "I32", "I16", "I8", "U8")
 
 
 def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
@@ -39,40 +56,37 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     model = load_model(checkpoint, dtype=torch.float32)
     heeds_documents = checkpoint.model_config.get("is_llama_config") is not True
     found = {}
-    for key in (PACKED, CAUSAL):
+    for key in (_PACKED, _CAUSAL):
         if key in tensors:
-            packed = key == PACKED and heeds_documents
-            positions = tensors.get(POSITIONS) if packed else None
-            found[key] = _error(model, tensors[IDS], positions, tensors[key], reference)
+            packed = key == _PACKED and heeds_documents
+            positions = tensors.get(_POSITIONS) if packed else None
+            found[key] = _error(model, tensors[_IDS], positions, tensors[key], reference)
     return found
-
-
-def read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
-    """Read the ids of a safetensors file.
-
-    Args:
-        checkpoint: The checkpoint that will score the ids.
-        path: The file.
-
-    Returns:
-        `input_ids` (B, T), and `position_ids` (B, T) if the file has them.
-
-    Raises:
-        CheckpointError: It is no such file, or does not fit the checkpoint.
-    """
-    return _read_tensors(checkpoint, path, _check_ids(path), (IDS, POSITIONS))
 
 
 def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
     found = _check_ids(reference)
-    if PACKED not in found and CAUSAL not in found:
+    if _PACKED not in found and _CAUSAL not in found:
         raise CheckpointError(
-            f"{reference}: needs `{PACKED}` of shape (batch, length, vocabulary); store the logits"
+            f"{reference}: needs `{_PACKED}` of shape (batch, length, vocabulary); store the logits"
         )
-    for key in sorted({PACKED, CAUSAL} & found.keys()):
-        rows, length = found[IDS].shape
+    for key in sorted({_PACKED, _CAUSAL} & found.keys()):
+        rows, length = found[_IDS].shape
         _check_logits(key, found[key], (rows, length, checkpoint.vocab_size), reference)
-    return _read_tensors(checkpoint, reference, found, (IDS, POSITIONS, PACKED, CAUSAL))
+    return _read_tensors(checkpoint, reference, (_IDS, _POSITIONS, _PACKED, _CAUSAL))
+
+
+def _read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
+    """Return `input_ids` (B, T), and `position_ids` (B, T) if the file has them, for Nanotron's code."""
+    _check_ids(path)
+    tensors = _read_tensors(checkpoint, path, (_IDS, _POSITIONS))
+    if (
+        _POSITIONS in tensors and tensors[_POSITIONS][:, 0].any()
+    ):  # Nanotron begins no row inside one
+        raise CheckpointError(
+            f"{path}: `position_ids` of every row must begin with 0, where a document begins"
+        )
+    return tensors
 
 
 def _check_ids(path: Path) -> dict[str, TensorEntry]:
@@ -80,13 +94,13 @@ def _check_ids(path: Path) -> dict[str, TensorEntry]:
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path}: not a file; give a safetensors file")
     found = read_header(path).tensors
-    ids = found.get(IDS)
-    if ids is None or ids.dtype not in INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
+    ids = found.get(_IDS)
+    if ids is None or ids.dtype not in _INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(
             f"{path}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
         )
-    positions = found.get(POSITIONS, ids)
-    if positions.shape != ids.shape or positions.dtype not in INTEGERS:
+    positions = found.get(_POSITIONS, ids)
+    if positions.shape != ids.shape or positions.dtype not in _INTEGERS:
         raise CheckpointError(
             f"{path}: `position_ids` must be integers in the shape of `input_ids`; store them again"
         )
@@ -98,9 +112,9 @@ def _check_logits(
 ) -> None:
     """Raise CheckpointError unless they are floats of that shape, or of fewer vocabulary rows."""
     shape = found.shape
-    if found.dtype not in FLOATS:
+    if found.dtype not in TORCH_NAMES:
         raise CheckpointError(
-            f"{reference}: `{key}` is {found.dtype}; logits are one of {', '.join(FLOATS)}"
+            f"{reference}: `{key}` is {found.dtype}; logits are one of {', '.join(TORCH_NAMES)}"
         )
     if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
         raise CheckpointError(
@@ -109,11 +123,11 @@ def _check_logits(
 
 
 def _read_tensors(
-    checkpoint: Checkpoint, path: Path, found: dict[str, TensorEntry], keys: tuple[str, ...]
+    checkpoint: Checkpoint, path: Path, keys: tuple[str, ...]
 ) -> dict[str, torch.Tensor]:
     with safe_open(path, framework="pt") as file:
-        tensors = {key: file.get_tensor(key) for key in keys if key in found}
-    lowest, highest = (int(bound) for bound in tensors[IDS].aminmax())
+        tensors = {key: file.get_tensor(key) for key in keys if key in {*file.keys()}}
+    lowest, highest = (int(bound) for bound in tensors[_IDS].aminmax())
     if lowest < 0:
         raise CheckpointError(f"{path}: `input_ids` holds a negative id; store the ids again")
     if highest >= checkpoint.vocab_size:
@@ -157,3 +171,114 @@ def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
     index = torch.arange(len(positions))
     starts = torch.where(positions == 0, index, 0).cummax(0).values
     return {"position_ids": (index - starts)[None]} if starts.any() else {}
+
+
+def nanotron_errors(
+    checkpoint: Checkpoint, python: Path, *, ids: Path | None, seconds: float
+) -> dict[str, float]:
+    """Return `relative_errors` against the logits of Nanotron's own code.
+
+    Args:
+        checkpoint: The checkpoint to compare.
+        python: Python of an environment that has Nanotron.
+        ids: A safetensors file with `input_ids` (B, T), and maybe `position_ids` in which every 0
+            begins a document; random ids if None.
+        seconds: Time limit of Nanotron's program.
+
+    Returns:
+        Relative L2 error for each kind of logits.
+
+    Raises:
+        ConfigError: The interpreter is not there, or lacks what Nanotron needs.
+        CheckpointError: The checkpoint is not Nanotron's, or the ids do not fit it.
+        ScoringError: Its program fails, takes too long, or writes something else.
+        NonFiniteError: Logits are NaN or infinite.
+    """
+    if checkpoint.kind != "nanotron":
+        raise CheckpointError(
+            f"{checkpoint.path}: a Hugging Face folder, which Nanotron's code cannot load; give the "
+            "Nanotron checkpoint"
+        )
+    check_complete(checkpoint)
+    tensors = _random_ids(checkpoint.vocab_size) if ids is None else _read_ids(checkpoint, ids)
+    if not is_python(python):
+        raise ConfigError(
+            f"--python {python}: no such program; name the Python of an environment that has Nanotron"
+        )
+    with tempfile.TemporaryDirectory(prefix="nanotron-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        _write_request(checkpoint, tensors, folder)
+        _run(python, folder, seconds)
+        return _compare(checkpoint, tensors["input_ids"], folder / "logits.safetensors")
+
+
+def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
+    """Return ids that are the same at every call; the second half of the rows has two documents."""
+    random = torch.Generator().manual_seed(0)
+    ids = torch.randint(vocab_size, (_ROWS, _LENGTH), generator=random)
+    positions = torch.arange(_LENGTH).repeat(_ROWS, 1)
+    positions[_ROWS // 2 :, _LENGTH // 3 :] -= _LENGTH // 3
+    return {"input_ids": ids, "position_ids": positions}
+
+
+def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
+    arch = read_architecture(checkpoint)
+    # Keys that are younger than the format, as they were computed before: Nanotron of today would
+    # take its own defaults for them.
+    config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
+    request = {
+        "checkpoint": str(checkpoint.path.absolute()),
+        "kind": "llama" if arch.llama else "qwen2",
+        "model_config": config,
+        "use_mup": arch.mup,
+    }
+    write_json(folder / "request.json", request)
+    given = {name: tensor.long().contiguous() for name, tensor in tensors.items()}
+    if "position_ids" not in given:
+        ids = given["input_ids"]
+        given["position_ids"] = torch.arange(ids.shape[1]).repeat(len(ids), 1)
+    save_file(given, folder / "ids.safetensors")
+
+
+def _run(python: Path, folder: Path, seconds: float) -> None:
+    """Run Nanotron's program; raise ConfigError or ScoringError unless it writes logits."""
+    ends = time.monotonic() + seconds
+    program = Program(python, _PROGRAM, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"})
+    try:
+        ended = program.run(lambda: time.monotonic() < ends)
+    except NotStarted as error:
+        raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
+    if ended.code is None:
+        raise ScoringError(
+            f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, or "
+            "see what its GPU is doing"
+        )
+    if (refused := refusal(folder)) is not None:
+        raise ConfigError(
+            f"--against nanotron: {python} cannot run it, as {refused}; name the Python of an "
+            "environment that can by --python, on a node with a GPU"
+        )
+    if ended.code or not (folder / "logits.safetensors").is_file():
+        raise ScoringError(
+            f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
+            "checkpoint there by hand to see why"
+        )
+
+
+def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[str, float]:
+    try:
+        with safe_open(written, framework="pt") as file:
+            theirs = file.get_tensor("input_ids")
+        if not torch.equal(theirs, ids.long()):
+            raise CheckpointError(f"{written}: logits of other ids than those requested")
+        return relative_errors(checkpoint, written)
+    except NonFiniteError as error:
+        raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None
+    except (CheckpointError, OSError, SafetensorError) as error:
+        if isinstance(error, CheckpointError) and str(written) not in str(error):
+            raise  # of the checkpoint itself
+        what = str(error).replace(f"{written}: ", "")[:200]
+        raise ScoringError(
+            f"--against nanotron: what Nanotron's code gave cannot be compared ({what}); its version "
+            "does not fit this checkpoint"
+        ) from None

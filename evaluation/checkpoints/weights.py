@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import torch
 
 from evaluation.checkpoints.config_files import os_errors_named
-from evaluation.checkpoints.mapping import Source, Target, half_split_row
+from evaluation.checkpoints.headers import TORCH_NAMES
+from evaluation.checkpoints.mapping import Source, Target
 from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.slices import Slices
 from evaluation.errors import IncompleteCheckpoint
@@ -29,13 +30,6 @@ READERS = {"cpu": 4, "cuda": 8}
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
 """Read by one thread before another may go on with the file."""
-
-_DTYPES = {
-    "F64": torch.float64,
-    "F32": torch.float32,
-    "BF16": torch.bfloat16,
-    "F16": torch.float16,
-}
 
 
 def load_weights(
@@ -110,8 +104,13 @@ def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
             yield _Chunk(shard, local, target, ((row - target.start, end - target.start), *others))
 
 
+def _dtype(shard: Shard) -> torch.dtype:
+    dtype: torch.dtype = getattr(torch, TORCH_NAMES[shard.entry.dtype])
+    return dtype
+
+
 def _row_bytes(shard: Shard) -> int:
-    return math.prod(shard.entry.shape[1:]) * _DTYPES[shard.entry.dtype].itemsize
+    return math.prod(shard.entry.shape[1:]) * _dtype(shard).itemsize
 
 
 class _WeightReader:
@@ -196,9 +195,15 @@ def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.T
     if target.interleaved_head is None:
         region[(rows, *columns)].copy_(values)  # converts as it copies
         return
-    order = [half_split_row(row, target.interleaved_head) for row in range(*place[0])]
+    order = [_half_split_row(row, target.interleaved_head) for row in range(*place[0])]
     index = torch.tensor(order, device=region.device)
     region[(slice(None), *columns)].index_copy_(0, index, values.to(parameter.dtype))
+
+
+def _half_split_row(row: int, head: int) -> int:
+    """Return where a row of adjacent pairs goes: row 2j + p of a head of d rows to row j + p d/2."""
+    whole, inside = divmod(row, head)
+    return whole * head + inside // 2 + inside % 2 * (head // 2)
 
 
 def _read_into(buffer: memoryview, chunk: _Chunk, file: int) -> None:
@@ -213,6 +218,5 @@ def _read_into(buffer: memoryview, chunk: _Chunk, file: int) -> None:
 
 def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
     """Return what was read, cut to the chunk's columns."""
-    entry = chunk.shard.entry
-    rows = buffer.view(_DTYPES[entry.dtype]).view(-1, *entry.shape[1:])
+    rows = buffer.view(_dtype(chunk.shard)).view(-1, *chunk.shard.entry.shape[1:])
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]

@@ -24,7 +24,7 @@ def add_command(
     help: str,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command, which has the name of the function that runs it.
+    """Add a command, which has the name of the function that runs it: `_import_hf` is `import-hf`.
 
     Args:
         commands: The subparsers of the command line.
@@ -35,7 +35,7 @@ def add_command(
     Returns:
         The command's parser, to which its options are added.
     """
-    command = commands.add_parser(run.__name__.replace("_", "-"), help=help, **keywords)
+    command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=help, **keywords)
     command.set_defaults(run=run)
     return command
 

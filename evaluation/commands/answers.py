@@ -19,7 +19,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands: The subparsers of the command line.
     """
     command = add_configured(
-        commands, verify_answers, "verify a JSONL file of completions (id, completion, sample)"
+        commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
     command.add_argument(
         "completions", type=a_path, help="JSONL with `id` and `completion`: a file, a pipe, or -"
@@ -33,7 +33,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
 
     command = add_command(
-        commands, curriculum, "list ids of prompts by pass rate, one per line, for a trainer"
+        commands, _curriculum, "list ids of prompts by pass rate, one per line, for a trainer"
     )
     command.add_argument("results", type=a_path, help="a checkpoint's folder of results")
     command.add_argument("--task", type=a_name, required=True, help="generation task")
@@ -60,15 +60,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
 
 
-def verify_answers(options: argparse.Namespace) -> int:
-    """Verify a file of completions, and print their rates as JSON.
-
-    Args:
-        options: Options of `verify-answers`.
-
-    Returns:
-        Exit code 0.
-    """
+def _verify_answers(options: argparse.Namespace) -> int:
+    """Verify a file of completions, and print their rates as JSON."""
     from evaluation.files import link_target, write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
 
@@ -91,15 +84,8 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
     raise ConfigError(f"{options.config}: {no_such('generation task', options.task, known)}")
 
 
-def curriculum(options: argparse.Namespace) -> int:
-    """Write the ids of prompts by pass rate.
-
-    Args:
-        options: Options of `curriculum`.
-
-    Returns:
-        Exit code 0.
-    """
+def _curriculum(options: argparse.Namespace) -> int:
+    """Write the ids of prompts by pass rate."""
     from evaluation.files import link_target, write_text
     from evaluation.reporting.curriculum import check_ids
     from evaluation.reporting.curriculum import curriculum as choose

@@ -30,7 +30,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands: The subparsers of the command line.
     """
     command = add_command(
-        commands, inspect, "show what a checkpoint contains, and whether it is complete"
+        commands, _inspect, "show what a checkpoint contains, and whether it is complete"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -39,7 +39,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     _add_verify(commands)
 
     command = add_command(
-        commands, import_hf, "convert a Hugging Face folder to a Nanotron checkpoint"
+        commands, _import_hf, "convert a Hugging Face folder to a Nanotron checkpoint"
     )
     command.add_argument("source", type=a_path, help="Hugging Face folder")
     command.add_argument("target", type=a_path, help="folder that gets STEP/ and latest.txt")
@@ -55,7 +55,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
     command = add_configured(
-        commands, merge, "write a configured merge as a checkpoint", stage=True
+        commands, _merge, "write a configured merge as a checkpoint", stage=True
     )
     command.add_argument("--name", type=a_name, required=True, help="name of the merge")
     command.add_argument("--output", type=a_path, required=True, help="folder of the checkpoint")
@@ -63,7 +63,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, verify, "compare a checkpoint's logits with stored ones, or with Nanotron's own"
+        commands, _verify, "compare a checkpoint's logits with stored ones, or with Nanotron's own"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -105,15 +105,8 @@ def add_use_mup(command: argparse.ArgumentParser) -> None:
     )
 
 
-def inspect(options: argparse.Namespace) -> int:
-    """Print what a checkpoint contains, and whether it is complete.
-
-    Args:
-        options: Options of `inspect`.
-
-    Returns:
-        Exit code 0.
-    """
+def _inspect(options: argparse.Namespace) -> int:
+    """Print what a checkpoint contains, and whether it is complete."""
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.inspect import describe
 
@@ -127,25 +120,14 @@ def inspect(options: argparse.Namespace) -> int:
     return 0
 
 
-def verify(options: argparse.Namespace) -> int:
-    """Compare a checkpoint's logits with stored ones, or with Nanotron's own.
-
-    Args:
-        options: Options of `verify`.
-
-    Returns:
-        Exit code: 0 within the tolerance, otherwise 1.
-
-    Raises:
-        ConfigError: When an option is given that goes with another.
-    """
+def _verify(options: argparse.Namespace) -> int:
+    """Compare logits with stored ones, or with Nanotron's own; return 1 beyond the tolerance."""
     from evaluation.checkpoints.format import open_checkpoint
-    from evaluation.checkpoints.nanotron_reference import TOLERANCE
-    from evaluation.checkpoints.verify import relative_errors
+    from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, relative_errors
 
     tolerance = options.tolerance
     if tolerance is None:
-        tolerance = TOLERANCE if options.against else 1e-4
+        tolerance = NANOTRON_TOLERANCE if options.against else 1e-4
     for name in ("python", "ids", "limit"):
         if options.reference and getattr(options, name) is not None:
             raise ConfigError(f"--{name} goes with --against nanotron; leave it out")
@@ -161,7 +143,7 @@ def verify(options: argparse.Namespace) -> int:
 
 def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
     """Print each error; return the largest."""
-    from evaluation.checkpoints.nanotron_reference import nanotron_errors
+    from evaluation.checkpoints.verify import nanotron_errors
 
     python = Path(os.path.abspath(options.python or sys.executable))
     seconds = options.limit or 1800
@@ -172,15 +154,8 @@ def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> 
     return max(errors.values())
 
 
-def import_hf(options: argparse.Namespace) -> int:
-    """Convert a Hugging Face folder to a Nanotron checkpoint, and print its folder.
-
-    Args:
-        options: Options of `import-hf`.
-
-    Returns:
-        Exit code 0.
-    """
+def _import_hf(options: argparse.Namespace) -> int:
+    """Convert a Hugging Face folder to a Nanotron checkpoint, and print its folder."""
     from evaluation.checkpoints.import_hf import import_hf as write
 
     _check_import(options)
@@ -197,25 +172,17 @@ def import_hf(options: argparse.Namespace) -> int:
     return 0
 
 
-def merge(options: argparse.Namespace) -> int:
-    """Write a configured merge as a checkpoint, and print its folder.
-
-    Args:
-        options: Options of `merge`.
-
-    Returns:
-        Exit code 0.
-    """
+def _merge(options: argparse.Namespace) -> int:
+    """Write a configured merge as a checkpoint, and print its folder."""
     from evaluation.checkpoints.agreement import check_agreement
-    from evaluation.checkpoints.merge import open_location
+    from evaluation.checkpoints.merge import open_subject
     from evaluation.checkpoints.merged_weights import write_merge
     from evaluation.checkpoints.subjects import candidate_subject
     from evaluation.settings.config import load_config
     from evaluation.settings.planning import named_stage, plan_stages
 
     plan = named_stage(plan_stages(load_config(options.config)), options.stage, options.config)
-    assumed = plan.stage.assume.use_mup if plan.stage.assume else None
-    checkpoint = open_location(candidate_subject(plan, options.name).checkpoint, use_mup=assumed)
+    checkpoint = open_subject(candidate_subject(plan, options.name))
     check_agreement(plan, checkpoint)
     write_merge(checkpoint, options.output)
     print(options.output)

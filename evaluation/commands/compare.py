@@ -36,7 +36,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def _add_compare(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
         commands,
-        compare,
+        _compare,
         "compare two checkpoints' results, or two runs, of one suite",
         epilog="Two runs are compared at every checkpoint that both have scored. Exit code 0: compared "
         "(with --fail-on-regression: and nothing is significantly worse). 1: the two cannot be "
@@ -84,7 +84,7 @@ def _add_run_options(command: argparse.ArgumentParser) -> None:
 
 def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, table, "show checkpoints side by side, a column each, as text, CSV or LaTeX"
+        commands, _table, "show checkpoints side by side, a column each, as text, CSV or LaTeX"
     )
     command.add_argument(
         "folders",
@@ -98,18 +98,8 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
 
 
-def compare(options: argparse.Namespace) -> int:
-    """Compare two checkpoints' results, or two runs.
-
-    Args:
-        options: Options of `compare`.
-
-    Returns:
-        Exit code: 1 with `--fail-on-regression` if A is significantly worse, otherwise 0.
-
-    Raises:
-        ConfigError: When an option of runs is given for two checkpoints.
-    """
+def _compare(options: argparse.Namespace) -> int:
+    """Compare two checkpoints' results, or two runs; return 1 for a regression, if that is asked."""
     from evaluation.runs.find import is_run
 
     if is_run(options.ours) or is_run(options.theirs):
@@ -180,15 +170,8 @@ def _ended(
     return int(bool(is_worse) and options.fail_on_regression)
 
 
-def table(options: argparse.Namespace) -> int:
-    """Write checkpoints' results side by side.
-
-    Args:
-        options: Options of `table`.
-
-    Returns:
-        Exit code 0.
-    """
+def _table(options: argparse.Namespace) -> int:
+    """Write checkpoints' results side by side."""
     from evaluation.reporting.tables.score_matrix import (
         LEGEND,
         checkpoint_columns,

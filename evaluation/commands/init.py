@@ -31,7 +31,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands: The subparsers of the command line.
     """
     command = add_command(
-        commands, init, "write a folder to start from: configuration, Snakefile, Slurm profile"
+        commands, _init, "write a folder to start from: configuration, Snakefile, Slurm profile"
     )
     command.add_argument(
         "folder",
@@ -48,18 +48,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
-def init(options: argparse.Namespace) -> int:
-    """Write a folder to start from, and print what comes next.
-
-    Args:
-        options: Options of `init`.
-
-    Returns:
-        Exit code 0.
-
-    Raises:
-        ConfigError: When a file or folder that it would write is there already.
-    """
+def _init(options: argparse.Namespace) -> int:
+    """Write a folder to start from, and print what comes next."""
     folder: Path = options.folder
     copied = [PROFILE, SUITES] if options.suites else [PROFILE]
     for name in ("Snakefile", CONFIG, *(source.name for source in copied)):

@@ -114,7 +114,7 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
     for group in GROUPS:
         group.add_commands(commands)
     command = add_command(
-        commands, completion, f"print a shell's completion script for {INSTALLED}"
+        commands, _completion, f"print a shell's completion script for {INSTALLED}"
     )
     command.add_argument("shell", choices=("bash", "zsh", "fish"))
     return parser
@@ -133,15 +133,8 @@ def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
     return next(found, {})
 
 
-def completion(options: argparse.Namespace) -> int:
-    """Print a shell's completion script.
-
-    Args:
-        options: Options of `completion`.
-
-    Returns:
-        Exit code 0.
-    """
+def _completion(options: argparse.Namespace) -> int:
+    """Print a shell's completion script."""
     import shtab
 
     parser = build_parser(INSTALLED)

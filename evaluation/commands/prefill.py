@@ -22,7 +22,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     """
     command = add_configured(
         commands,
-        prefill,
+        _prefill,
         "make the caches of a stage, or of all (needs the internet or mirrors)",
         stage=False,
     )
@@ -42,20 +42,13 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             )
 
     command = add_command(
-        commands, schema, "write the JSON schema and the tables of keys in the documentation"
+        commands, _schema, "write the JSON schema and the tables of keys in the documentation"
     )
     command.add_argument("--root", type=a_path, default=Path(), help="root of the project")
 
 
-def prefill(options: argparse.Namespace) -> int:
-    """Make the caches of stages, or single entries of them.
-
-    Args:
-        options: Options of `prefill`.
-
-    Returns:
-        Exit code 0.
-    """
+def _prefill(options: argparse.Namespace) -> int:
+    """Make the caches of stages, or single entries of them."""
     chosen = [*chosen_plans(options, plan_stages(load_config(options.config))).values()]
     asked = _asked(options)
     if asked is not None:
@@ -141,15 +134,8 @@ def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:
         raise SourceError(f"{tier.section}.{entry}: {error}") from error
 
 
-def schema(options: argparse.Namespace) -> int:
-    """Write the JSON schemas and the documentation's generated tables, and print their files.
-
-    Args:
-        options: Options of `schema`.
-
-    Returns:
-        Exit code 0.
-    """
+def _schema(options: argparse.Namespace) -> int:
+    """Write the JSON schemas and the documentation's generated tables, and print their files."""
     from evaluation.results.documents import write_documents
     from evaluation.settings.schema import write_generated
 

@@ -46,7 +46,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands: The subparsers of the command line.
     """
     command = add_configured(
-        commands, doctor, "find what would stop a scoring job, and how to correct it", stage=False
+        commands, _doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )
     add_json(command)
     command.add_argument(
@@ -55,7 +55,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="as in the workflow's first rule: what stops only some jobs is a warning",
     )
 
-    command = add_configured(commands, score, "score checkpoints of a stage (offline)", stage=True)
+    command = add_configured(commands, _score, "score checkpoints of a stage (offline)", stage=True)
     several = "steps of the stage; several share the visible GPUs"
     add_candidates(command, bridge=True, steps=several)
     command.add_argument(
@@ -63,10 +63,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
     what = "write a scored checkpoint's tier files from its stored scores"
-    add_candidates(add_configured(commands, collect, what, stage=True), bridge=True)
+    add_candidates(add_configured(commands, _collect, what, stage=True), bridge=True)
 
     command = add_command(
-        commands, expect, "check that a result file exists; if not, show why it could not be made"
+        commands, _expect, "check that a result file exists; if not, show why it could not be made"
     )
     command.add_argument("file", type=a_path)
 
@@ -75,7 +75,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_command(
-        commands, loglikelihood, "score a JSONL file of contexts and continuations"
+        commands, _loglikelihood, "score a JSONL file of contexts and continuations"
     )
     command.add_argument("checkpoint", type=a_path)
     add_use_mup(command)
@@ -98,18 +98,8 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument("--max-length", type=whole_number(1), help="context window, in tokens")
 
 
-def doctor(options: argparse.Namespace) -> int:
-    """Print what would stop a scoring job.
-
-    Args:
-        options: Options of `doctor`.
-
-    Returns:
-        Exit code: 1 if there is a fault, otherwise 0.
-
-    Raises:
-        EvaluationError: With `--gate`, when there is a fault.
-    """
+def _doctor(options: argparse.Namespace) -> int:
+    """Print what would stop a scoring job; return 1 if there is a fault, or raise it with `--gate`."""
     os.environ.update(OFFLINE)
     from evaluation.doctor.examine import examine
     from evaluation.doctor.findings import as_json, screen
@@ -128,15 +118,8 @@ def doctor(options: argparse.Namespace) -> int:
     return int(bool(faulty))
 
 
-def score(options: argparse.Namespace) -> int:
-    """Score checkpoints of a stage.
-
-    Args:
-        options: Options of `score`.
-
-    Returns:
-        Exit code: 0, or RECORDED if some cannot be scored and their records state why.
-    """
+def _score(options: argparse.Namespace) -> int:
+    """Score checkpoints of a stage; return RECORDED if some cannot be scored."""
     os.environ.update(OFFLINE)
     plan, plans = _plans(options)
     steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
@@ -151,15 +134,8 @@ def score(options: argparse.Namespace) -> int:
     return max([score_checkpoint(one, scores_only=options.scores_only) for one in subjects])
 
 
-def collect(options: argparse.Namespace) -> int:
-    """Write scored checkpoints' tier files from their stored scores.
-
-    Args:
-        options: Options of `collect`.
-
-    Returns:
-        Exit code: 0, or RECORDED if some have no results and their records state why.
-    """
+def _collect(options: argparse.Namespace) -> int:
+    """Write tier files from stored scores; return RECORDED if some have none."""
     from evaluation.dependencies.command_inputs import CommandInputs
     from evaluation.orchestration.checkpoints import collect_checkpoint
 
@@ -171,18 +147,8 @@ def collect(options: argparse.Namespace) -> int:
     return max([collect_checkpoint(subject) for subject in subjects])
 
 
-def expect(options: argparse.Namespace) -> int:
-    """Check that a result file exists.
-
-    Args:
-        options: Options of `expect`.
-
-    Returns:
-        Exit code 0.
-
-    Raises:
-        ScoringError: When it does not exist; states why it could not be made.
-    """
+def _expect(options: argparse.Namespace) -> int:
+    """Check that a result file exists; raise ScoringError with the reason why not."""
     from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
     from evaluation.records import read_record
 
@@ -209,15 +175,8 @@ def _subjects(
     return [candidate_subject(plan, one) for one in asked_candidates(options)]
 
 
-def loglikelihood(options: argparse.Namespace) -> int:
-    """Score a file of contexts and continuations.
-
-    Args:
-        options: Options of `loglikelihood`.
-
-    Returns:
-        Exit code 0.
-    """
+def _loglikelihood(options: argparse.Namespace) -> int:
+    """Score a file of contexts and continuations."""
     os.environ.update(OFFLINE)
     from evaluation.scoring.request_files import is_standard_output
     from evaluation.scoring.requests import score_request_file

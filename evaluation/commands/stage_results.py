@@ -35,22 +35,22 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands: The subparsers of the command line.
     """
     what = "compare steps with their bridge"
-    add_candidates(add_configured(commands, deltas, what, stage=True), bridge=False)
+    add_candidates(add_configured(commands, _deltas, what, stage=True), bridge=False)
     add_configured(
-        commands, tables, "write a stage's tables, recommendation and report", stage=True
+        commands, _tables, "write a stage's tables, recommendation and report", stage=True
     )
     add_configured(
-        commands, figures, "write a stage's curves and forest plots as SVG files", stage=True
+        commands, _figures, "write a stage's curves and forest plots as SVG files", stage=True
     )
     add_configured(
         commands,
-        comparison,
+        _comparison,
         "compare this run with those under `runs` in the configuration",
     )
-    add_configured(commands, front_page, "write the report's first page, over all stages")
+    add_configured(commands, _front_page, "write the report's first page, over all stages")
     command = add_configured(
         commands,
-        tensorboard,
+        _tensorboard,
         "export all curves as TensorBoard event files, or to Weights & Biases "
         "(needs `pip install tensorboard` or `wandb`)",
     )
@@ -60,8 +60,10 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
     )
-    add_json(add_configured(commands, bridge_table, "show every stage's deltas and verdicts"))
-    add_json(add_configured(commands, status, "show what is done and what is missing", stage=False))
+    add_json(add_configured(commands, _bridge_table, "show every stage's deltas and verdicts"))
+    add_json(
+        add_configured(commands, _status, "show what is done and what is missing", stage=False)
+    )
 
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
@@ -91,18 +93,8 @@ def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
     return plan, CommandInputs(options.config, plans)
 
 
-def deltas(options: argparse.Namespace) -> int:
-    """Compare steps or merges with their bridge, and print their folders.
-
-    Args:
-        options: Options of `deltas`.
-
-    Returns:
-        Exit code: 0, or RECORDED if some cannot be compared and their records state why.
-
-    Raises:
-        ConfigError: When the stage has no bridge.
-    """
+def _deltas(options: argparse.Namespace) -> int:
+    """Compare candidates with their bridge; return RECORDED if some cannot be compared."""
     from evaluation.bridge.write import make_deltas
 
     plan, inputs = _stage(options)
@@ -124,15 +116,8 @@ def deltas(options: argparse.Namespace) -> int:
     return code
 
 
-def tables(options: argparse.Namespace) -> int:
-    """Write a stage's tables, recommendation and report.
-
-    Args:
-        options: Options of `tables`.
-
-    Returns:
-        Exit code 0.
-    """
+def _tables(options: argparse.Namespace) -> int:
+    """Write a stage's tables, recommendation and report."""
     from evaluation.reporting.steps import make_tables
 
     plan, inputs = _stage(options)
@@ -141,15 +126,8 @@ def tables(options: argparse.Namespace) -> int:
     return 0
 
 
-def figures(options: argparse.Namespace) -> int:
-    """Write a stage's figures, and print their files.
-
-    Args:
-        options: Options of `figures`.
-
-    Returns:
-        Exit code 0.
-    """
+def _figures(options: argparse.Namespace) -> int:
+    """Write a stage's figures, and print their files."""
     from evaluation.reporting.steps import make_figures
 
     plan, inputs = _stage(options)
@@ -159,18 +137,8 @@ def figures(options: argparse.Namespace) -> int:
     return 0
 
 
-def comparison(options: argparse.Namespace) -> int:
-    """Compare this run with the configured ones, and print the files.
-
-    Args:
-        options: Options of `comparison`.
-
-    Returns:
-        Exit code: 0, or RECORDED if some runs cannot be compared and the record states why.
-
-    Raises:
-        ConfigError: When no run is configured.
-    """
+def _comparison(options: argparse.Namespace) -> int:
+    """Compare this run with the configured ones; return RECORDED if some cannot be compared."""
     from evaluation.reporting.steps import make_comparison
 
     plans = _plans_with_tables(options)
@@ -185,30 +153,16 @@ def comparison(options: argparse.Namespace) -> int:
     return 0
 
 
-def front_page(options: argparse.Namespace) -> int:
-    """Write the report's first page, and print its file.
-
-    Args:
-        options: Options of `front-page`.
-
-    Returns:
-        Exit code 0.
-    """
+def _front_page(options: argparse.Namespace) -> int:
+    """Write the report's first page, and print its file."""
     from evaluation.reporting.steps import make_front_page
 
     print(make_front_page(_plans_with_tables(options)))
     return 0
 
 
-def tensorboard(options: argparse.Namespace) -> int:
-    """Export all curves.
-
-    Args:
-        options: Options of `tensorboard`.
-
-    Returns:
-        Exit code 0.
-    """
+def _tensorboard(options: argparse.Namespace) -> int:
+    """Export all curves."""
     from evaluation.reporting.exports import export_curves
 
     plans = _plans_with_tables(options)
@@ -220,15 +174,8 @@ def tensorboard(options: argparse.Namespace) -> int:
     return 0
 
 
-def bridge_table(options: argparse.Namespace) -> int:
-    """Print every stage's deltas and verdicts.
-
-    Args:
-        options: Options of `bridge-table`.
-
-    Returns:
-        Exit code 0.
-    """
+def _bridge_table(options: argparse.Namespace) -> int:
+    """Print every stage's deltas and verdicts."""
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
@@ -240,15 +187,8 @@ def bridge_table(options: argparse.Namespace) -> int:
     return 0
 
 
-def status(options: argparse.Namespace) -> int:
-    """Print what is done and what is missing.
-
-    Args:
-        options: Options of `status`.
-
-    Returns:
-        Exit code: 0 if all is done, otherwise 1.
-    """
+def _status(options: argparse.Namespace) -> int:
+    """Print what is done and what is missing; return 1 unless all is done."""
     from evaluation.dependencies.outdated import Outdated
     from evaluation.reporting.status import stage_status, status_table
     from evaluation.results.command_output import Status

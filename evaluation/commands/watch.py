@@ -28,7 +28,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     """
     command = add_configured(
         commands,
-        watch,
+        _watch,
         "evaluate checkpoints as training saves them",
         stage=False,
         usage="%(prog)s [options] -- SNAKEMAKE ARGUMENTS",
@@ -69,15 +69,8 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
 
 
-def watch(options: argparse.Namespace) -> int:
-    """Evaluate checkpoints as training saves them.
-
-    Args:
-        options: Options of `watch`.
-
-    Returns:
-        Exit code: 0 if it ended as intended, 1 if an evaluation or a page failed.
-    """
+def _watch(options: argparse.Namespace) -> int:
+    """Evaluate checkpoints as training saves them; return 1 if an evaluation or a page failed."""
     from evaluation.watching.watch import Options, Watcher
 
     # A shell's background process ignores it, and so would the Snakemake that is stopped by it.

@@ -12,7 +12,7 @@ from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fi
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.locations import Location
-from evaluation.checkpoints.merge import open_location
+from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated
 from evaluation.doctor.caches import Caches
@@ -75,7 +75,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     Returns:
         The checks of checkpoints, bridges and agreement.
     """
-    opened = _open_all({_key(subject) for subject in subjects.to_score})
+    opened = _open_all(subjects.to_score)
     broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}
     foreign: list[Finding] = []
     state: State = "warning" if gate else "fault"
@@ -103,38 +103,37 @@ def _count(subjects: Subjects, *roles: str) -> str:
     return f"{sum(one.role in roles for one in subjects.to_score) or 'none'} to score"
 
 
-_Key = tuple[Location, bool | None]
-"""A checkpoint, and what its stage assumes of muP."""
+_Key = tuple[Location, str]
+"""A checkpoint, and what its stage assumes of it."""
 
 
 def _key(subject: Subject) -> _Key:
-    assumed = subject.plan.stage.assume
-    return subject.checkpoint, assumed.use_mup if assumed else None
+    return subject.checkpoint, str(subject.plan.stage.assume)
 
 
-def _open_all(keys: set[_Key]) -> dict[_Key, Checkpoint | str]:
-    """Return each checkpoint, or a sentence on what is wrong with it."""
-    ordered = sorted(keys, key=str)
+def _open_all(subjects: Iterable[Subject]) -> dict[_Key, Checkpoint | str]:
+    """Return each checkpoint once, or a sentence on what is wrong with it."""
+    ones = {_key(subject): subject for subject in subjects}
+    opened = {}
     with (
-        progress("checkpoints", len(ordered), "ckpt", delay=3.0) as bar,
+        progress("checkpoints", len(ones), "ckpt", delay=3.0) as bar,
         ThreadPoolExecutor(_AT_ONCE) as pool,
     ):
-        opened = {}
-        for key, found in zip(ordered, pool.map(_open, ordered), strict=True):
+        for key, found in zip(ones, pool.map(_open, ones.values()), strict=True):
             opened[key] = found
             bar.update()
     return opened
 
 
-def _open(key: _Key) -> Checkpoint | str:
-    path, use_mup = key
+def _open(subject: Subject) -> Checkpoint | str:
     try:
-        checkpoint = open_location(path, use_mup=use_mup)
+        checkpoint = open_subject(subject)
         check_complete(checkpoint)
     except EvaluationError as error:
         return str(error)
     except OSError as error:
-        return f"{error.filename or path}: {error.strerror}; make the checkpoint readable"
+        path = error.filename or subject.checkpoint
+        return f"{path}: {error.strerror}; make the checkpoint readable"
     return checkpoint
 
 

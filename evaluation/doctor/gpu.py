@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from evaluation.checkpoints.merge import open_location
+from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject
 from evaluation.doctor.disk_space import nearest, write_problem
 from evaluation.doctor.findings import Check, Finding
@@ -73,9 +73,7 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
     findings: list[Finding] = []
     for subject in _one_of_each(subjects):
         try:
-            assumed, scoring = subject.plan.stage.assume, subject.plan.config.scoring
-            use_mup = assumed.use_mup if assumed else None
-            checkpoint = open_location(subject.checkpoint, use_mup=use_mup)
+            checkpoint, scoring = open_subject(subject), subject.plan.config.scoring
             name = checkpoint.dtype if scoring.dtype == "auto" else scoring.dtype
             needs = footprint(checkpoint, getattr(torch, name), scoring.gpus_per_checkpoint)
         except (EvaluationError, OSError):

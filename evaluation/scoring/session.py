@@ -14,7 +14,7 @@ import torch
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.locations import Merge
-from evaluation.checkpoints.merge import open_location
+from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
@@ -46,8 +46,7 @@ class Job:
     def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
         self.plan = plan = subject.plan
         self.tokenizer = tokenizer
-        assumed = plan.stage.assume.use_mup if plan.stage.assume else None
-        self.checkpoint = open_location(subject.checkpoint, use_mup=assumed)
+        self.checkpoint = open_subject(subject)
         is_merge = isinstance(subject.checkpoint, Merge)
         self.location = subject.checkpoint if is_merge else self.checkpoint.path
         self._state = checkpoint_state(self.location)

@@ -16,7 +16,7 @@ from pathlib import Path
 from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.merge import open_location
+from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import folder_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject, stage_steps
 from evaluation.command_hints import snakemake
@@ -283,11 +283,9 @@ def _second_look(subject: Subject, before: str) -> tuple[str, str | None]:
 
 
 def _problem(subject: Subject) -> str | None:
-    stage = subject.plan.stage
+    check = check_whole if subject.plan.stage.command else check_complete
     try:
-        assumed = stage.assume.use_mup if stage.assume else None
-        checkpoint = open_location(subject.checkpoint, use_mup=assumed)
-        (check_whole if stage.command else check_complete)(checkpoint)
+        check(open_subject(subject))
     except UnsupportedCheckpoint:
         return None  # waiting will not help: its job records why it cannot be scored
     except CheckpointError as error:

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from transformers import LlamaConfig
 
 from evaluation.__main__ import main
-from evaluation.checkpoints import nanotron_reference
+from evaluation.checkpoints import verify
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2
 from tests.tools.conftest import Ended
@@ -92,11 +92,12 @@ def test_what_agrees(trial: Trial, config: dict[str, Any], options: dict[str, An
 
 
 def test_random_ids_where_none_are_given(trial: Trial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nanotron_reference, "LENGTH", 12)
-    trial.run(trial.checkpoint(qwen2()), trial.python("right")).check(0)
-    ids = nanotron_reference.random_ids(60)
-    assert ids["input_ids"].shape == (4, 12)
-    assert (ids["position_ids"] == 0).sum(1).tolist() == [1, 1, 2, 2]
+    monkeypatch.setattr(verify, "_LENGTH", 12)
+    folder, python = trial.checkpoint(qwen2()), trial.python("right")
+    first, second = (trial.run(folder, python) for _ in range(2))
+    first.check(0)
+    assert "each row as one document" in first.out
+    assert first.out == second.out  # the same ids every time
 
 
 @pytest.mark.parametrize("act", ["other", "rope"])

@@ -8,14 +8,21 @@ from safetensors.torch import load_file, save_file
 from transformers import GPTNeoXConfig, LlamaConfig
 
 from evaluation.__main__ import main
-from evaluation.checkpoints.completeness import check_complete, check_whole, check_written
+from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.format import open_checkpoint
-from evaluation.checkpoints.headers import read_header
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import IncompleteCheckpoint
 from tests.checkpoints.huggingface import NEOX, SIZES, save_model
-from tests.checkpoints.nanotron import age, make_checkpoint, moe, qwen2, rewrite, shard_paths
+from tests.checkpoints.nanotron import (
+    age,
+    llama,
+    make_checkpoint,
+    moe,
+    qwen2,
+    rewrite,
+    shard_paths,
+)
 
 EMBEDDING = "model.token_position_embeddings.pp_block.token_embedding.weight"
 HEAD = "model.lm_head.pp_block.weight"
@@ -121,7 +128,8 @@ def test_hugging_face_folders_that_begin_so(tmp_path: Path) -> None:
 
 
 def test_a_number_at_the_end_is_found(tmp_path: Path) -> None:
-    values = torch.zeros(600, 1000)
+    make_checkpoint(tmp_path / "7", llama(vocab_size=40_000))
+    values = torch.zeros(40_000, 32)
     values[-1, -1] = 1e-30
-    save_file({"x": values}, tmp_path / "x.safetensors")
-    check_written(tmp_path, [read_header(tmp_path / "x.safetensors")], None)
+    rewrite(shard_paths(tmp_path / "7", EMBEDDING)[0], values)
+    check_complete(open_checkpoint(tmp_path / "7"))
