@@ -113,13 +113,11 @@ def parse_architecture(
     """
     keys = Keys(config, where)
     llama = _is_llama(keys)
-    _check_known(keys, llama=llama)
     heads = keys.count("num_attention_heads")
-    hidden = keys.count("hidden_size")
     found = Architecture(
         llama=llama,
         vocab_size=keys.count("vocab_size"),
-        hidden_size=hidden,
+        hidden_size=keys.count("hidden_size"),
         intermediate_size=keys.count("intermediate_size"),
         layers=keys.count("num_hidden_layers", most=_MOST_LAYERS),
         heads=heads,
@@ -143,10 +141,13 @@ def parse_architecture(
 
 
 def _is_llama(keys: Keys) -> bool:
+    """Return whether Nanotron's class is its Llama; raise for other classes than two, and unknown keys."""
     marked = [str(key) for key, value in keys.config.items() if value is True]
     models = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
     if models in (["is_llama_config"], ["is_qwen2_config"]):
-        return models == ["is_llama_config"]
+        llama = models == ["is_llama_config"]
+        _check_known(keys, llama=llama)
+        return llama
     named = ", ".join(models)[:100] or "no `is_…_config` key"
     if "is_starcoder2_config" in models:
         named = "Starcoder2"

@@ -35,7 +35,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: `target` is there already, or cannot be written.
     """
-    if target.exists() or target.is_symlink():
+    if os.path.lexists(target):
         raise CheckpointError(f"{target}: is there already; remove it or choose another")
     temporary = temporary_path(target)
     try:
@@ -56,7 +56,6 @@ def write_parameters(
     tensor: Callable[[str], torch.Tensor],
     *,
     tp: int,
-    pp_rank: Callable[[str], tuple[int, int]] = lambda _: (0, 1),
 ) -> None:
     """Write every expected parameter below `folder/model`, one at a time.
 
@@ -65,7 +64,6 @@ def write_parameters(
         expected: Parameters by Nanotron's name, as `expected_parameters` gives them.
         tensor: Gives a whole parameter by name.
         tp: Tensor-parallel size: shards per parameter that is split.
-        pp_rank: Gives a parameter's pipeline rank, and the number of ranks, by name.
 
     Raises:
         CheckpointError: The disk is full or cannot be written.
@@ -80,8 +78,7 @@ def write_parameters(
             continue
         for rank in range(tp):
             shard, pairs = _shard(whole, dimension, source, rank, tp)
-            p, stages = pp_rank(name)
-            label = f"pp-rank-{p}-of-{stages}_tp-rank-{rank}-of-{tp}"
+            label = f"pp-rank-0-of-1_tp-rank-{rank}-of-{tp}"
             metadata = {
                 "version": VERSION,
                 "unsharded_shape": str(tuple(whole.shape)),

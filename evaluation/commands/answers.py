@@ -22,7 +22,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
     command.add_argument(
-        "completions", type=a_path, help="JSONL with `id` and `completion`: a file, a pipe, or -"
+        "completions", type=a_path, help="JSONL of completions: a file, a pipe, or -"
     )
     command.add_argument(
         "--task", type=a_name, required=True, help="generation task that was completed"

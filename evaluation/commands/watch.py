@@ -58,9 +58,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         metavar="HOURS",
         help="end when no new checkpoint has come for this long",
     )
-    command.add_argument(
-        "--once", action="store_true", help="check once, and evaluate what is ready"
-    )
+    command.add_argument("--once", action="store_true", help="check once, evaluate what is ready")
     command.add_argument(
         "snakemake",
         nargs="*",

@@ -91,15 +91,13 @@ def make_checkpoint(
         values = torch.randn(source.shape, generator=generator) * 0.4
         values = values + 1 if "norm" in name else values
         tensors[name] = values.to(torch.float32 if "router" in name else dtype)
-    layers = config["num_hidden_layers"]
-
-    def stage(name: str) -> tuple[int, int]:
-        parts = name.split(".")
-        if parts[1] == "decoder":
-            return int(parts[2]) * pp // layers, pp
-        return (0 if "token_embedding" in parts else pp - 1), pp
-
-    write_parameters(folder, expected, tensors.__getitem__, tp=tp, pp_rank=stage)
+    write_parameters(folder, expected, tensors.__getitem__, tp=tp)
+    for path in list(folder.rglob("*_pp-rank-0-of-1_*")):
+        parts = path.relative_to(folder / "model/model").parts
+        rank = 0 if parts[0] == "token_position_embeddings" else pp - 1
+        if parts[0] == "decoder":
+            rank = int(parts[1]) * pp // config["num_hidden_layers"]
+        path.rename(path.with_name(path.name.replace("0-of-1", f"{rank}-of-{pp}", 1)))
     if json_config:
         (folder / "model_config.json").write_text(json.dumps(config))
     if training is not None:

@@ -146,19 +146,18 @@ def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
         open_checkpoint(tmp_path / "7", use_mup=True)
 
 
-def test_agreement_is_assumed_only_where_the_stage_says_so(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", qwen2(), training=None)
+@pytest.mark.parametrize(
+    ("training", "named"),
+    [(None, "missing, so"), (TRAINING | {"tokenizer": None}, "names no tokenizer")],
+)
+def test_agreement_is_assumed_only_where_the_stage_says_so(
+    tmp_path: Path, training: Config | None, named: str
+) -> None:
+    make_checkpoint(tmp_path / "7", llama(), training=training)
+    checkpoint = open_checkpoint(tmp_path / "7", use_mup=False)
     with pytest.raises(
-        CheckpointError, match=r"config\.yaml: missing.*stages\.s\.assume: {use_mup"
+        CheckpointError, match=rf"config\.yaml: {named}.*s\.assume: {{use_mup: false"
     ):
-        check_agreement(plan(tmp_path), open_checkpoint(tmp_path / "7"))
-    check_agreement(plan(tmp_path, False), open_checkpoint(tmp_path / "7", use_mup=False))
-
-
-def test_a_tokenizer_that_was_not_recorded(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", llama(), training=TRAINING | {"tokenizer": None})
-    checkpoint = open_checkpoint(tmp_path / "7")
-    with pytest.raises(CheckpointError, match=r"config\.yaml: names no tokenizer.*use_mup: false"):
         check_agreement(plan(tmp_path), checkpoint)
     check_agreement(plan(tmp_path, False), checkpoint)
 

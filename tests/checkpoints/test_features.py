@@ -24,13 +24,15 @@ from tests.checkpoints.nanotron import (
 
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21, 33, 8])
 POSITIONS = torch.tensor([0, 1, 2, 3, 0, 1, 0, 1, 2, 3])
-MUP = TRAINING | {"model": {"init_method": {"use_mup": True}}}
 
 FEATURES: dict[str, Config] = {
     "llama": llama(),
     "llama tied": llama(tie_word_embeddings=True),
     "llama rope_scaling is dropped": llama(rope_scaling={"rope_type": "llama3", "factor": 8.0, "original_max_position_embeddings": 8} ),
     "llama attention_bias is dead": llama(attention_bias=True),
+    "llama mup": llama(),
+    "llama interleaved mup": llama(rope_interleaved=True),
+    "qwen2 mup": qwen2(),
     "qwen2 plain": qwen2(),
     "qwen2 bias interleaved": qwen2(attention_bias=True, rope_interleaved=True),
     "sliding bias interleaved": qwen2(sliding_window_size=3, attention_bias=True, rope_interleaved=True ),
@@ -47,7 +49,7 @@ FEATURES: dict[str, Config] = {
 
 
 def check_logits(
-    folder: Path, tensors: dict[str, torch.Tensor], config: Config, mup: bool = False
+    folder: Path, tensors: dict[str, torch.Tensor], config: Config, *, mup: bool = False
 ) -> None:
     model = load_model(open_checkpoint(folder), dtype=torch.float32)
     documents = "is_qwen2_config" in config
@@ -59,11 +61,16 @@ def check_logits(
 
 
 @pytest.mark.parametrize("name", FEATURES)
-@pytest.mark.parametrize(("tp", "pp"), [(1, 1), (2, 2)])
-def test_feature(tmp_path: Path, name: str, tp: int, pp: int) -> None:
-    config = FEATURES[name]
-    tensors = make_checkpoint(tmp_path / "7", config, tp=tp, pp=pp)
-    check_logits(tmp_path / "7", tensors, config)
+@pytest.mark.parametrize(("tp", "pp", "json_config"), [(1, 1, True), (2, 2, False)])
+def test_feature(tmp_path: Path, name: str, tp: int, pp: int, json_config: bool) -> None:
+    """By model_config.json, or the same in config.yaml alone; muP changes nothing in Qwen2."""
+    config, mup = FEATURES[name], name.endswith("mup")
+    method = {"init_method": {"use_mup": mup}}
+    training = TRAINING | {"model": {**method, "model_config": config}}
+    tensors = make_checkpoint(
+        tmp_path / "7", config, tp=tp, pp=pp, training=training, json_config=json_config
+    )
+    check_logits(tmp_path / "7", tensors, config, mup=mup and name.startswith("llama"))
 
 
 @pytest.mark.parametrize(("tp", "pp"), list(itertools.product([1, 2, 3, 4], [1, 3])))
@@ -94,20 +101,6 @@ def test_old_configuration_and_bad_names(tmp_path: Path, tp: int) -> None:
         label = path.name.removeprefix("model_weight")
         path.rename(path.with_name(f"model_model_weight.safetensors{label}"))
     check_logits(tmp_path / "7", tensors, old(tie_word_embeddings=True))
-
-
-@pytest.mark.parametrize("interleaved", [False, True])
-@pytest.mark.parametrize("tp", [1, 2])
-def test_mup_and_configuration_only_in_yaml(tmp_path: Path, tp: int, interleaved: bool) -> None:
-    config = llama(rope_interleaved=interleaved, rms_norm_eps=1e-5)
-    training = MUP | {"model": {**MUP["model"], "model_config": config}}
-    tensors = make_checkpoint(tmp_path / "7", config, tp=tp, training=training, json_config=False)
-    check_logits(tmp_path / "7", tensors, config, mup=True)
-
-
-def test_mup_changes_nothing_in_qwen2(tmp_path: Path) -> None:
-    tensors = make_checkpoint(tmp_path / "7", qwen2(), training=MUP)
-    check_logits(tmp_path / "7", tensors, qwen2())
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -24,7 +24,7 @@ NORM = "model.final_layer_norm.pp_block.weight"
 
 
 def test_facts_of_a_step(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "final", llama(), dtype=torch.bfloat16, training=TRAINING)
+    make_checkpoint(tmp_path / "final", llama(), dtype=torch.bfloat16)
     checkpoint = open_checkpoint(tmp_path / "final")
     assert (checkpoint.kind, checkpoint.step, checkpoint.dtype) == ("nanotron", 12, "bfloat16")
     assert (checkpoint.tokenizer_name, checkpoint.sequence_length) == ("some/tokenizer", 2048)
@@ -41,16 +41,9 @@ def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
         open_checkpoint(tmp_path)
 
 
-def test_without_training_configuration(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "converted", llama(), training=None)
-    checkpoint = open_checkpoint(tmp_path / "converted")
-    assert checkpoint.training_config is None
-    assert checkpoint.step is checkpoint.tokenizer_name is checkpoint.sequence_length is None
-
-
 def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
     folder = tmp_path / "10"
-    make_checkpoint(folder, llama(), training=TRAINING)
+    make_checkpoint(folder, llama())
     seen = [open_checkpoint(folder).identity]
     assert open_checkpoint(folder).identity == seen[0]
     (folder / "random").mkdir()

@@ -77,10 +77,11 @@ def test_steps_beside_one_another(hf: Path, tmp_path: Path) -> None:
     for step in (10, 30, 20):
         import_hf(hf, target, step=step)
     assert (target / "latest.txt").read_text() == "30"
+    before = {path: path.stat().st_mtime_ns for path in target.rglob("*")}
     for step, named in ((10, "is there already"), (-1, "negative")):
         with pytest.raises(CheckpointError, match=named):
             import_hf(hf, target, step=step)
-    assert sorted(path.name for path in target.iterdir()) == ["10", "20", "30", "latest.txt"]
+    assert {path: path.stat().st_mtime_ns for path in target.rglob("*")} == before
     with pytest.raises(CheckpointError, match="not a Hugging Face folder"):
         import_hf(target / "10", tmp_path / "d")
 
@@ -137,27 +138,6 @@ def test_a_head_that_is_tied_and_another_is_refused(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"output head differs .*`tie_word_embeddings`"):
         import_hf(tmp_path / "hf", tmp_path / "d")
     assert list((tmp_path / "d").iterdir()) == []
-
-
-KEYS = "model.layers.1.self_attn.k_proj.weight"
-
-
-@pytest.mark.parametrize(
-    ("name", "tensor", "named"),
-    [
-        (KEYS, torch.ones(48 * 48), r"another shape for .*k_proj\.weight"),
-        (KEYS, torch.ones(1, 48, 48), r"another shape for .*k_proj\.weight"),
-        ("model.norm.weight", torch.ones(48).int(), r"model\.norm\.weight is I32; only F64, "),
-        ("model.new.weight", torch.ones(48), r"does not know: model\.new\.weight"),
-    ],
-)
-def test_tensors_that_do_not_fit(
-    hf: Path, tmp_path: Path, name: str, tensor: torch.Tensor, named: str
-) -> None:
-    put(hf, name, tensor)
-    with pytest.raises(CheckpointError, match=named):
-        import_hf(hf, tmp_path / "c")
-    assert list((tmp_path / "c").iterdir()) == []
 
 
 def test_nothing_is_left_half_written(

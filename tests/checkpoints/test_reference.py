@@ -1,7 +1,6 @@
 """Every checkpoint that Nanotron wrote gives Nanotron's logits, as does the tests' own model; loading takes their memory once."""
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +14,15 @@ from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.shards import read_parameters
 from evaluation.checkpoints.verify import relative_errors
 from evaluation.errors import NonFiniteError
-from tests.checkpoints.nanotron import forward, llama, make_checkpoint, qwen2, rewrite, shard_paths
+from tests.checkpoints.nanotron import (
+    Config,
+    forward,
+    llama,
+    make_checkpoint,
+    qwen2,
+    rewrite,
+    shard_paths,
+)
 from tests.conftest import ROOT, SHARED
 
 INDEX_PATH = SHARED / "fixtures" / "nanotron" / "INDEX.json"
@@ -75,59 +82,45 @@ IDS = torch.tensor([[3, 17, 42, 5, 9, 59], [0, 1, 2, 3, 4, 5]])
 POSITIONS = torch.tensor([[0, 1, 2, 0, 0, 1], [0, 1, 2, 3, 4, 5]])
 
 
-def reference(folder: Path) -> Path:
-    """Right logits of qwen2() for two rows of packed documents."""
-    tensors = make_checkpoint(folder / "1", qwen2(), tp=2)
-    rows = zip(IDS, POSITIONS, strict=True)
+def reference(folder: Path, config: Config, rows: int = 60) -> Path:
+    """Write a checkpoint, and right logits of the first rows of its vocabulary for two rows of ids."""
+    tensors = make_checkpoint(folder / "1", config, tp=2)
+    heeded = POSITIONS if "is_qwen2_config" in config else [None, None]
+    ids = IDS % rows
     content = {
-        "input_ids": IDS,
+        "input_ids": ids,
         "position_ids": POSITIONS,
-        "logits": torch.stack([forward(tensors, qwen2(), *row) for row in rows]),
-        "logits_causal": torch.stack([forward(tensors, qwen2(), row) for row in IDS]),
+        "logits": torch.stack(
+            [forward(tensors, config, *row) for row in zip(ids, heeded, strict=True)]
+        ),
+        "logits_causal": torch.stack([forward(tensors, config, row) for row in ids]),
     }
     path = folder / "reference.safetensors"
-    save_file(content, path)
+    save_file({name: one[..., :rows].contiguous() for name, one in content.items()}, path)
     return path
 
 
-def largest_error(folder: Path, path: Path) -> float:
-    return max(relative_errors(open_checkpoint(folder), path).values())
-
-
-def test_packed_and_causal(tmp_path: Path) -> None:
-    path = reference(tmp_path)
-    errors = relative_errors(open_checkpoint(tmp_path / "1"), path)
+@pytest.mark.parametrize(("config", "rows"), [(qwen2(), 60), (qwen2(), 50), (llama(), 60)])
+def test_packed_and_causal(tmp_path: Path, config: Config, rows: int) -> None:
+    """With and without the rows that pad the vocabulary; Llama ignores documents."""
+    path = reference(tmp_path, config, rows)
+    checkpoint = open_checkpoint(tmp_path / "1")
+    errors = relative_errors(checkpoint, path)
     assert errors.keys() == {"logits", "logits_causal"}
     assert max(errors.values()) < 1e-5
     content = load_file(path)
     content["logits"] = content["logits"] * 2
     save_file(content, path)
-    assert largest_error(tmp_path / "1", path) == pytest.approx(0.5, abs=1e-5)  # of the reference
-
-
-def test_llama_ignores_documents(tmp_path: Path) -> None:
-    tensors = make_checkpoint(tmp_path / "1", llama())
-    expected = torch.stack([forward(tensors, llama(), row) for row in IDS])
-    path = tmp_path / "reference.safetensors"
-    save_file({"input_ids": IDS, "position_ids": POSITIONS, "logits": expected}, path)
-    assert largest_error(tmp_path / "1", path) < 1e-5
-
-
-def test_reference_without_the_padded_vocabulary(tmp_path: Path) -> None:
-    tensors = make_checkpoint(tmp_path / "1", qwen2())
-    expected = torch.stack([forward(tensors, qwen2(), row) for row in IDS % 50])
-    path = tmp_path / "reference.safetensors"
-    save_file({"input_ids": IDS % 50, "logits": expected[..., :50].contiguous()}, path)
-    assert largest_error(tmp_path / "1", path) < 1e-5
+    error = relative_errors(checkpoint, path)["logits"]
+    assert error == pytest.approx(0.5, abs=1e-5)  # of the reference
 
 
 def test_nan_is_an_error(tmp_path: Path) -> None:
-    path = reference(tmp_path)
-    copy = Path(shutil.copytree(tmp_path / "1", tmp_path / "2"))
+    path = reference(tmp_path, qwen2())
     name = "model.final_layer_norm.pp_block.weight"
-    rewrite(shard_paths(copy, name)[0], torch.full((32,), torch.nan))
+    rewrite(shard_paths(tmp_path / "1", name)[0], torch.full((32,), torch.nan))
     with pytest.raises(NonFiniteError, match="NaN"):
-        largest_error(copy, path)
+        relative_errors(open_checkpoint(tmp_path / "1"), path)
 
 
 MEASURE = r"""

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig
 
 from evaluation.checkpoints import state
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.state import checkpoint_state, folder_state, is_left_of
-from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
+from tests.checkpoints.huggingface import SIZES, save_model
+from tests.checkpoints.nanotron import llama, make_checkpoint
 
 SECOND = 10**9
 
@@ -38,17 +39,9 @@ def shard(folder: Path) -> Path:
 
 
 def make_huggingface(folder: Path) -> None:
-    """The weights of a Nanotron checkpoint in a folder of the other kind, two shards and an index."""
-    make_checkpoint(folder, llama(), training=TRAINING)
-    tensors = load_file(shard(folder))
-    shutil.rmtree(folder / "model")
-    for path in folder.iterdir():
-        path.unlink()
-    (folder / "config.json").write_text(json.dumps({"vocab_size": 60}))
-    for name in "ab":
-        save_file({name: tensors["data"]}, folder / f"{name}.safetensors")
-    index = {"weight_map": {name: f"{name}.safetensors" for name in "ab"}}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    """A folder of the other kind, with two shards and an index."""
+    save_model(folder, LlamaConfig(**SIZES)).save_pretrained(folder, max_shard_size="60KB")
+    (folder / "model.safetensors").unlink()
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
@@ -65,7 +58,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 def test_another_one(tmp_path: Path, kind: str, change: str) -> None:
     folder = tmp_path / "10"
     if kind == "nanotron":
-        make_checkpoint(folder, llama(), training=TRAINING)
+        make_checkpoint(folder, llama())
     else:
         make_huggingface(folder)
     before = checkpoint_state(folder)
@@ -85,7 +78,7 @@ def test_an_index_decides_too(tmp_path: Path) -> None:
 def test_a_link_that_leads_elsewhere_now(tmp_path: Path, link: str) -> None:
     """To files of equal names, sizes and times; the scores of the one are not the other's."""
     for name in "ab":
-        make_checkpoint(tmp_path / name / "ckpts/10", llama(), training=TRAINING)
+        make_checkpoint(tmp_path / name / "ckpts/10", llama())
     shutil.rmtree(tmp_path / "b")
     shutil.copytree(tmp_path / "a", tmp_path / "b")  # times and all
     for path in (tmp_path / "b").rglob("*.safetensors"):
@@ -104,7 +97,7 @@ def test_a_link_that_leads_elsewhere_now(tmp_path: Path, link: str) -> None:
 
 def test_what_decides_no_score(tmp_path: Path) -> None:
     folder = tmp_path / "10"
-    make_checkpoint(folder, llama(), training=TRAINING)
+    make_checkpoint(folder, llama())
     before = checkpoint_state(folder)
     (folder / "optimizer").mkdir()
     (folder / "optimizer/state.safetensors").write_bytes(b"1")
@@ -117,7 +110,7 @@ def test_what_decides_no_score(tmp_path: Path) -> None:
 def test_deleted_file_by_file(tmp_path: Path) -> None:
     """What is left is still of the checkpoint that was scored; half of it at another time is not."""
     folder = tmp_path / "10"
-    make_checkpoint(folder, llama(), training=TRAINING)
+    make_checkpoint(folder, llama())
     before = checkpoint_state(folder)
     for path in sorted(folder.rglob("*.*")):
         path.unlink()
@@ -130,7 +123,7 @@ def test_deleted_file_by_file(tmp_path: Path) -> None:
 def test_links_to_what_is_deleted(tmp_path: Path) -> None:
     """A folder of links to a checkpoint's files is as gone as these."""
     folder, linked = tmp_path / "10", tmp_path / "linked/10"
-    make_checkpoint(folder, llama(), training=TRAINING)
+    make_checkpoint(folder, llama())
     shutil.copytree(folder, linked, copy_function=lambda own, link: os.symlink(own, link))
     before = checkpoint_state(linked)
     assert len(before) == len(checkpoint_state(folder))
@@ -142,7 +135,7 @@ def test_links_to_what_is_deleted(tmp_path: Path) -> None:
 def test_links_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Links are not followed out of a checkpoint, nor in circles, and any look ends."""
     folder = tmp_path / "10"
-    make_checkpoint(folder, llama(), training=TRAINING)
+    make_checkpoint(folder, llama())
     before, whole = checkpoint_state(folder), folder_state(folder)
     for name in ("model/all", "optimizer"):
         (folder / name).symlink_to("/")

@@ -1,5 +1,6 @@
 """GPUs that are dead, held by others, or not there, and which of them CUDA_VISIBLE_DEVICES names."""
 
+import re
 import time
 from dataclasses import replace
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ PARTS = (
     Gpu("0", "MIG-77ee", "NVIDIA A100 MIG 1g.10gb", 9000, 9728),
 )
 DIVIDED = replace(FULL, parts=PARTS)
+BUSY = replace(SECOND, used=60010)
 
 
 def test_without_a_gpu(nvml: Nvml) -> None:
@@ -46,23 +48,45 @@ def test_a_dead_gpu(nvml: Nvml) -> None:
     assert choose_device("cpu") == "cpu"
 
 
-def test_a_held_gpu_is_named_with_its_holder(nvml: Nvml) -> None:
-    nvml([FULL, SECOND])
-    for word in ("GPU 0", "60,010 of 81,920 MiB", "process 4242 (/usr/bin/python, 60,000 MiB)"):
-        assert word in check_gpu().findings[0].sentence
-    with pytest.raises(ScoringError, match="process 4242"):
-        check_free(patience=0)
-    nvml([card(60010)])
-    with pytest.raises(ScoringError, match="processes that this user cannot see"):
-        check_free(patience=0)
+@pytest.mark.parametrize(
+    ("there", "shown", "count", "held"),
+    [
+        (
+            [FULL, SECOND],
+            None,
+            1,
+            r"GPU 0 .* 60,010 of 81,920 MiB .* process 4242 \(/usr/bin/python, 60,000 MiB\)",
+        ),
+        ([card(60010)], None, 1, "processes that this user cannot see"),
+        ([FREE, BUSY], None, 1, None),
+        ([FREE, BUSY], None, 2, "GPU 1 .* 60,010 of 81,920 MiB"),
+        ([DIVIDED, SECOND], "1", 1, None),
+        ([DIVIDED, SECOND], "0", 1, None),  # not what all of its parts hold together
+        ([DIVIDED, SECOND], "MIG-77ee", 1, r"MIG 1g.10gb\): 9,000 of 9,728 MiB are held"),
+    ],
+)
+def test_a_gpu_is_free_or_named_with_its_holder(
+    nvml: Nvml,
+    monkeypatch: pytest.MonkeyPatch,
+    there: list[Gpu],
+    shown: str | None,
+    count: int,
+    held: str | None,
+) -> None:
+    nvml(there)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    if held is None:
+        assert check_free(count, patience=0) is None
+        return
+    with pytest.raises(ScoringError, match=held):
+        check_free(count, patience=0)
+    assert re.search(held, check_gpu().findings[0].sentence)
 
 
-def test_every_gpu_of_a_checkpoint_has_to_be_free(nvml: Nvml) -> None:
-    nvml([FREE, replace(SECOND, used=60010)])
-    assert check_free(1, patience=0) is None
-    with pytest.raises(ScoringError, match=r"GPU 1 .* 60,010 of 81,920 MiB"):
-        check_free(2, patience=0)
-    assert check_gpu().findings[0].state == "warning"  # of one that may not be used
+def test_another_gpu_that_is_held_is_a_warning(nvml: Nvml) -> None:
+    nvml([FREE, BUSY])
+    assert check_gpu().findings[0].state == "warning"
 
 
 def test_memory_of_its_own_is_not_anothers(nvml: Nvml, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,20 +172,6 @@ def test_a_name_of_no_gpu(
     assert f"CUDA_VISIBLE_DEVICES={value} names {word}" in str(caught.value)
     assert only(check_gpu()) == str(caught.value)
     assert choose_device("cpu") == "cpu"
-
-
-@pytest.mark.parametrize(("chosen", "is_free"), [("1", True), ("0", True), ("MIG-77ee", False)])
-def test_only_the_jobs_own_gpu_counts(
-    nvml: Nvml, monkeypatch: pytest.MonkeyPatch, chosen: str, is_free: bool
-) -> None:
-    """Not what all parts of the first hold together."""
-    nvml([DIVIDED, SECOND])
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
-    if is_free:
-        assert check_free(patience=0) is None
-        return
-    with pytest.raises(ScoringError, match=r"MIG 1g.10gb\): 9,000 of 9,728 MiB are held"):
-        check_free(patience=0)
 
 
 def answer(monkeypatch: pytest.MonkeyPatch, **found: Any) -> None:

@@ -1,1 +1,0 @@
-"""In place of Nanotron: the names that are imported, with its signatures, on CPU."""
