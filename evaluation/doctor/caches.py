@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.command_hints import snakemake
-from evaluation.dependencies.caches import CacheEntry, CacheStates, tier_entries
+from evaluation.dependencies.caches import CacheStates, tier_entries
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.prefill.definitions import tokenizer_definition
@@ -21,7 +21,6 @@ class Caches:
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
     tokenizers: dict[Path, AnyTokenizer] = field(default_factory=dict)
-    states: CacheStates = field(default_factory=CacheStates)
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
         """Return what is known of a stage's items.
@@ -57,15 +56,6 @@ class Caches:
             The largest number that a sound entry needs; 0 if none is.
         """
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
-
-    def check(self, entry: CacheEntry) -> None:
-        """Note an entry that is sound, of its own definition where the configuration gives none.
-
-        Args:
-            entry: An entry of the configuration.
-        """
-        wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
-        self.metas[entry.folder] = check_entry(entry.folder, wanted)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
@@ -104,10 +94,11 @@ def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
         The check, with a finding for each entry that is not.
     """
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
-    findings = []
+    findings, states = [], CacheStates()
     for entry in entries.values():
         try:
-            caches.check(entry)
+            wanted = states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
+            caches.metas[entry.folder] = check_entry(entry.folder, wanted)
         except EvaluationError as error:
             findings.append(Finding("fault", f"{entry.kind} {entry.name}", str(error)))
     return Check("caches", _count(entries, findings), tuple(findings))
