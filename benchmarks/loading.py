@@ -19,9 +19,10 @@ import torch
 from benchmarks.gpu.models import Size, write_checkpoint
 from evaluation.checkpoints.completeness import complete_parameters
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
+from evaluation.checkpoints.headers import weight_files
 from evaluation.checkpoints.load import empty_model
 from evaluation.checkpoints.mapping import Source
-from evaluation.checkpoints.shards import Shard, weight_files
+from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.weights import READERS, load_weights
 from evaluation.files import write_json
 

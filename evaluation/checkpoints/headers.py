@@ -1,4 +1,4 @@
-"""Headers of safetensors files, and the files of a Hugging Face folder checked against their index.
+"""Headers of safetensors files, and which files a folder has: Nanotron's, or Hugging Face's by their index.
 
     8 bytes   length n of the header, little-endian
     n bytes   JSON: {"<tensor>": {"dtype", "shape", "data_offsets"}, "__metadata__": {str: str}}
@@ -10,6 +10,7 @@ apart.
 
 import hashlib
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BufferedReader
@@ -19,6 +20,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from evaluation.checkpoints.config_files import exists, os_errors_named, parse_json
+from evaluation.checkpoints.state import MOST_FILES
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.json_text import load_json
 from evaluation.regular_files import open_regular
@@ -36,6 +38,7 @@ _MOST_DIMENSIONS = 8
 """No weight has more; torch and numpy stop at 64 with errors of their own."""
 
 _INDEX = "model.safetensors.index.json"
+_UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
 
 
 @dataclass(frozen=True)
@@ -213,3 +216,57 @@ def _weight_map(path: Path) -> dict[str, str]:
 def _is_file_name(name: Any) -> bool:
     """Return whether it names a file of the folder itself, and nothing outside it."""
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
+
+
+def weight_files(checkpoint: Path) -> list[Path]:
+    """Return the safetensors files below `checkpoint/model`.
+
+    Args:
+        checkpoint: Folder of a Nanotron step.
+
+    Returns:
+        The files, sorted.
+
+    Raises:
+        IncompleteCheckpoint: There is none, or an unfinished one.
+        CheckpointError: There is a link to a folder, or there are too many files.
+    """
+    folder = checkpoint / "model"
+    if not folder.is_dir():
+        raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")
+    files = []
+    for path in _files_below(folder):
+        if path.name.endswith(".safetensors") and not path.name.startswith("."):
+            files.append(path)
+        elif _UNFINISHED.search(path.name):
+            raise IncompleteCheckpoint(
+                f"{path}: an unfinished file; wait until the checkpoint is "
+                "written or copied, or delete the file if nothing writes it any more"
+            )
+    if not files:
+        raise IncompleteCheckpoint(f"{folder}: no safetensors files; the checkpoint has no weights")
+    return sorted(files)
+
+
+def _files_below(top: Path) -> Iterator[Path]:
+    """Yield all files; raise CheckpointError for a link to a folder, which may lead anywhere."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    count = 0
+    with os_errors_named(top):
+        for parent, folders, names in os.walk(top, onerror=refuse):
+            for path in (os.path.join(parent, folder) for folder in folders):
+                if os.path.islink(path):
+                    raise CheckpointError(
+                        f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
+                        "remove it, or copy the folder to its place"
+                    )
+            count += len(names)
+            if count > MOST_FILES:
+                raise CheckpointError(
+                    f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
+                    "links to, or move what does not belong out of it"
+                )
+            yield from (Path(parent, name) for name in names)

@@ -9,7 +9,7 @@ import logging
 import threading
 from pathlib import Path
 
-from evaluation.checkpoints.shards import weight_files
+from evaluation.checkpoints.headers import weight_files
 from evaluation.errors import CheckpointError
 from evaluation.regular_files import open_regular
 

@@ -7,24 +7,26 @@ A parameter's dotted name is its folder below `model/`, plus the last part insid
     by experts  … _exp-rank-<e>-of-<E>.safetensors
     Mar 2024    <folders>/model_model_<last>.safetensors_pp-rank-…_tp-rank-….safetensors
 
-Which part of the whole a shard is, its metadata tells (`slices`).
+The metadata of a shard holds the whole tensor's `unsharded_shape` and `local_global_slices_pairs`,
+`LOCAL#GLOBAL;…` with a side written `start,stop,step|…`: which region of the shard is which region of
+the whole. Only these pairs tell how shards join: a shard of a query-key-value matrix holds a part of
+each of the three.
 """
 
-import os
+import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import os_errors_named
-from evaluation.checkpoints.headers import TORCH_NAMES, Header, TensorEntry, read_header
-from evaluation.checkpoints.slices import (
-    SlicesPair,
-    coverage_problem,
-    parse_slices_pairs,
-    unsharded_shape,
+import numpy as np
+
+from evaluation.checkpoints.headers import (
+    TORCH_NAMES,
+    Header,
+    TensorEntry,
+    read_header,
+    weight_files,
 )
-from evaluation.checkpoints.state import MOST_FILES
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 
 _FILE_NAME = re.compile(
@@ -32,7 +34,21 @@ _FILE_NAME = re.compile(
     r"(?:_pp-rank-(?P<pp>\d+-of-\d+)_tp-rank-(?P<tp>\d+-of-\d+)(?:_exp-rank-(?P<exp>\d+-of-\d+))?)?"
     r"\.safetensors$"
 )
-_UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
+
+
+_MOST_CELLS = 1 << 20
+"""Cells into which slices cut a tensor; a thousand ranks cut one into three thousand."""
+
+Slices = tuple[tuple[int, int], ...]
+"""A region of a tensor: (start, stop) of each dimension."""
+
+
+@dataclass(frozen=True)
+class SlicesPair:
+    """A region of a shard and the region of the whole tensor that it is."""
+
+    local: Slices
+    whole: Slices
 
 
 @dataclass(frozen=True)
@@ -90,60 +106,6 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
     return {name: _join(name, shards) for name, shards in sorted(found.items())}
 
 
-def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the safetensors files below `checkpoint/model`.
-
-    Args:
-        checkpoint: Folder of a Nanotron step.
-
-    Returns:
-        The files, sorted.
-
-    Raises:
-        IncompleteCheckpoint: There is none, or an unfinished one.
-        CheckpointError: There is a link to a folder, or there are too many files.
-    """
-    folder = checkpoint / "model"
-    if not folder.is_dir():
-        raise IncompleteCheckpoint(f"{folder}: no such folder; the checkpoint has no weights")
-    files = []
-    for path in _files_below(folder):
-        if path.name.endswith(".safetensors") and not path.name.startswith("."):
-            files.append(path)
-        elif _UNFINISHED.search(path.name):
-            raise IncompleteCheckpoint(
-                f"{path}: an unfinished file; wait until the checkpoint is "
-                "written or copied, or delete the file if nothing writes it any more"
-            )
-    if not files:
-        raise IncompleteCheckpoint(f"{folder}: no safetensors files; the checkpoint has no weights")
-    return sorted(files)
-
-
-def _files_below(top: Path) -> Iterator[Path]:
-    """Yield all files; raise CheckpointError for a link to a folder, which may lead anywhere."""
-
-    def refuse(error: OSError) -> None:
-        raise error
-
-    count = 0
-    with os_errors_named(top):
-        for parent, folders, names in os.walk(top, onerror=refuse):
-            for path in (os.path.join(parent, folder) for folder in folders):
-                if os.path.islink(path):
-                    raise CheckpointError(
-                        f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
-                        "remove it, or copy the folder to its place"
-                    )
-            count += len(names)
-            if count > MOST_FILES:
-                raise CheckpointError(
-                    f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
-                    "links to, or move what does not belong out of it"
-                )
-            yield from (Path(parent, name) for name in names)
-
-
 def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
     match = _FILE_NAME.match(path.name)
     if match is None:
@@ -176,8 +138,8 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
             )
         whole = tuple((0, size) for size in shape)
         return Shard(header, shape, (SlicesPair(whole, whole),), None)
-    whole_shape = unsharded_shape(header)
-    pairs = parse_slices_pairs(header.path, text, shape, whole_shape)
+    whole_shape = _whole_shape(header)
+    pairs = _slices_pairs(header.path, text, shape, whole_shape)
     pp_ranks = int(match["pp"].split("-")[-1]) if match["pp"] else 1
     return Shard(header, whole_shape, pairs, match["tp"], pp_ranks)
 
@@ -229,3 +191,93 @@ def _check_same_tp(shards: list[Shard]) -> None:
                 f"{path}: of another tensor-parallel size than {sharded[0][0]}; two checkpoints "
                 "were saved into one folder, remove the older one's files"
             )
+
+
+def _whole_shape(header: Header) -> tuple[int, ...]:
+    """Return the shape of the whole tensor: `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`."""
+    text = header.metadata.get("unsharded_shape", "")
+    plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
+    if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
+        raise CheckpointError(
+            f"{header.path}: its `unsharded_shape` {text[:80]!r} is not a shape; copy it again"
+        )
+    return tuple(int(number) for number in re.findall(r"[0-9]+", plain))
+
+
+def _slices_pairs(
+    path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
+) -> tuple[SlicesPair, ...]:
+    """Read `local_global_slices_pairs`, which have to cover the shard exactly once."""
+    pairs = []
+    for part in text.split(";"):
+        sides = part.split("#")
+        if len(sides) != 2:
+            raise _bad_slices(path, part)
+        pair = SlicesPair(
+            _slices(path, sides[0], local_shape), _slices(path, sides[1], whole_shape)
+        )
+        if [b - a for a, b in pair.local] != [b - a for a, b in pair.whole]:
+            raise _bad_slices(path, part)
+        pairs.append(pair)
+    problem = coverage_problem([pair.local for pair in pairs], local_shape)
+    if problem:
+        raise CheckpointError(
+            f"{path}: its slices do not fit its own {local_shape}: {problem}; copy it again"
+        )
+    return tuple(pairs)
+
+
+def _slices(path: Path, text: str, shape: tuple[int, ...]) -> Slices:
+    parts = text.split("|")
+    if len(parts) != len(shape):
+        raise _bad_slices(path, text)
+    return tuple(_slice(path, part, size) for part, size in zip(parts, shape, strict=True))
+
+
+def _slice(path: Path, text: str, size: int) -> tuple[int, int]:
+    match = re.fullmatch(
+        r"\s*(None|-?[0-9]{1,18})\s*,\s*(None|-?[0-9]{1,18})\s*,\s*(None|1)\s*", text
+    )
+    if match is None:
+        raise _bad_slices(path, text)
+    start, stop = (None if part == "None" else int(part) for part in match.groups()[:2])
+    first = 0 if start is None else start + size * (start < 0)
+    last = size if stop is None else stop + size * (stop < 0)
+    if not 0 <= first < last <= size:
+        raise _bad_slices(path, text)
+    return first, last
+
+
+def _bad_slices(path: Path, text: str) -> CheckpointError:
+    return CheckpointError(
+        f"{path}: its slices {text[:80]!r} are not regions of the tensor; copy the file again"
+    )
+
+
+def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
+    """Return what keeps regions from covering every element exactly once.
+
+    Their edges cut the tensor into a small grid of cells, none of which a region covers in part.
+
+    Args:
+        regions: Regions of the tensor, each within its shape.
+        shape: The tensor's shape.
+
+    Returns:
+        The first cell that is missing or covered twice, or that there are too many; None if all is well.
+    """
+    edges = [sorted({0, size}) for size in shape]
+    for region in regions:
+        edges = [sorted({*known, *pair}) for known, pair in zip(edges, region, strict=True)]
+    if math.prod(len(known) - 1 for known in edges) > _MOST_CELLS:
+        return f"{len(regions)} regions, more than any trainer writes"
+    places = [{edge: index for index, edge in enumerate(known)} for known in edges]
+    counts = np.zeros([len(known) - 1 for known in edges], dtype=np.int32)
+    for region in regions:
+        counts[tuple(slice(p[a], p[b]) for p, (a, b) in zip(places, region, strict=True))] += 1
+    wrong = np.argwhere(counts != 1)
+    if not len(wrong):
+        return None
+    cell = [f"{known[i]}:{known[i + 1]}" for known, i in zip(edges, wrong[0], strict=True)]
+    times = "is missing" if counts[tuple(wrong[0])] == 0 else "is there more than once"
+    return f"[{', '.join(cell)}] {times}"

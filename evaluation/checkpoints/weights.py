@@ -19,8 +19,7 @@ import torch
 from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.checkpoints.mapping import Source, Target
-from evaluation.checkpoints.shards import Shard
-from evaluation.checkpoints.slices import Slices
+from evaluation.checkpoints.shards import Shard, Slices
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.regular_files import open_regular
 

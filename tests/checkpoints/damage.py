@@ -12,7 +12,7 @@ import torch
 import yaml
 from safetensors.torch import load_file, save_file
 
-from tests.checkpoints.nanotron import TRAINING, moe, qwen2, rewrite, shard_paths
+from tests.checkpoints.nanotron import TRAINING, llama, moe, qwen2, rewrite, shard_paths
 
 NORM = "model.final_layer_norm.pp_block.weight"
 QKV = "model.decoder.1.pp_block.attn.qkv_proj.weight"
@@ -44,6 +44,10 @@ def metadata(folder: Path, **changes: str) -> None:
     header = json.loads(whole[8 : 8 + struct.unpack("<Q", whole[:8])[0]])
     header["__metadata__"] |= changes
     put_header(qkv(folder), header)
+
+
+def slices(folder: Path, text: str) -> None:
+    metadata(folder, local_global_slices_pairs=text.replace("*", "|None,None,None"))
 
 
 def replace(path: Path, old: bytes, new: bytes) -> None:
@@ -114,7 +118,7 @@ def renamed_tensors(folder: Path, prefix: str) -> None:
     save_file({prefix + k: v for k, v in load_file(path).items()}, path, {"format": "pt"})
 
 
-NAMES = {**globals(), "os": os, "moe": moe, "qwen2": qwen2, "rewrite": rewrite}
+NAMES = {**globals(), "os": os, "llama": llama, "moe": moe, "qwen2": qwen2, "rewrite": rewrite}
 
 
 def damage(folder: Path, line: str) -> None:

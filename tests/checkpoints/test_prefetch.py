@@ -8,8 +8,8 @@ import torch
 
 from evaluation.checkpoints import load
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.headers import weight_files
 from evaluation.checkpoints.prefetch import Prefetch
-from evaluation.checkpoints.shards import weight_files
 from tests.checkpoints.nanotron import llama, make_checkpoint
 
 

@@ -9,20 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.headers import Header
 from evaluation.checkpoints.mapping import Source, Target
-from evaluation.checkpoints.shards import read_parameters
-from evaluation.checkpoints.slices import (
-    Slices,
-    coverage_problem,
-    parse_slices_pairs,
-    unsharded_shape,
-)
+from evaluation.checkpoints.shards import Slices, coverage_problem, read_parameters
 from evaluation.checkpoints.weights import load_weights
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from tests.tables import cases
+from evaluation.errors import UnsupportedCheckpoint
+from tests.checkpoints.nanotron import rewrite
 
-HERE = Path("shard.safetensors")
 RELAXED = settings(
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -133,40 +125,13 @@ def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert torch.equal(result, whole.transpose(1, 2))
 
 
-@pytest.mark.parametrize(
-    ("text", "shape"),
-    [
-        ("(128, 64)", (128, 64)),
-        ("(np.int64(128), 64)", (128, 64)),
-        ("(np.int64(128), np.int64(64))", (128, 64)),
-        ("(128,)", (128,)),
-        ("(np.int64(128),)", (128,)),
-    ],
-)
-def test_shapes_as_any_numpy_writes_them(text: str, shape: tuple[int, ...]) -> None:
-    header = Header(HERE, {}, {"unsharded_shape": text}, 0, 0, "")
-    assert unsharded_shape(header) == shape
-
-
-@pytest.mark.parametrize("text", ["", "128, 64", "(a,)", "(-1, 4)", "(1.5,)", "(1 2)"])
-def test_other_shapes_are_refused(text: str) -> None:
-    header = Header(HERE, {}, {"unsharded_shape": text}, 0, 0, "")
-    with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
-        unsharded_shape(header)
-
-
-def test_open_and_negative_slices() -> None:
-    pieces = parse_slices_pairs(
-        HERE, "None,2,None|None,None,None#-2,None,1|0,-1,None", (2, 3), (6, 4)
-    )
-    assert pieces[0].local == ((0, 2), (0, 3))
-    assert pieces[0].whole == ((4, 6), (0, 3))
-
-
-@pytest.mark.parametrize("text", cases("checkpoints/tables", "impossible_slices_name_the_file"))
-def test_impossible_slices_name_the_file(text: str) -> None:
-    with pytest.raises(CheckpointError, match=r"shard\.safetensors"):
-        parse_slices_pairs(HERE, text, (2,), (6,))
+def test_open_and_negative_slices(tmp_path: Path) -> None:
+    boxes: list[Slices] = [((0, 2), (0, 4)), ((2, 6), (0, 4))]
+    write_shards(tmp_path, torch.ones(6, 4), boxes, [0, 1], 2)
+    expected = read_parameters(tmp_path)["model.x.weight"].shards[1].pairs
+    (path,) = tmp_path.rglob("*tp-rank-1-of-2*")
+    rewrite(path, local_global_slices_pairs="None,4,None|None,None,None#-4,None,1|0,4,1")
+    assert read_parameters(tmp_path)["model.x.weight"].shards[1].pairs == expected
 
 
 def test_expert_parallel_shards(tmp_path: Path) -> None:
