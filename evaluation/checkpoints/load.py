@@ -11,7 +11,7 @@ that is tied to the embedding is where that is.
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transformers
@@ -20,11 +20,10 @@ from torch import nn
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint, read_architecture
-from evaluation.checkpoints.mapping import model_class, transformers_config, zero_parameters
-from evaluation.checkpoints.merged_weights import merged_parameters
+from evaluation.checkpoints.mapping import model_class
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
-from evaluation.checkpoints.weights import load_weights, put_whole
+from evaluation.checkpoints.weights import load_weights, merged_parameters, put_whole
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _load_nanotron(
         ) from None
     parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
-    zeros = zero_parameters(arch)
+    zeros = _zero_parameters(arch)
     if filled | zeros != parameters.keys():
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: this version of transformers has other parameters in its "
@@ -160,7 +159,7 @@ def empty_model(
         A model of the class that `model_class` names.
     """
     its_class = getattr(transformers, model_class(arch))
-    config = its_class.config_class(**transformers_config(arch))
+    config = its_class.config_class(**_transformers_config(arch))
     if arch.experts is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
@@ -179,6 +178,79 @@ def empty_model(
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)
     return model
+
+
+def _transformers_config(arch: Architecture) -> dict[str, Any]:
+    """Return the arguments of the configuration of that class in transformers.
+
+    BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
+    not the tokenizer's ids, and a wrong EOS would end generations early.
+    """
+    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
+    if arch.rope_factor is not None:
+        rope |= {"rope_type": "linear", "factor": arch.rope_factor}
+    common = {
+        "vocab_size": arch.vocab_size,
+        "hidden_size": arch.hidden_size,
+        "intermediate_size": arch.intermediate_size,
+        "num_hidden_layers": arch.layers,
+        "num_attention_heads": arch.heads,
+        "num_key_value_heads": arch.kv_heads,
+        "hidden_act": arch.activation,
+        "rms_norm_eps": arch.norm_eps,
+        "tie_word_embeddings": arch.tied_embeddings,
+        "max_position_embeddings": arch.positions,
+        "rope_parameters": rope,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+    }
+    return common | _specific_config(arch)
+
+
+def _specific_config(arch: Architecture) -> dict[str, Any]:
+    if arch.experts is not None:
+        return {
+            "qkv_bias": arch.qkv_bias,
+            "num_experts": arch.experts.number,
+            "num_experts_per_tok": arch.experts.per_token,
+            "moe_intermediate_size": arch.experts.intermediate_size,
+            "shared_expert_intermediate_size": arch.experts.shared_size or 1,
+            "norm_topk_prob": False,
+            "decoder_sparse_step": 1,
+            "mlp_only_layers": sorted(set(range(arch.layers)) - set(arch.experts.layers)),
+            "use_sliding_window": False,
+        }
+    windows = {
+        "use_sliding_window": arch.sliding_window is not None,
+        "sliding_window": arch.sliding_window,
+        "layer_types": [
+            "sliding_attention" if arch.sliding_window and roped else "full_attention"
+            for roped in arch.roped
+        ],
+    }
+    if arch.no_rope_layer is not None:
+        # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
+        no_rope = [int(roped) for roped in arch.roped]
+        return {"no_rope_layers": no_rope, "attention_bias": arch.qkv_bias, **windows}
+    if model_class(arch) == "Qwen2ForCausalLM":
+        return windows
+    return {"attention_bias": False, "mlp_bias": False}
+
+
+def _zero_parameters(arch: Architecture) -> set[str]:
+    """Return what the class in transformers has and Nanotron has not; as zeros it changes nothing."""
+    found = set()
+    for layer in range(arch.layers):
+        attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
+        if model_class(arch) == "Qwen2ForCausalLM" and not arch.qkv_bias:
+            found |= {f"{attention}.{part}_proj.bias" for part in "qkv"}
+        if model_class(arch) == "SmolLM3ForCausalLM" and arch.qkv_bias:
+            found.add(f"{attention}.o_proj.bias")
+        if arch.experts and layer in arch.experts.layers and arch.experts.shared_size is None:
+            found.add(f"{mlp}.shared_expert_gate.weight")
+            found |= {f"{mlp}.shared_expert.{part}_proj.weight" for part in ("gate", "up", "down")}
+    return found
 
 
 def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:

@@ -21,7 +21,6 @@ j with j + d/2.
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from evaluation.checkpoints.architecture import Architecture, Experts
 
@@ -66,70 +65,6 @@ def model_class(arch: Architecture) -> str:
     return "LlamaForCausalLM"
 
 
-def transformers_config(arch: Architecture) -> dict[str, Any]:
-    """Return the arguments of the configuration of that class in transformers.
-
-    BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
-    not the tokenizer's ids, and a wrong EOS would end generations early.
-
-    Args:
-        arch: The Nanotron model's architecture.
-
-    Returns:
-        Keyword arguments by name.
-    """
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
-    if arch.rope_factor is not None:
-        rope |= {"rope_type": "linear", "factor": arch.rope_factor}
-    common = {
-        "vocab_size": arch.vocab_size,
-        "hidden_size": arch.hidden_size,
-        "intermediate_size": arch.intermediate_size,
-        "num_hidden_layers": arch.layers,
-        "num_attention_heads": arch.heads,
-        "num_key_value_heads": arch.kv_heads,
-        "hidden_act": arch.activation,
-        "rms_norm_eps": arch.norm_eps,
-        "tie_word_embeddings": arch.tied_embeddings,
-        "max_position_embeddings": arch.positions,
-        "rope_parameters": rope,
-        "bos_token_id": None,
-        "eos_token_id": None,
-        "pad_token_id": None,
-    }
-    return common | _specific(arch)
-
-
-def _specific(arch: Architecture) -> dict[str, Any]:
-    if arch.experts is not None:
-        return {
-            "qkv_bias": arch.qkv_bias,
-            "num_experts": arch.experts.number,
-            "num_experts_per_tok": arch.experts.per_token,
-            "moe_intermediate_size": arch.experts.intermediate_size,
-            "shared_expert_intermediate_size": arch.experts.shared_size or 1,
-            "norm_topk_prob": False,
-            "decoder_sparse_step": 1,
-            "mlp_only_layers": sorted(set(range(arch.layers)) - set(arch.experts.layers)),
-            "use_sliding_window": False,
-        }
-    windows = {
-        "use_sliding_window": arch.sliding_window is not None,
-        "sliding_window": arch.sliding_window,
-        "layer_types": [
-            "sliding_attention" if arch.sliding_window and roped else "full_attention"
-            for roped in arch.roped
-        ],
-    }
-    if arch.no_rope_layer is not None:
-        # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
-        no_rope = [int(roped) for roped in arch.roped]
-        return {"no_rope_layers": no_rope, "attention_bias": arch.qkv_bias, **windows}
-    if model_class(arch) == "Qwen2ForCausalLM":
-        return windows
-    return {"attention_bias": False, "mlp_bias": False}
-
-
 def expected_parameters(arch: Architecture) -> dict[str, Source]:
     """Return every parameter that a checkpoint of this architecture has.
 
@@ -156,28 +91,6 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
             found |= _experts(f"{ours}.mlp", f"{theirs}.mlp", arch.hidden_size, arch.experts)
         else:
             found |= _mlp(f"{ours}.mlp", f"{theirs}.mlp", arch.hidden_size, arch.intermediate_size)
-    return found
-
-
-def zero_parameters(arch: Architecture) -> set[str]:
-    """Return the parameters that the class in transformers has and the Nanotron model has not.
-
-    Args:
-        arch: The Nanotron model's architecture.
-
-    Returns:
-        Names in transformers; set to zero, they change nothing.
-    """
-    found = set()
-    for layer in range(arch.layers):
-        attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
-        if model_class(arch) == "Qwen2ForCausalLM" and not arch.qkv_bias:
-            found |= {f"{attention}.{part}_proj.bias" for part in "qkv"}
-        if model_class(arch) == "SmolLM3ForCausalLM" and arch.qkv_bias:
-            found.add(f"{attention}.o_proj.bias")
-        if arch.experts and layer in arch.experts.layers and arch.experts.shared_size is None:
-            found.add(f"{mlp}.shared_expert_gate.weight")
-            found |= {f"{mlp}.shared_expert.{part}_proj.weight" for part in ("gate", "up", "down")}
     return found
 
 

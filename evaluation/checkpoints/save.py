@@ -1,4 +1,4 @@
-"""Weight files as Nanotron's trainer writes them: shards with their slices."""
+"""Weight files as Nanotron's trainer writes them, shards with their slices; a merge as a checkpoint."""
 
 import contextlib
 import os
@@ -10,7 +10,12 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import save_file
 
+from evaluation.checkpoints.config_files import CONFIG_FILES
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import Source
+from evaluation.checkpoints.shards import Shard
+from evaluation.checkpoints.training import METADATA
+from evaluation.checkpoints.weights import merged_parameters
 from evaluation.errors import CheckpointError
 from evaluation.files import temporary_path
 
@@ -140,3 +145,31 @@ def save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> No
         raise CheckpointError(
             f"{path}: cannot be written ({error}); free disk space or choose another target"
         ) from None
+
+
+def write_merge(merge: Checkpoint, target: Path) -> None:
+    """Write a merge as a checkpoint, with the shards and configurations of its main member.
+
+    Args:
+        merge: A merge, opened as a checkpoint.
+        target: Folder of the new checkpoint.
+
+    Raises:
+        CheckpointError: The folder is there already or cannot be written, or a member is unsound.
+    """
+    with new_folder(target) as folder:
+        for parameter, _, mean in merged_parameters(merge):
+            for shard in parameter.shards:
+                path = folder / shard.path.relative_to(merge.path)
+                save_shard(path, _part(mean, shard), shard.header.metadata)
+        for name in (*CONFIG_FILES, METADATA):
+            if (merge.path / name).is_file():
+                shutil.copy(merge.path / name, folder / name)
+
+
+def _part(whole: torch.Tensor, shard: Shard) -> torch.Tensor:
+    part = torch.empty(shard.entry.shape, dtype=whole.dtype)
+    for pair in shard.pairs:
+        local, place = ([slice(*ends) for ends in side] for side in (pair.local, pair.whole))
+        part[tuple(local)] = whole[tuple(place)]
+    return part

@@ -1,4 +1,4 @@
-"""Shards read straight into a model's parameters: several threads at once, a chunk each.
+"""Shards read straight into a model's parameters, several threads at once, and the means of merges.
 
 One read after the other leaves a parallel file system idle for most of the time, and also a page
 cache, which a single thread copies from no faster than about a GB a second. Memory besides the model's
@@ -16,16 +16,19 @@ from dataclasses import dataclass
 
 import torch
 
+from evaluation.checkpoints.completeness import check_unchanged, complete_parameters
 from evaluation.checkpoints.config_files import os_errors_named
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.checkpoints.mapping import Source, Target
-from evaluation.checkpoints.shards import Shard, Slices
+from evaluation.checkpoints.shards import Parameter, Shard, Slices
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.regular_files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
 """Threads that read, by the parameters' device."""
 
+_WHOLE = "whole"
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
 """Read by one thread before another may go on with the file."""
@@ -219,3 +222,55 @@ def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
     """Return what was read, cut to the chunk's columns."""
     rows = buffer.view(_dtype(chunk.shard)).view(-1, *chunk.shard.entry.shape[1:])
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]
+
+
+def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, Source, torch.Tensor]]:
+    """Yield the parameters of a merge, a tensor at a time, as a running mean in float32.
+
+    After a member of weight w, with weights that sum to W so far,
+
+        mean += (w / W) (member - mean)
+
+    so that equal members give themselves to the bit, whatever their weights. Each operation is rounded
+    by itself, so that every machine gets the same bits. The mean is rounded to the dtype that the
+    members have saved the tensor in, if it is one: what is scored is what `write_merge` writes. Memory
+    is that of two tensors, the mean and a member's.
+
+    Args:
+        merge: A merge, opened as a checkpoint.
+
+    Yields:
+        The main member's parameter, where its rows go, and the mean of all members in its whole shape.
+
+    Raises:
+        IncompleteCheckpoint: A member is incomplete, or changes while it is read.
+        CheckpointError: A member is unsound.
+        UnsupportedCheckpoint: No class in transformers represents the model.
+    """
+    found = {one.path: complete_parameters(one) for one in merge.parts}
+    for name, (parameter, source) in found[merge.path].items():
+        parts = [(found[one.path][name][0], weight) for one, weight in merge.members]
+        yield parameter, source, _mean(parts)
+    check_unchanged(
+        shard.header for own in found.values() for one, _ in own.values() for shard in one.shards
+    )
+
+
+def _mean(parts: list[tuple[Parameter, float]]) -> torch.Tensor:
+    """Return the mean, in the dtype of all parts, or else in the one that it is computed in."""
+    dtypes = {_dtype(part.shards[0]) for part, _ in parts}
+    exact = torch.float64 if torch.float64 in dtypes else torch.float32
+    (first, total), *others = parts
+    mean = _whole(first, exact)
+    for part, weight in others:
+        total += weight
+        mean.add_(_whole(part, exact).sub_(mean).mul_(weight / total))
+    return mean.to(dtypes.pop()) if len(dtypes) == 1 else mean
+
+
+def _whole(parameter: Parameter, dtype: torch.dtype) -> torch.Tensor:
+    """Read all shards of a parameter into one tensor."""
+    whole = torch.empty(parameter.shape, dtype=dtype)
+    source = Source(parameter.shape, (Target(_WHOLE, 0, parameter.shape[0]),))
+    load_weights(((shard, source) for shard in parameter.shards), {_WHOLE: whole})
+    return whole

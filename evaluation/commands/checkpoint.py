@@ -176,7 +176,7 @@ def _merge(options: argparse.Namespace) -> int:
     """Write a configured merge as a checkpoint, and print its folder."""
     from evaluation.checkpoints.agreement import check_agreement
     from evaluation.checkpoints.merge import open_subject
-    from evaluation.checkpoints.merged_weights import write_merge
+    from evaluation.checkpoints.save import write_merge
     from evaluation.checkpoints.subjects import candidate_subject
     from evaluation.settings.config import load_config
     from evaluation.settings.planning import named_stage, plan_stages

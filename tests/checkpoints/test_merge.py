@@ -16,7 +16,7 @@ from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import open_location
-from evaluation.checkpoints.merged_weights import write_merge
+from evaluation.checkpoints.save import write_merge
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.settings.candidates import MergeRecipe
