@@ -145,13 +145,3 @@ def test_links_to_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert folder_state(folder) not in (whole, "")
     monkeypatch.setattr(state, "MOST_FILES", 5)
     assert len(checkpoint_state(folder)) <= 10
-
-
-def test_a_folder_is_quiet_by_all_files(tmp_path: Path) -> None:
-    assert folder_state(tmp_path / "none") == ""
-    (tmp_path / "a").write_text("1")
-    first = folder_state(tmp_path)
-    (tmp_path / "b").mkdir()
-    assert folder_state(tmp_path) == first
-    (tmp_path / "b" / "c").write_text("")
-    assert folder_state(tmp_path) != first
