@@ -80,32 +80,29 @@ def test_doctor_compares_with_the_gpu(
 
 
 def test_without_a_gpu_the_need_is_told(world: World) -> None:
-    check = look(world)["GPU memory"]
-    assert (check.state, check.summary.endswith("no GPU here")) == ("ok", True)
-    assert "stage2 needs" in check.summary
-
-
-def test_nothing_of_it_where_the_cpu_scores(world: World) -> None:
+    """And where kernels will be stored, though nothing is made; where the CPU scores, neither."""
+    checks = look(world)
+    memory = checks["GPU memory"]
+    assert (memory.state, memory.summary.endswith("no GPU here")) == ("ok", True)
+    assert "stage2 needs" in memory.summary
+    assert checks["compile cache"].state == "ok"
+    compiled = world.folder / "cache/compiled"
+    assert not compiled.exists()
+    compiled.write_text("")
+    assert "is a file where a folder" in only(look(world)["compile cache"], "warning")
     world.change(scoring={"device": "cpu"})
     assert not {"GPU memory", "compile cache"} & look(world).keys()
 
 
-def test_the_folder_of_compiled_kernels(
+def test_a_folder_without_room_for_compiled_kernels(
     world: World, nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert look(world)["compile cache"].state == "ok"
-    assert not (world.folder / "cache/compiled").exists()
     monkeypatch.setattr(compile_cache, "LEAST_FREE", 1 << 60)
     assert "MB left), so every job" in only(look(world)["compile cache"], "warning")
     nvml([card(4)])
     check = look(world)["compile cache"]
     assert [finding.state for finding in check.findings] == ["warning", "fault"]
     assert "set TMPDIR" in check.findings[1].sentence
-
-
-def test_a_file_in_the_way_of_compiled_kernels(world: World) -> None:
-    (world.folder / "cache/compiled").write_text("")
-    assert "is a file where a folder" in only(look(world)["compile cache"], "warning")
 
 
 GPU = "NVIDIA A100-SXM4-40GB MIG 3g.20gb"

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,32 +15,24 @@ from tests.doctor.conftest import only
 PLUGIN = machine.PLUGIN
 
 
-@pytest.fixture
-def requirements(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[list[str], dict[str, str]], None]:
-    """Write what is required, and what is locked: the installed versions but for the given ones."""
-
-    def write(needed: list[str], other: dict[str, str]) -> None:
-        found = {name: importlib.metadata.version(name) for name in machine.RUNNERS} | other
-        (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
-        locked = "".join(f"{name}=={version}\n" for name, version in found.items())
-        (tmp_path / "requirements.lock").write_text(locked)
-
+def test_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What is required, and what is locked: the installed versions, but then for one of them."""
     monkeypatch.setattr(machine, "ROOT", tmp_path)
-    return write
 
+    def findings(needed: list[str], **other: str) -> dict[str, Finding]:
+        versions = {name: importlib.metadata.version(name) for name in machine.RUNNERS}
+        locked = "".join(f"{name}=={one}\n" for name, one in (versions | other).items())
+        (tmp_path / "requirements.lock").write_text(locked)
+        (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
+        return {finding.subject: finding for finding in check_versions().findings}
 
-def test_versions(requirements: Callable[[list[str], dict[str, str]], None]) -> None:
-    requirements(["pytest>=1"], {})
-    assert check_versions().state == "ok"
-    requirements(["pytest>=1000", "no-such-package>=1", "pyyaml"], {PLUGIN: "0.1"})
-    findings = {finding.subject: finding for finding in check_versions().findings}
-    assert findings.keys() == {"pytest", "no-such-package", PLUGIN}
-    assert "is not >=1000" in findings["pytest"].sentence
-    assert "not installed; run `pip install" in findings["no-such-package"].sentence
-    assert findings[PLUGIN].state == "warning"
-    assert "tried with 0.1" in findings[PLUGIN].sentence
+    assert findings(["pytest>=1"]) == {}
+    found = findings(["pytest>=1000", "no-such-package>=1", "pyyaml"], **{PLUGIN: "0.1"})
+    assert found.keys() == {"pytest", "no-such-package", PLUGIN}
+    assert "is not >=1000" in found["pytest"].sentence
+    assert "not installed; run `pip install" in found["no-such-package"].sentence
+    assert found[PLUGIN].state == "warning"
+    assert "tried with 0.1" in found[PLUGIN].sentence
 
 
 UP = "Slurmctld(primary) at x is UP"
