@@ -8,7 +8,7 @@ from lm_eval.models.huggingface import HFLM
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
-from evaluation.prefill.tokenizers import encode_pair
+from evaluation.prefill.tokenizers import encode_pairs
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
@@ -56,7 +56,7 @@ def compare(
 
 
 def run_engine(engine: Engine, tokenizer: PreTrainedTokenizerBase, pairs: Pairs) -> list[float]:
-    encoded = [encode_pair(tokenizer, *pair) for pair in pairs]
+    encoded = encode_pairs(tokenizer, pairs)
     requests = [Request(tuple(context), tuple(end)) for context, end in encoded]
     window = engine.model.config.max_position_embeddings
     fitted = fit_requests(requests, max_length=window, prefix_token=tokenizer.eos_token_id)

@@ -93,7 +93,7 @@ def _prefill_stage(
     entries = [(tier, one) for tier, names in chosen for one in _entries(plan, tier, names)]
     if not only_tokenizer:
         _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
-    from evaluation.prefill.tokenizer_cache import prefill_tokenizer
+    from evaluation.prefill.tokenizers import prefill_tokenizer
 
     if asked is None:
         prefill_tokenizer(plan)

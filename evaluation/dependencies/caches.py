@@ -17,8 +17,7 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import META, STEP, check_entry, read_meta
-from evaluation.prefill.sources import Sources
-from evaluation.prefill.states import Checksums, are_unchanged
+from evaluation.prefill.states import Checksums, Sources, are_unchanged
 from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan

@@ -1,7 +1,6 @@
 """Checks what generated answers need: time, programs, data."""
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
@@ -16,7 +15,6 @@ from evaluation.prefill.provided import provider_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask
 from evaluation.verification import nltk_data
-from evaluation.verification.golds import check_golds
 
 
 def check_answers(
@@ -65,7 +63,6 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
     """Yield gold answers that verifiers which were changed after prefill do not take."""
     seen: set[tuple[Path, str]] = set()
     for plan in plans:
-        check = partial(check_golds, nltk_data=plan.nltk_data)
         for name, task in plan.suite.generation_tasks.items():
             folder = plan.generation_folder(name)
             key = folder, "" if isinstance(task, ProviderTask) else fingerprint(task.verifying())
@@ -73,7 +70,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
                 continue
             seen.add(key)
             try:
-                check_cached_golds(folder, name, task, check)
+                check_cached_golds(plan, name)
             except EvaluationError as error:
                 yield Finding("fault", plan.name, str(error))
 

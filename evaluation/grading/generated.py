@@ -36,10 +36,9 @@ from evaluation.scoring.stored_completions import (
 )
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderTask, judged_task
+from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
-from evaluation.verification.golds import check_golds
 
 FOLDER = "generation"
 
@@ -91,8 +90,7 @@ def verify_task(
     cache, documents = read_prompts(folder), read_documents(folder)
     asked = plan.suite.generation_tasks[name]
     task = judged_task(asked, cache.meta)
-    if not isinstance(asked, ProviderTask):  # prefill verified them
-        check_cached_golds(folder, name, asked, partial(check_golds, nltk_data=plan.nltk_data))
+    check_cached_golds(plan, name)
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
     prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents)

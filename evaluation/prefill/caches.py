@@ -9,7 +9,7 @@ A reader raises CacheError that names what is missing, foreign or damaged, and w
 
 import struct
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -22,6 +22,7 @@ from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import check_files, damaged, read_meta
 from evaluation.regular_files import open_regular
 from evaluation.settings.generation import GenerationTask
+from evaluation.settings.plan import StagePlan
 
 if TYPE_CHECKING:
     import torch
@@ -31,10 +32,6 @@ INDEX = "index.pt"
 EXAMPLES = "examples.jsonl"
 PROMPTS = "prompts.jsonl"
 DOCUMENTS = "docs.jsonl"
-
-CheckGolds = Callable[[str, GenerationTask, Mapping[str, Mapping[str, Any]]], None]
-"""Raises for documents, by prompt, whose gold answers their own verifiers do not accept."""
-
 
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 TokenId = Annotated[int, Field(ge=0, lt=2**31)]
@@ -289,22 +286,25 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
     return {line.id: line for line in _read(folder, DOCUMENTS, DocumentLine)[0]}
 
 
-def check_cached_golds(
-    folder: Path, name: str, task: GenerationTask, check_golds: CheckGolds
-) -> None:
-    """Check golds again where the verifiers are others than those of prefill.
+def check_cached_golds(plan: StagePlan, name: str) -> None:
+    """Check a Tier5 task's golds again where the verifiers are others than those of prefill.
 
     Args:
-        folder: Folder of the cache entry.
-        name: The task's key in the suite.
-        task: The task, with its present verifiers.
-        check_golds: Takes name, task, and documents by id; raises SourceError for a wrong gold.
+        plan: The stage.
+        name: The task's key in the suite; a provider's task is not checked.
+
     Raises:
         CacheError: The entry is missing or damaged.
+        SourceError: A gold is wrong by its own verifier.
     """
-    if read_meta(folder).get("checked") != fingerprint(task.verifying()):
-        documents = read_documents(folder)
-        check_golds(name, task, {id: line.document for id, line in documents.items()})
+    task, folder = plan.suite.generation_tasks[name], plan.generation_folder(name)
+    if isinstance(task, GenerationTask) and read_meta(folder).get("checked") != fingerprint(
+        task.verifying()
+    ):
+        from evaluation.verification.golds import check_golds
+
+        documents = {id: line.document for id, line in read_documents(folder).items()}
+        check_golds(name, task, documents, nltk_data=plan.nltk_data)
 
 
 def _read(folder: Path, name: str, line: type[Line]) -> tuple[list[Line], dict[str, Any]]:

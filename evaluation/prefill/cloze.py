@@ -13,12 +13,13 @@ from evaluation.prefill.definitions import asked_task_definition, task_definitio
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
-from evaluation.prefill.sources import Sources, locate_item
-from evaluation.prefill.tokenizer_cache import fetch_tokenizer
+from evaluation.prefill.sources import locate_item
+from evaluation.prefill.states import Sources
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
     encode_pairs,
+    fetch_tokenizer,
     load_tokenizer,
     vocabulary_size,
 )

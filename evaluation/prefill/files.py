@@ -41,40 +41,18 @@ _LONGEST_DOCUMENT = 8 << 20
 """Characters of a text file kept together; a longer one is cut at the end of a line."""
 
 
-def is_data_file(path: Path) -> bool:
-    """Return whether a file is one of data by its name.
+def unreadable(path: Path, error: OSError) -> SourceError:
+    """Return the error for a file that the system does not give.
 
     Args:
-        path: A file or folder of a mirror.
+        path: The file.
+        error: What the system raised.
 
     Returns:
-        Whether `read_rows` reads it: Parquet, JSON(L) or text, packed or not, and not hidden.
+        The error, for the caller to raise.
     """
-    return path.is_file() and path.name.endswith(SUFFIXES) and not path.name.startswith(".")
-
-
-def is_saved_dataset(folder: Path) -> bool:
-    """Return whether a folder was written by `save_to_disk` of one split.
-
-    Args:
-        folder: A folder of a mirror.
-
-    Returns:
-        Whether it has state.json.
-    """
-    return (folder / "state.json").is_file()
-
-
-def is_saved_dict(folder: Path) -> bool:
-    """Return whether a folder was written by `save_to_disk` of several splits.
-
-    Args:
-        folder: A folder of a mirror.
-
-    Returns:
-        Whether it has dataset_dict.json.
-    """
-    return (folder / "dataset_dict.json").is_file()
+    reason = error.strerror or error
+    return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
 
 
 def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
@@ -106,8 +84,7 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
     except OSError as error:
-        where, reason = error.filename or path, error.strerror or error
-        raise SourceError(f"{where}: cannot be read ({reason}); make it readable") from None
+        raise unreadable(path, error) from None
 
 
 def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:

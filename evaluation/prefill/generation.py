@@ -1,10 +1,14 @@
 """Tier5 tasks: prompts as token ids in `prompts.jsonl`, what verifiers read in `docs.jsonl`.
 
+Plain prompts are the description, the solved examples and the question under each other. In a chat
+the description stands before the first question, and every solved example is two turns.
+
 A prompt that leaves no room for `max_new_tokens` in the sequence length is left out and named in
 `meta.json`: an answer that was cut off by the window would be judged wrong.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -12,27 +16,32 @@ from evaluation import protocol
 from evaluation.errors import SourceError
 from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
-from evaluation.prefill.caches import DOCUMENTS, PROMPTS, CheckGolds, check_cached_golds
+from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts, task_prompts
+from evaluation.prefill.files import Row
+from evaluation.prefill.limits import limited_row
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
-from evaluation.prefill.sources import Sources, locate_item
-from evaluation.prefill.tokenizer_cache import prefill_tokenizer
-from evaluation.prefill.tokenizers import AnyTokenizer, lacking_tokens
+from evaluation.prefill.questions import TaskPrompt, TaskPrompts, example_rows
+from evaluation.prefill.sources import Origin, locate_item
+from evaluation.prefill.states import Sources
+from evaluation.prefill.templates import RowTemplates
+from evaluation.prefill.tokenizers import AnyTokenizer, encode, prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task
+from evaluation.settings.suites import Message
+from evaluation.verification.golds import check_golds
 
 
-def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds) -> None:
+def prefill_generation_task(plan: StagePlan, name: str) -> None:
     """Write a task to `plan.generation_folder(name)`; if it is there, only check its golds.
 
     Args:
         plan: The stage.
         name: The task's key in the suite.
-        check_golds: Takes name, task, and documents by id; raises SourceError for a wrong gold.
+
     Raises:
         SourceError: Data cannot be read, a gold is not right by its verifier, two prompts have one id,
             or none fits the window.
@@ -45,10 +54,9 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
     folder = plan.generation_folder(name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config.mirrors))))
     if is_current(folder, definition, sources.are_as):
-        if isinstance(task, GenerationTask):
-            check_cached_golds(folder, name, task, check_golds)
+        check_cached_golds(plan, name)
         return
-    found, stop, recorded = _read(plan, name, sources, check_golds, tokenizer)
+    found, stop, recorded = _read(plan, name, sources, tokenizer)
     eos_ids, strings = answer_ends(tokenizer, template)
     if not (stop or eos_ids or strings):
         raise SourceError(
@@ -74,11 +82,7 @@ def prefill_generation_task(plan: StagePlan, name: str, check_golds: CheckGolds)
 
 
 def _read(
-    plan: StagePlan,
-    name: str,
-    sources: Sources,
-    check_golds: CheckGolds,
-    tokenizer: AnyTokenizer,
+    plan: StagePlan, name: str, sources: Sources, tokenizer: AnyTokenizer
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings that count, and what meta.json records of their origin."""
     task = plan.suite.generation_tasks[name]
@@ -92,10 +96,25 @@ def _read(
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
         return found, judged_task(task, recorded).stop, recorded
-    found = task_prompts(name, task, sources.origins)
-    check_golds(name, task, {prompt.id: prompt.document for prompt in found.prompts})
+    found = _task_prompts(name, task, sources.origins)
+    documents = {prompt.id: prompt.document for prompt in found.prompts}
+    check_golds(name, task, documents, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying())
     return found, task.stop, {"checked": checked, "source": sources.describe()}
+
+
+def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
+    """Return which texts are not read as one token each.
+
+    Args:
+        tokenizer: The stage's tokenizer.
+        tokens: Special tokens, written out.
+
+    Returns:
+        Those that the tokenizer does not have.
+    """
+    found = zip(tokens, encode(tokenizer, tokens), strict=True)
+    return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
 
 
 def _counts(found: TaskPrompts, rows: Sequence[Any], too_long: Sequence[str]) -> dict[str, Any]:
@@ -152,3 +171,118 @@ def _text(tokenizer: AnyTokenizer, template: str | None, prompt: TaskPrompt) -> 
 
 def _document(prompt: TaskPrompt) -> dict[str, Any]:
     return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
+
+
+_TEXTS = ("id", "prompt", "system", "answer", "description")
+
+
+class PromptRecipe:
+    """A task's templates, compiled once; raises ConfigError for one that does not parse.
+
+    Args:
+        name: The task's key in the suite.
+        task: The task.
+    """
+
+    def __init__(self, name: str, task: GenerationTask) -> None:
+        self.task, self.key, self._name = task, f"generation_tasks.{name}", name
+        texts = {part: getattr(task, part) for part in _TEXTS}
+        texts |= {f"strata.{name}": source for name, source in task.strata.items()}
+        document = {f"document.{name}": source for name, source in task.document.items()}
+        self._templates = RowTemplates(self.key, task.let, texts, document)
+
+    def prompt(self, row: Row, number: int, shots: Sequence[tuple[str, str]]) -> TaskPrompt:
+        """Return a row's prompt.
+
+        Args:
+            row: A row of the dataset.
+            number: The row's number, which is part of its id where the task has no template for it.
+            shots: Solved examples: questions and answers.
+
+        Returns:
+            Turns of a chat, or one text, with the document for verifiers.
+
+        Raises:
+            SourceError: A template fails or writes nothing, or JSON has no form for the document.
+        """
+        values, templates = self._templates.values(row), self._templates
+        texts = {n: str(templates.text(n, values)) for n in templates.texts if n != "answer"}
+        if not texts["prompt"].strip():
+            raise SourceError(f"{self.key}.prompt writes nothing for this row")
+        expressions = templates.expressions
+        document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
+        _check_json(f"{self.key}.document", document)
+        strata = {name: texts[f"strata.{name}"] for name in self.task.strata}
+        id = texts.get("id") or f"{self._name}/{number}"
+        return TaskPrompt(id, self._turns(texts, shots), document, strata)
+
+    def solved(self, row: Row) -> tuple[str, str]:
+        """Return a row as a solved example.
+
+        Args:
+            row: A row of the dataset.
+
+        Returns:
+            The question and its answer.
+        """
+        values, text = self._templates.values(row), self._templates.text
+        return str(text("prompt", values)), str(text("answer", values))
+
+    def _turns(
+        self, texts: Mapping[str, str], shots: Sequence[tuple[str, str]]
+    ) -> tuple[Message, ...] | str:
+        questions = [question for question, _ in shots] + [texts["prompt"]]
+        questions[0] = texts.get("description", "") + questions[0]
+        answers = [answer for _, answer in shots]
+        if not self.task.chat:
+            solved = [
+                question + answer for question, answer in zip(questions, answers, strict=False)
+            ]
+            return self.task.between.join([*solved, questions[-1]])
+        turns = [Message(role="system", content=texts["system"])] if "system" in texts else []
+        for question, answer in zip(questions, answers, strict=False):
+            turns.append(Message(role="user", content=question))
+            turns.append(Message(role="assistant", content=answer))
+        return (*turns, Message(role="user", content=questions[-1]))
+
+
+def _check_json(key: str, document: Mapping[str, Any]) -> None:
+    try:
+        json.dumps(document, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SourceError(
+            f"{key}: not what JSON can hold ({error}); write numbers, texts and lists"
+        ) from None
+
+
+def _task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
+    """Return the prompts of a task's rows: the first of `origins`; solved examples are of the second."""
+    recipe = PromptRecipe(name, task)
+    rows, total = origins[0].first(task.limit)
+    if not rows:
+        raise SourceError(f"{recipe.key}: {origins[0]} has no rows")
+    shots = _shots(recipe, name, origins)
+    prompts: dict[str, TaskPrompt] = {}
+    for number, row in enumerate(rows):
+        with limited_row(f"{origins[0]}: row {number}"):
+            prompt = recipe.prompt(row, number, shots)
+        if prompt.id in prompts:
+            raise SourceError(
+                f"{recipe.key}.id: {prompt.id!r} is there twice; write what is unique for each row, or "
+                "leave `id` out"
+            )
+        prompts[prompt.id] = prompt
+    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens)
+
+
+def _shots(recipe: PromptRecipe, name: str, origins: Sequence[Origin]) -> list[tuple[str, str]]:
+    task, chosen = recipe.task, list[tuple[int, Row]]()
+    if task.fewshot_examples:
+        chosen = list(enumerate(map(dict, task.fewshot_examples[: task.num_fewshot])))
+    elif task.num_fewshot:
+        chosen = example_rows(recipe.key, task, origins[1])
+    shots = []
+    for number, row in chosen:
+        with limited_row(f"{name}: solved example {number}"):
+            shots.append(recipe.solved(row))
+    return shots

@@ -11,15 +11,18 @@ Without a configuration, `default/` is taken, else the folder itself, else its o
 """
 
 import glob
+import logging
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import SUFFIXES, is_data_file, is_saved_dataset, is_saved_dict
+from evaluation.prefill.files import SUFFIXES
 from evaluation.wording import first_few
+
+log = logging.getLogger(__name__)
 
 _PART = re.compile(r"-(\d+)-of-(\d+)")
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
@@ -102,14 +105,11 @@ def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
         )
 
 
-def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
-    """Yield a sentence for each split of which some numbered parts are not there.
+def warn_of_missing_parts(files: Iterable[Path]) -> None:
+    """Log a warning for each split of which some numbered parts are not there.
 
     Args:
         files: A split's files.
-
-    Yields:
-        The sentence, for a warning.
     """
     found: dict[tuple[str, int], set[int]] = {}
     for path in files:
@@ -118,7 +118,8 @@ def lacking_parts(files: Iterable[Path]) -> Iterator[str]:
             found.setdefault(key, set()).add(int(match.group(1)))
     for (name, total), parts in found.items():
         if len(parts) < total:
-            yield f"{name}: {len(parts)} of its {total} parts are there; the others are not read"
+            there = f"{len(parts)} of its {total} parts are there"
+            log.warning("%s: %s; the others are not read", name, there)
 
 
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
@@ -129,7 +130,7 @@ def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path
     found: list[Path] = []
     for pattern in patterns:
         try:
-            files = sorted(path for path in root.glob(pattern) if is_data_file(path))
+            files = sorted(path for path in root.glob(pattern) if _is_data_file(path))
         except (NotImplementedError, ValueError) as error:
             raise SourceError(f"dataset {dataset}: data_files {pattern!r}: {error}") from None
         if not files:
@@ -141,16 +142,25 @@ def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path
     return found
 
 
+def _is_data_file(path: Path) -> bool:
+    return path.is_file() and path.name.endswith(SUFFIXES) and not path.name.startswith(".")
+
+
+def _is_saved(folder: Path) -> bool:
+    """Return whether a folder was written by `save_to_disk` of one split."""
+    return (folder / "state.json").is_file()
+
+
 def _split_files(folder: Path, split: str) -> list[Path]:
-    if is_saved_dict(folder):
-        return [folder / split] if is_saved_dataset(folder / split) else []
-    if is_saved_dataset(folder):
+    if (folder / "dataset_dict.json").is_file():
+        return [folder / split] if _is_saved(folder / split) else []
+    if _is_saved(folder):
         return [folder]
     inside = folder / split
-    if is_saved_dataset(inside):
+    if _is_saved(inside):
         return [inside]
     if inside.is_dir():
-        return sorted(path for path in inside.rglob("*") if is_data_file(path))
+        return sorted(path for path in inside.rglob("*") if _is_data_file(path))
     files = _data_files(folder) or _data_files(folder / "data")
     named = [path for path in files if _names_split(path.name, split)]
     if named or split != "train":
@@ -160,7 +170,7 @@ def _split_files(folder: Path, split: str) -> list[Path]:
 
 
 def _data_files(folder: Path) -> list[Path]:
-    return sorted(filter(is_data_file, folder.iterdir())) if folder.is_dir() else []
+    return sorted(filter(_is_data_file, folder.iterdir())) if folder.is_dir() else []
 
 
 def _names_split(name: str, split: str) -> bool:
@@ -204,7 +214,7 @@ def local_files(patterns: Sequence[str]) -> list[Path]:
         for path in found:
             if path.is_dir():
                 files += mirror_files(path, dataset=str(path), config=None, split="train")
-            elif is_data_file(path):
+            elif _is_data_file(path):
                 files.append(path)
             elif path.exists() and not path.is_file():
                 raise SourceError(f"files: {path} is a pipe, socket or device; give a file")

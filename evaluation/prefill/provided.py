@@ -14,8 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.prompt_recipe import TaskPrompt, TaskPrompts
-from evaluation.prefill.questions import Question
+from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.providers.program import Provider
 from evaluation.providers.programs import run_programs
 from evaluation.providers.render import (

@@ -5,7 +5,7 @@ lm-evaluation-harness joins them: `description` as it is, the rest by a blank li
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -18,6 +18,7 @@ from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.sources import Task
+from evaluation.settings.suites import Message
 
 _BETWEEN = "\n\n"
 
@@ -37,6 +38,25 @@ class Question:
     unconditional: tuple[Pair, ...] | None
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
+
+
+@dataclass(frozen=True)
+class TaskPrompt:
+    """A row as turns of a chat, or as one text; and what verifiers read of it."""
+
+    id: str
+    turns: tuple[Message, ...] | str
+    document: Mapping[str, Any]
+    strata: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class TaskPrompts:
+    """A task's prompts in order, and how many there are without the limit."""
+
+    prompts: list[TaskPrompt]
+    total: int
+    max_new_tokens: int
 
 
 _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "unconditional_context")

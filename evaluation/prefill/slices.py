@@ -25,14 +25,14 @@ from evaluation.prefill.packing import (
     save_tokens,
     smallest_dtype,
 )
-from evaluation.prefill.sources import Origin, Sources, locate
+from evaluation.prefill.sources import Origin, locate
+from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import compile_template, fields_of
-from evaluation.prefill.tokenizer_cache import fetch_tokenizer
 from evaluation.prefill.tokenizers import (
     AnyTokenizer,
     bos_ids,
+    fetch_tokenizer,
     load_tokenizer,
-    separator_id,
     vocabulary_size,
 )
 from evaluation.progress import progress
@@ -104,7 +104,7 @@ def _build(
             blocks=asked,
             dtype=dtype,
             before=bos_ids(tokenizer, plan.tokenizer.prepend_bos),
-            after=[separator_id(tokenizer)],
+            after=[_separator_id(tokenizer)],
         )
         texts = documents(origin, item, name, count)
         _fill(packer, encode_documents(tokenizer, texts), name)
@@ -137,6 +137,16 @@ def _build(
         "vocab_size_needed": vocabulary,
         "dtype": str(dtype).removeprefix("torch."),
     }
+
+
+def _separator_id(tokenizer: AnyTokenizer) -> int:
+    """Return the token that ends a document in packed text, EOS."""
+    if tokenizer.eos_token_id is None:
+        raise SourceError(
+            f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
+            "packed text; name it in its tokenizer_config.json (`eos_token`)"
+        )
+    return int(tokenizer.eos_token_id)
 
 
 def _fill(packer: Packer, pieces: Iterator[Any], name: str) -> None:

@@ -1,21 +1,20 @@
-"""Where the rows of a slice or task come from: local files, a mirror, or the hub."""
+"""Where the rows of a slice or task come from: local files, a mirror, or the hub.
+
+Of the hub, rows are streamed or downloaded, without loading scripts or remote code.
+"""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row, read_rows
-from evaluation.prefill.hub import hub_rows, resolved_commit
-from evaluation.prefill.mirrors import lacking_parts, local_files, mirror_files, mirror_of
-from evaluation.prefill.states import Checksums, Reading, are_unchanged
-from evaluation.providers.adapters.data import Status, mirrored_files, package_files, user_files
-from evaluation.providers.render import ReadSource, TaskInfo
+from evaluation.prefill.files import Row, read_rows, unreadable
+from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
+from evaluation.providers.adapters.data import Status, parts_of, status_of
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 
@@ -23,6 +22,29 @@ log = logging.getLogger(__name__)
 
 MOST_LETTERS = 10**9
 """Characters of all rows of a task together; of text that is packed, no more than a few rows are kept."""
+
+
+@dataclass
+class Reading:
+    """The files that are read of a source, with their status before; `ended`: all of them were."""
+
+    files: dict[Path, Status] = field(default_factory=dict)
+    ended: bool = False
+
+    def begin(self, path: Path) -> None:
+        """Note a file before it is read.
+
+        Args:
+            path: The file, or a folder of `save_to_disk`.
+
+        Raises:
+            SourceError: It cannot be read.
+        """
+        try:
+            for part in parts_of(path):
+                self.files.setdefault(part, status_of(part))
+        except OSError as error:
+            raise unreadable(path, error) from None
 
 
 @dataclass(frozen=True)
@@ -54,10 +76,9 @@ class Origin:
             SourceError: The data cannot be read.
         """
         if self.files is None:
-            yield from hub_rows(self.source, config=self.config, split=self.split, fields=fields)
+            yield from _hub_rows(self.source, self.config, self.split, fields)
         else:
-            for sentence in lacking_parts(self.files):
-                log.warning("%s", sentence)
+            warn_of_missing_parts(self.files)
             for file in self.files:
                 self.reading.begin(file)
                 yield from read_rows(file, fields)
@@ -85,107 +106,6 @@ class Origin:
                 )
             found.append(row)
         return found, len(found) + sum(1 for _ in rows)
-
-    def state(self, checksums: Checksums) -> dict[str, Any]:
-        """Return what shows later whether local files are still as they were read.
-
-        Args:
-            checksums: Gives the files' checksums.
-
-        Returns:
-            The part of meta.json about this split.
-        """
-        if self.files is None:
-            return {"kind": "hub"}
-        kind = "files" if self.source.dataset is None else "mirror"
-        return {"kind": kind, **self.reading.state(checksums)}
-
-
-class Sources:
-    """All that an entry is made of: `origins`, or what a provider reads, which only it knows.
-
-    Args:
-        plan: The stage.
-        origins: Splits that are read; empty for a provider's task.
-        checksums: Checksums to be shared with other sources; None: those of the plan's results.
-    """
-
-    def __init__(
-        self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
-    ) -> None:
-        self.origins, self._mirrors = origins, plan.config.mirrors
-        self._checksums = checksums or Checksums(Path(plan.config.results))
-
-    def are_as(self, known: Any) -> bool:
-        """Return whether the sources hold what they held when a description of them was stored.
-
-        Args:
-            known: What meta.json has of their state; it may be another version's.
-
-        Returns:
-            Whether nothing has changed; raises as `locate`.
-        """
-        try:
-            now = [origin.files for origin in self.origins] or self._provided(known)
-        except (TypeError, LookupError):  # stored by another version
-            return False
-        return are_unchanged(now, known, self._checksums)
-
-    def describe(self) -> dict[str, Any]:
-        """Return what meta.json has of the data's origin.
-
-        Returns:
-            Dataset, revision, commit (None for local files), and state of the files.
-
-        Raises:
-            SourceError: A file changed while it was read.
-        """
-        source = self.origins[0].source
-        on_hub = any(origin.files is None for origin in self.origins)
-        state = [origin.state(self._checksums) for origin in self.origins]
-        self._checksums.keep()
-        return {
-            "dataset": source.dataset,
-            "revision": source.revision,
-            "resolved": resolved_commit(source) if on_hub else None,
-            "state": state,
-        }
-
-    def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
-        """Return what meta.json has of data that a provider has read.
-
-        Args:
-            info: The provider's meta.json of the task.
-
-        Returns:
-            The same keys as `describe`.
-        """
-        state = [_provided_state(one, self._checksums) for one in info.read]
-        self._checksums.keep()
-        name = ", ".join(info.datasets)
-        return {"dataset": name, "revision": None, "resolved": None, "state": state}
-
-    def _provided(self, known: Any) -> list[Sequence[Path] | None]:
-        """Return the files that a provider would read now of each source that it has read."""
-        found: list[Sequence[Path] | None] = []
-        for one in known or ():
-            if one["kind"] == "tasks":
-                found.append(user_files(Path(one["dataset"])))
-            elif one["kind"] == "packages":
-                found.append(package_files(Path(one["dataset"])))
-            else:
-                root = mirror_of(one["dataset"], self._mirrors)
-                found.append(None if root is None else mirrored_files(root, one["config"]))
-        return found
-
-
-def _provided_state(read: ReadSource, checksums: Checksums) -> dict[str, Any]:
-    about = {"dataset": read.dataset, "config": read.config}
-    if read.files is None:
-        return {"kind": "hub", **about}
-    files = {Path(path): Status(*status) for path, status in read.files}
-    kind = "mirror" if read.kind == "data" else read.kind
-    return {"kind": kind, **about, **Reading(files, ended=True).state(checksums)}
 
 
 def _letters(value: Any) -> int:
@@ -252,3 +172,106 @@ def locate_item(
         return origins, []
     split = item.fewshot_split
     return origins, [locate(item, mirrors, config=config, split=split) for config in configs]
+
+
+def _hub_rows(
+    source: Source, config: str | None, split: str, fields: Sequence[str] | None
+) -> Iterator[Row]:
+    """Yield rows of a split; stream where the source asks for it, else, or failing that, download."""
+    try:
+        rows: Iterable[Row] | None = None
+        if source.streaming:
+            try:
+                stream = iter(_load(source, config, split, fields, streaming=True))
+                rows = chain(list(islice(stream, 1)), stream)  # many errors only show in a row
+            except _failures() as error:
+                if _is_final(error):
+                    raise
+                why = _short(error)
+                log.warning("%s: streaming failed (%s); downloading it", source.dataset, why)
+        yield from rows or _load(source, config, split, fields, streaming=False)
+    except _failures() as error:
+        why = _remedy(source, error)
+        raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
+
+
+def _load(
+    source: Source, config: str | None, split: str, fields: Sequence[str] | None, *, streaming: bool
+) -> Any:
+    import datasets
+
+    options: dict[str, Any] = {"split": split, "streaming": streaming}
+    if source.revision is not None:
+        options["revision"] = source.revision
+    if source.data_files:
+        options["data_files"] = {split: list(source.data_files)}
+    dataset = datasets.load_dataset(source.dataset, config, **options)
+    if fields is not None and set(fields) <= set(dataset.column_names or ()):
+        dataset = dataset.select_columns(list(fields))
+    return dataset
+
+
+def resolved_commit(source: Source) -> str | None:
+    """Return the commit that a dataset's revision points at now.
+
+    Args:
+        source: The slice or task that names the dataset and its revision.
+
+    Returns:
+        The commit; None, after a warning, if the hub fails.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().dataset_info(str(source.dataset), revision=source.revision).sha
+    except _failures() as error:
+        log.warning("%s: its commit is not recorded: %s", source.dataset, _short(error))
+        return None
+
+
+def _failures() -> tuple[type[Exception], ...]:
+    """Return what `datasets` and the hub raise for data they cannot give; all of it is translated."""
+    import datasets.exceptions
+    import pyarrow
+
+    python = (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError)
+    return (*python, pyarrow.ArrowException, datasets.exceptions.DatasetsError)
+
+
+def _is_final(error: Exception) -> bool:
+    """Return whether a download would fail like the stream did."""
+    from datasets.exceptions import DatasetNotFoundError
+
+    return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(
+        error, "offline", "BuilderConfig", "split", "scripts are no longer", "outgoing traffic"
+    )
+
+
+def _remedy(source: Source, error: Exception) -> str:
+    """Return what is wrong with a dataset, and what helps."""
+    from datasets.exceptions import DatasetNotFoundError
+
+    if _says(error, "gated"):
+        return "it is gated: accept its terms on the hub and run `hf auth login`, or mirror it"
+    if _says(error, "offline", "outgoing traffic") or isinstance(error, ConnectionError):
+        return (
+            "the hub cannot be reached: run prefill where it can, or map the dataset to a local "
+            f"copy under `mirrors: {{{source.dataset}: …}}`"
+        )
+    if isinstance(error, DatasetNotFoundError):
+        at = f" at revision {source.revision}" if source.revision else ""
+        return f"it is not on the hub{at}, or not open to you: check its name, or mirror it"
+    if _says(error, "scripts are no longer"):
+        return (
+            "it needs a loading script, which is not run: use a copy without one, such as "
+            "`revision: refs/convert/parquet`"
+        )
+    return f"{_short(error)}; correct its config, split or data_files, or mirror it"
+
+
+def _says(error: Exception, *words: str) -> bool:
+    return any(word.lower() in str(error).lower() for word in words)
+
+
+def _short(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

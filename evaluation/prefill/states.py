@@ -10,7 +10,6 @@ import contextlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,9 +17,21 @@ from typing import Any, NamedTuple
 from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum
-from evaluation.providers.adapters.data import Status, parts_of, status_of
+from evaluation.prefill.files import unreadable
+from evaluation.prefill.mirrors import mirror_of
+from evaluation.prefill.sources import Origin, Reading, resolved_commit
+from evaluation.providers.adapters.data import (
+    Status,
+    mirrored_files,
+    package_files,
+    parts_of,
+    status_of,
+    user_files,
+)
+from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
 from evaluation.regular_files import read_text
+from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
 
@@ -91,49 +102,28 @@ def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
     return {}
 
 
-@dataclass
-class Reading:
-    """The files that are read of a source, with their status before; `ended`: all of them were."""
+def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
+    """Return what a record keeps of the files that were read.
 
-    files: dict[Path, Status] = field(default_factory=dict)
-    ended: bool = False
+    Args:
+        reading: The files.
+        checksums: Gives the files' checksums.
 
-    def begin(self, path: Path) -> None:
-        """Note a file before it is read.
+    Returns:
+        Each file's path, status and checksum, and whether all were read.
 
-        Args:
-            path: The file, or a folder of `save_to_disk`.
-
-        Raises:
-            SourceError: It cannot be read.
-        """
-        try:
-            for part in parts_of(path):
-                self.files.setdefault(part, status_of(part))
-        except OSError as error:
-            raise _unreadable(path, error) from None
-
-    def state(self, checksums: Checksums) -> dict[str, Any]:
-        """Return what a record keeps of the files.
-
-        Args:
-            checksums: Gives the files' checksums.
-
-        Returns:
-            Each file's path, status and checksum, and whether all were read.
-
-        Raises:
-            SourceError: A file is another by now.
-        """
-        files = [_check_read(*one, checksums) for one in self.files.items()]
-        return {"files": files, "ended": self.ended}
+    Raises:
+        SourceError: A file is another by now.
+    """
+    files = [_check_read(*one, checksums) for one in reading.files.items()]
+    return {"files": files, "ended": reading.ended}
 
 
 def _check_read(path: Path, before: Status, checksums: Checksums) -> ReadFile:
     try:
         checksum, after = checksums.of(path, before), status_of(path)
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise unreadable(path, error) from None
     if after != before:
         raise SourceError(
             f"{path} was changed while it was read; wait until whoever writes it is done, and run the "
@@ -142,17 +132,12 @@ def _check_read(path: Path, before: Status, checksums: Checksums) -> ReadFile:
     return ReadFile(str(path), before, checksum)
 
 
-def _unreadable(path: Path, error: OSError) -> SourceError:
-    reason = error.strerror or error
-    return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
-
-
 def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: Checksums) -> bool:
     """Return whether sources hold what they held when something was made of them.
 
     Args:
         now: The files that each would be read from; None for the hub, which is not asked.
-        known: What is stored of each, as `Reading.state` gives it; None where all was elsewhere.
+        known: What is stored of each, as `state_of` gives it; None where all was elsewhere.
         checksums: Used where a file's status differs.
 
     Returns:
@@ -184,3 +169,95 @@ def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Ch
         (one.path, one.status) == (str(path), status) or one.checksum == checksums.of(path, status)
         for one, path, status in pairs
     )
+
+
+class Sources:
+    """All that an entry is made of: `origins`, or what a provider reads, which only it knows.
+
+    Args:
+        plan: The stage.
+        origins: Splits that are read; empty for a provider's task.
+        checksums: Checksums to be shared with other sources; None: those of the plan's results.
+    """
+
+    def __init__(
+        self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
+    ) -> None:
+        self.origins, self._mirrors = origins, plan.config.mirrors
+        self._checksums = checksums or Checksums(Path(plan.config.results))
+
+    def are_as(self, known: Any) -> bool:
+        """Return whether the sources hold what they held when a description of them was stored.
+
+        Args:
+            known: What meta.json has of their state; it may be another version's.
+
+        Returns:
+            Whether nothing has changed; raises as `locate`.
+        """
+        try:
+            now = [origin.files for origin in self.origins] or self._provided(known)
+        except (TypeError, LookupError):  # stored by another version
+            return False
+        return are_unchanged(now, known, self._checksums)
+
+    def describe(self) -> dict[str, Any]:
+        """Return what meta.json has of the data's origin.
+
+        Returns:
+            Dataset, revision, commit (None for local files), and state of the files.
+
+        Raises:
+            SourceError: A file changed while it was read.
+        """
+        source = self.origins[0].source
+        on_hub = any(origin.files is None for origin in self.origins)
+        state = [self._origin_state(origin) for origin in self.origins]
+        self._checksums.keep()
+        return {
+            "dataset": source.dataset,
+            "revision": source.revision,
+            "resolved": resolved_commit(source) if on_hub else None,
+            "state": state,
+        }
+
+    def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
+        """Return what meta.json has of data that a provider has read.
+
+        Args:
+            info: The provider's meta.json of the task.
+
+        Returns:
+            The same keys as `describe`.
+        """
+        state = [self._provided_state(one) for one in info.read]
+        self._checksums.keep()
+        name = ", ".join(info.datasets)
+        return {"dataset": name, "revision": None, "resolved": None, "state": state}
+
+    def _origin_state(self, origin: Origin) -> dict[str, Any]:
+        if origin.files is None:
+            return {"kind": "hub"}
+        kind = "files" if origin.source.dataset is None else "mirror"
+        return {"kind": kind, **state_of(origin.reading, self._checksums)}
+
+    def _provided(self, known: Any) -> list[Sequence[Path] | None]:
+        """Return the files that a provider would read now of each source that it has read."""
+        found: list[Sequence[Path] | None] = []
+        for one in known or ():
+            if one["kind"] == "tasks":
+                found.append(user_files(Path(one["dataset"])))
+            elif one["kind"] == "packages":
+                found.append(package_files(Path(one["dataset"])))
+            else:
+                root = mirror_of(one["dataset"], self._mirrors)
+                found.append(None if root is None else mirrored_files(root, one["config"]))
+        return found
+
+    def _provided_state(self, read: ReadSource) -> dict[str, Any]:
+        about = {"dataset": read.dataset, "config": read.config}
+        if read.files is None:
+            return {"kind": "hub", **about}
+        reading = Reading({Path(path): Status(*status) for path, status in read.files}, ended=True)
+        kind = "mirror" if read.kind == "data" else read.kind
+        return {"kind": kind, **about, **state_of(reading, self._checksums)}

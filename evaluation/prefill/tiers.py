@@ -6,7 +6,6 @@ torch and transformers are imported only once something is made.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,10 +84,9 @@ def _make_probes(plan: StagePlan, name: str) -> None:
 def _make_generation(plan: StagePlan, name: str) -> None:
     from evaluation.prefill.generation import prefill_generation_task
     from evaluation.verification import nltk_data
-    from evaluation.verification.golds import check_golds
 
     nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([plan.suite.generation_tasks[name]]))
-    prefill_generation_task(plan, name, partial(check_golds, nltk_data=plan.nltk_data))
+    prefill_generation_task(plan, name)
 
 
 PREFILLS: Mapping[str, Prefill] = complete(

@@ -9,8 +9,9 @@ import json
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
@@ -19,7 +20,12 @@ from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
 from evaluation.fingerprints import fingerprint, unordered
+from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
+from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
+from evaluation.prefill.sources import Reading
+from evaluation.prefill.states import Checksums, are_unchanged, state_of
 from evaluation.regular_files import check_regular, open_regular
+from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +38,100 @@ _TABLES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
 """Files that are JSON objects; all of a tokenizer's are plain files."""
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
+
+
+def prefill_tokenizer(plan: StagePlan) -> tuple[AnyTokenizer, dict[str, Any]]:
+    """Fetch a stage's tokenizer and open it.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        The tokenizer, and its description with its chat template.
+    """
+    about = fetch_tokenizer(plan)
+    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+    return tokenizer, about | {"chat_template": _default_template(tokenizer)}
+
+
+def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
+    """Fetch a stage's tokenizer for use without a network, if it is not there.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        Its description, under the keys of `saved_description`.
+
+    Raises:
+        SourceError: It cannot be loaded, or lacks the BOS that is to be prepended.
+    """
+    wanted = plan.tokenizer
+    files, checksums = tokenizer_files(Path(wanted.name)), Checksums(Path(plan.config.results))
+    definition = tokenizer_definition(plan)
+    as_read = partial(are_unchanged, [files], checksums=checksums)
+    if not is_current(plan.tokenizer_folder, definition, as_read):
+        reading = Reading(ended=True)
+        for file in files or ():
+            reading.begin(file)
+        tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
+        bos_ids(tokenizer, wanted.prepend_bos)
+        with new_entry(plan.tokenizer_folder) as building:
+            _save(tokenizer, building)
+            names = sorted(path.name for path in building.iterdir())
+            state = None if files is None else [state_of(reading, checksums)]
+            meta = {
+                "name": wanted.name,
+                "fingerprint": _fingerprint(tokenizer),
+                "class": type(tokenizer).__name__,
+                "prepend_bos": wanted.prepend_bos,
+                "vocab_size": len(tokenizer),
+                "bos_token_id": tokenizer.bos_token_id,
+                "eos_token_id": tokenizer.eos_token_id,
+                "definition": definition,
+                "revision": wanted.revision,
+                "chat_template": _default_template(tokenizer),
+                "source": {"state": state},
+            }
+            write_meta(building, meta, names)
+    return saved_description(read_meta(plan.tokenizer_folder))
+
+
+def _default_template(tokenizer: AnyTokenizer) -> str | None:
+    """Return the chat template that a tokenizer brings along, if it does."""
+    found = tokenizer.chat_template
+    if isinstance(found, dict):
+        found = found.get("default")
+    return str(found) if found else None
+
+
+def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
+    try:
+        tokenizer.save_pretrained(folder)
+    except Exception as error:  # a full disk: tokenizers has no class of its own for it
+        if "os error" in str(error):
+            raise OSError(f"{folder}: {error}") from error
+        raise
+
+
+def _fingerprint(tokenizer: AnyTokenizer) -> str:
+    """Return the identity of what a tokenizer does with text, wherever it was loaded from.
+
+    Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
+    its name, its padding, its chat template, nor what it would add around a text by itself.
+    """
+    if tokenizer.is_fast:
+        model = json.loads(tokenizer.backend_tokenizer.to_str())
+        for unused in ("version", "truncation", "padding", "post_processor"):
+            model.pop(unused, None)
+    else:
+        pieces = getattr(tokenizer, "sp_model", None)
+        model = {
+            "vocabulary": tokenizer.get_vocab(),
+            "added": {str(n): repr(token) for n, token in tokenizer.added_tokens_decoder.items()},
+            "sentencepiece": None if pieces is None else pieces.serialized_model_proto().hex(),
+        }
+    return fingerprint([unordered(model), tokenizer.bos_token_id, tokenizer.eos_token_id])
 
 
 def load_tokenizer(
@@ -134,32 +234,6 @@ def _one_sentence(name: str) -> Iterator[None]:
         raise SourceError(f"tokenizer {name} cannot be loaded: {why}") from error
 
 
-def tokenizer_fingerprint(tokenizer: AnyTokenizer) -> str:
-    """Return the identity of what a tokenizer does with text, wherever it was loaded from.
-
-    Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
-    its name, its padding, its chat template, nor what it would add around a text by itself.
-
-    Args:
-        tokenizer: A fast or slow tokenizer.
-
-    Returns:
-        The fingerprint.
-    """
-    if tokenizer.is_fast:
-        model = json.loads(tokenizer.backend_tokenizer.to_str())
-        for unused in ("version", "truncation", "padding", "post_processor"):
-            model.pop(unused, None)
-    else:
-        pieces = getattr(tokenizer, "sp_model", None)
-        model = {
-            "vocabulary": tokenizer.get_vocab(),
-            "added": {str(n): repr(token) for n, token in tokenizer.added_tokens_decoder.items()},
-            "sentencepiece": None if pieces is None else pieces.serialized_model_proto().hex(),
-        }
-    return fingerprint([unordered(model), tokenizer.bos_token_id, tokenizer.eos_token_id])
-
-
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
     """Return how many rows an embedding needs.
 
@@ -195,40 +269,6 @@ def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
     return [int(tokenizer.bos_token_id)]
 
 
-def separator_id(tokenizer: AnyTokenizer) -> int:
-    """Return the token that ends a document in packed text, EOS.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-
-    Returns:
-        The token's id.
-
-    Raises:
-        SourceError: The tokenizer has no EOS.
-    """
-    if tokenizer.eos_token_id is None:
-        raise SourceError(
-            f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
-            "packed text; name it in its tokenizer_config.json (`eos_token`)"
-        )
-    return int(tokenizer.eos_token_id)
-
-
-def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
-    """Return which texts are not read as one token each.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        tokens: Special tokens, written out.
-
-    Returns:
-        Those that the tokenizer does not have.
-    """
-    found = zip(tokens, encode(tokenizer, tokens), strict=True)
-    return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
-
-
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return the ids of each text, with nothing added; special tokens in it count as such.
     lm-evaluation-harness gives the same ids with add_special_tokens=False.
@@ -243,22 +283,6 @@ def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
     if not texts:
         return []
     return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
-
-
-def encode_pair(
-    tokenizer: AnyTokenizer, context: str, continuation: str
-) -> tuple[list[int], list[int]]:
-    """Return the ids of a context and of what follows it, divided as by `encode_pairs`.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        context: The text before; an empty one has no ids.
-        continuation: The text that follows.
-
-    Returns:
-        Ids of the context, and of the continuation.
-    """
-    return encode_pairs(tokenizer, [(context, continuation)])[0]
 
 
 def encode_pairs(

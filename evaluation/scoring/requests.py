@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
-from evaluation.prefill.tokenizers import AnyTokenizer, encode_pair, load_tokenizer
+from evaluation.prefill.tokenizers import AnyTokenizer, encode_pairs, load_tokenizer
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
@@ -137,7 +137,7 @@ def _request(row: Row, tokenizer: AnyTokenizer | None, name: str) -> Request:
         return Request(tuple(row["context_tokens"]), tuple(row["continuation_tokens"]), name)
     if tokenizer is None:
         raise ScoringError(f"{name}: strings need a tokenizer; give one (--tokenizer)")
-    context, continuation = encode_pair(tokenizer, row["context"], row["continuation"])
+    ((context, continuation),) = encode_pairs(tokenizer, [(row["context"], row["continuation"])])
     return Request(tuple(context), tuple(continuation), name)
 
 

@@ -15,7 +15,6 @@ from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
 from evaluation.prefill import files
-from evaluation.prefill.hub import hub_rows
 from evaluation.prefill.sources import locate
 from evaluation.settings.sources import Source
 
@@ -223,7 +222,7 @@ Load = Callable[..., Any]
 
 
 def read(source: Source, fields: list[str] | None = None) -> list[dict[str, Any]]:
-    return list(hub_rows(source, config=source.config, split=source.split, fields=fields))
+    return list(locate(source, {}).rows(fields))
 
 
 @pytest.fixture

@@ -13,12 +13,11 @@ import pytest
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
 from evaluation.errors import SourceError
-from evaluation.prefill import packing, sources, states, tokenizer_cache
+from evaluation.prefill import packing, sources, states, tokenizers
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.generation import prefill_generation_task
 from evaluation.prefill.slices import prefill_slice
-from evaluation.prefill.tokenizer_cache import fetch_tokenizer
-from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
@@ -94,7 +93,7 @@ def prefill(plan: StagePlan) -> None:
     prefill_slice(plan, "all")
     prefill_slice(plan, "first")
     prefill_task(plan, "t")
-    prefill_generation_task(plan, "g", lambda *_: None)
+    prefill_generation_task(plan, "g")
 
 
 def stale(plan: StagePlan) -> set[str]:
@@ -287,7 +286,7 @@ def test_a_tokenizer_replaced_while_it_is_read_is_not_kept(
         corrected(file, b"<s>", b"<S>")
         return found
 
-    monkeypatch.setattr(tokenizer_cache, "load_tokenizer", load)
+    monkeypatch.setattr(tokenizers, "load_tokenizer", load)
     with pytest.raises(SourceError, match=r"tokenizer_config\.json was changed while it was read"):
         fetch_tokenizer(plan)
     assert not plan.tokenizer_folder.exists()

@@ -15,8 +15,7 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError, SourceError
-from evaluation.prefill.tokenizer_cache import prefill_tokenizer
-from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.prefill.tokenizers import load_tokenizer, prefill_tokenizer
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
 from tests.conftest import ROOT

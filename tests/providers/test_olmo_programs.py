@@ -14,7 +14,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.grading.by_hand import verify_by_hand
-from evaluation.prefill.tokenizers import lacking_tokens
+from evaluation.prefill.generation import lacking_tokens
 from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Limits, Outcome, Program, verdict_of
 from evaluation.settings.provided import ProviderTask

@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
-from evaluation.prefill.tokenizers import encode_pair
+from evaluation.prefill.tokenizers import encode_pairs
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import check_output, read_rows, write_answers
@@ -75,10 +75,9 @@ def test_gzip_and_strings(tmp_path, words):
 
 
 def test_spaces_move_to_the_continuation(words):
-    assert encode_pair(words, "the cat", " sat") == ([2, 6], [7])
-    assert encode_pair(words, "the cat ", "sat") == ([2, 6], [7])
-    assert encode_pair(words, "", "the") == ([], [2])
-    assert encode_pair(words, " ", "cat") == ([], [6])
+    pairs = [("the cat", " sat"), ("the cat ", "sat"), ("", "the"), (" ", "cat")]
+    expected = [([2, 6], [7]), ([2, 6], [7]), ([], [2]), ([], [6])]
+    assert encode_pairs(words, pairs) == expected
 
 
 GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'

@@ -7,7 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import SourceError
-from evaluation.prefill.prompt_recipe import PromptRecipe, TaskPrompt
+from evaluation.prefill.generation import PromptRecipe
+from evaluation.prefill.questions import TaskPrompt
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite
 from evaluation.verification.golds import check_golds

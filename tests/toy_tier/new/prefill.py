@@ -6,7 +6,8 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.definitions import saved_description
 from evaluation.prefill.entries import check_files, is_current, new_entry, read_meta, write_meta
-from evaluation.prefill.sources import Sources, locate
+from evaluation.prefill.sources import locate
+from evaluation.prefill.states import Sources
 
 RIDDLES = "riddles.jsonl"
 
@@ -28,9 +29,9 @@ def origins(plan, name):
 
 
 def make(plan, name):
-    from evaluation.prefill.tokenizer_cache import fetch_tokenizer
     from evaluation.prefill.tokenizers import (  # which takes a while to import
         encode,
+        fetch_tokenizer,
         load_tokenizer,
         vocabulary_size,
     )
