@@ -5,17 +5,15 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-import yaml
 
+from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.errors import ConfigError, SourceError
 from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.scoring.job import score_subject
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
-from tests.providers.conftest import Installed
+from tests.providers.conftest import Installed, planned
+from tests.tables import cases
 from tests.workflow.world import World
 
 TASK: dict[str, Any] = {"provider": "lm_eval", "task": "quiz"}
@@ -28,13 +26,8 @@ def change(world: World, installed: Installed) -> Change:
     """Writes the suite's task and what the stand-in does; prefills; returns the plan of stage 2."""
 
     def write(task: dict[str, Any], **does: Any) -> StagePlan:
-        content = {"extends": "base", "tasks": {"theirs": task}}
-        (world.folder / "suites" / "theirs.yaml").write_text(yaml.safe_dump(content))
-        config = yaml.safe_load(world.config.read_text())
-        config["stages"]["stage2"]["suites"] = ["theirs"]
-        config["providers"] = {"lm_eval": str(installed(**does))}
-        world.config.write_text(yaml.safe_dump(config))
-        plan = plan_stages(load_config(world.config))["stage2"]
+        providers = {"lm_eval": str(installed(**does))}
+        plan = planned(world, "tasks", {"theirs": task}, providers=providers)
         PREFILLS["tier3"].make(plan, "theirs")
         return plan
 
@@ -74,25 +67,10 @@ def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: C
     assert found["primary"] == "pmi"
 
 
-@pytest.mark.parametrize(
-    ("task", "does", "error", "said"),
-    [
-        ({"provider": "x"}, {}, ConfigError, r"tasks.theirs.provider: "),
-        ({"provider": "olmo_eval", "num_fewshot": 0}, {}, ConfigError, r"settled by its name"),
-        ({"choices": "x"}, {}, ConfigError, r"tasks.theirs.choices: "),
-        ({}, {"render": "nothing"}, SourceError, r"tasks.theirs: .* no rendered task"),
-        ({}, {"question": {"right": 3}}, SourceError, r"quiz/0: its label is 3 of 3 choices"),
-        (
-            {},
-            {"question": {"choices": [["a", " b"]], "right": 0}},
-            SourceError,
-            r"tasks.theirs: quiz scores the right answer alone.*`kind: gold`",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "choices"))
 def test_what_cannot_be_is_one_sentence(
-    change: Change, task: dict[str, Any], does: dict[str, Any], error: type[Exception], said: str
+    change: Change, task: dict[str, Any], does: dict[str, Any], error: str, said: str
 ) -> None:
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(getattr(errors, error), match=said) as caught:
         change({**TASK, **task, "limit": 7}, **does)
     assert "\n" not in str(caught.value)

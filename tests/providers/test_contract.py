@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from evaluation.errors import EvaluationError, ScoringError, SourceError
+from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.programs import run_programs
 from evaluation.providers.render import render
 from evaluation.providers.score import Limits, Outcome, score, verdict_of
 from tests.providers.conftest import Installed
+from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
 
 REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
@@ -46,19 +47,7 @@ def test_documents_and_what_is_said_of_them_are_read(installed: Installed) -> No
     assert chat.documents[0].messages[0].content == "Q: the A:"
 
 
-@pytest.mark.parametrize(
-    ("does", "said"),
-    [
-        ({"render": "refuse"}, "generation_tasks.x: humaneval is not taken"),
-        ({"render": "die"}, r"failed; its program ended with code 1: no such thing as a task"),
-        ({"render": "hang"}, r"was not done after 2 seconds; see whether its dataset"),
-        ({"render": "nothing"}, "wrote what is no rendered task .*meta.json"),
-        ({"render": "nonsense"}, "wrote what is no rendered task"),
-        ({"meta": {"kind": "guess"}}, "wrote what is no rendered task"),
-        ({"meta": {"version": "0.4.9"}}, "has lm-evaluation-harness 0.4.9, but 0.4.13 is required"),
-        ({"documents": 0}, "gave no documents|no rendered task"),
-    ],
-)
+@pytest.mark.parametrize(("does", "said"), cases("providers/refused", "renders"))
 def test_a_task_that_cannot_be_had_is_one_sentence(
     installed: Installed, does: dict[str, Any], said: str
 ) -> None:
@@ -71,6 +60,8 @@ def test_an_environment_that_is_not_there_names_what_makes_it(tmp_path: Path) ->
     for path in (tmp_path / "none" / "python", tmp_path):
         with pytest.raises(SourceError, match=r"not installed: no .*; run `make providers`"):
             render(provider(path), "key", REQUEST)
+        with pytest.raises(SourceError, match="not installed"):
+            scored(path, "a")
     broken = tmp_path / "python"
     broken.write_text("#!/nowhere/python\n")
     broken.chmod(0o755)
@@ -135,22 +126,9 @@ def test_what_is_no_credit_is_no_verdict(value: Any, told: str) -> None:
     assert verdict.reason == f"bleu is {told}, which is no credit from 0 to 1"
 
 
-@pytest.mark.parametrize(
-    ("does", "said"),
-    [
-        ({"score": "die"}, "cannot judge answers: its program ended with code 1: no module named"),
-        ({"score": "nonsense"}, "cannot judge answers"),
-        ({"score": "refuse"}, "does not judge the task: humaneval is not taken"),
-        ({"version": "9"}, "has lm-evaluation-harness 9, but 0.4.13 is required"),
-    ],
-)
+@pytest.mark.parametrize(("does", "said"), cases("providers/refused", "scorers"))
 def test_a_provider_that_cannot_judge_is_one_sentence(
     installed: Installed, does: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(ScoringError, match=said):
         scored(installed(**does), "a")
-
-
-def test_no_environment_no_verdicts(tmp_path: Path) -> None:
-    with pytest.raises(EvaluationError, match="not installed"):
-        scored(tmp_path / "python", "a")

@@ -11,6 +11,7 @@ from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render, render_choices
 from evaluation.providers.score import Limits, score
 from tests.providers.test_real import provider
+from tests.tables import cases
 
 ROWS = 8
 GPQA = [
@@ -167,16 +168,7 @@ def one_metric(name: str) -> dict[str, bool]:
 
 
 @pytest.mark.parametrize(
-    ("name", "file", "content", "said"),
-    [
-        ("lm_eval", "sums.yaml", "task: [", r"sums\.yaml cannot be read"),
-        ("lm_eval", "sums.yaml", "task: other", "has no task 'own_sums'"),
-        ("lm_eval", "use.py", "", "`include_path` of a task of lm-evaluation-harness is a folder"),
-        ("lighteval", "own.py", "TASKS_TABLE = 1 / 0", r"own\.py lists no tasks \(ZeroDivision"),
-        ("lighteval", "own.py", "TASKS_TABLE = []", "lighteval has no task 'own_sums'"),
-        ("lighteval", "own.py", "import pickle", "its scorer unpickles data"),
-        ("lighteval", "none.py", None, "where no task files are"),
-    ],
+    ("name", "file", "content", "said"), cases("providers/refused", "task_files")
 )
 def test_task_files_that_cannot_be_used_are_one_sentence(
     name: str, file: str, content: str | None, said: str, tmp_path: Path

@@ -5,7 +5,6 @@ project's own packages, or with those of the environment that EVAL_PACKAGES_PYTH
 """
 
 import importlib.util
-import json
 import os
 import subprocess
 import sys
@@ -19,10 +18,9 @@ import pytest
 import yaml
 
 from evaluation.errors import SourceError
-from evaluation.grading.by_hand import verify_by_hand
-from tests.providers.ds1000_rows import context_of, prompt_of
-from tests.providers.test_olmo_eval import theirs
-from tests.providers.test_olmo_programs import HEADLINE, judged, settings
+from tests.providers.conftest import reported, verified
+from tests.providers.olmo_eval import settings, theirs
+from tests.providers.test_olmo_programs import HEADLINE, judged
 from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
 from tests.workflow.world import World, ask_for_answers
 
@@ -34,6 +32,52 @@ PLACES = {
     "ds1000": "xlangai/DS-1000/default/test.parquet",
 }
 OFTEN_MISSING = ("sklearn", "seaborn", "requests", "pytz", "openpyxl")
+
+
+CONTEXT = '''{imports}
+import copy
+import tokenize, io
+
+
+def generate_test_case(test_case_id):
+    def generate_ans(data):
+{answer}
+
+    def define_test_input(test_case_id):
+{inputs}
+
+    test_input = define_test_input(test_case_id)
+    expected_result = generate_ans(copy.deepcopy(test_input))
+    return test_input, expected_result
+
+
+def exec_test(result, expected):
+    try:
+        {compares}
+        return 1
+    except:
+        return 0
+
+
+exec_context = r"""
+{imports}
+{given}
+[insert]
+"""
+
+
+def test_execution(solution: str):
+    code = exec_context.replace("[insert]", solution)
+    for i in range(1):
+        test_input, expected_result = generate_test_case(i + 1)
+        test_env = {{"test_input": test_input}}
+        exec(code, test_env)
+        assert exec_test(test_env["result"], expected_result)
+'''
+COMPARES = {
+    "numbers": "np.testing.assert_allclose(np.asarray(result, float), np.asarray(expected, float))",
+    "frames": "pd.testing.assert_frame_equal(result, expected, check_dtype=False)",
+}
 
 
 def rows_of(dataset: str) -> dict[str, Row]:
@@ -67,12 +111,30 @@ def bigcodebench(number: int, name: str, row: Row) -> Row:
     }
 
 
+def _context_of(row: Row) -> str:
+    if "context" in row:
+        return str(row["context"])
+    parts = {name: textwrap.indent(row[name], " " * 8) for name in ("answer", "inputs")}
+    compares = COMPARES[row.get("compares", "numbers")]
+    own = {"imports": row["imports"], "given": row["given"], "compares": compares, **parts}
+    return CONTEXT.format(**own) + ("\n\n" + row["string"] if "string" in row else "")
+
+
+def _prompt_of(name: str, row: Row) -> str:
+    if "prompt" in row:
+        return str(row["prompt"])
+    return (
+        f"Problem:\n{name}\n\nA:\n<code>\n{row['imports']}\n</code>\n"
+        "result = ... # put solution in this variable\nBEGIN SOLUTION\n<code>\n"
+    )
+
+
 def ds1000(number: int, name: str, row: Row) -> Row:
     return {
-        "prompt": prompt_of(name, row),
+        "prompt": _prompt_of(name, row),
         "reference_code": row["right"],
         "metadata": {"problem_id": number, "library": row["library"]},
-        "code_context": context_of(row),
+        "code_context": _context_of(row),
     }
 
 
@@ -82,14 +144,12 @@ def test_a_task_from_the_suite_to_its_verdicts(
 ) -> None:
     asked = theirs("bigcodebench:olmo3base", limit=2, python=os.path.relpath(sys.executable))
     plan = ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
-    reported = json.loads((plan.generation_folder("theirs") / "meta.json").read_text())["provider"]
-    assert reported["golds"] == {HEADLINE: 1.0}
-    assert len(reported["packages"]) == 64
-    path = tmp_path / "completions.jsonl"
+    meta = reported(plan, "theirs")
+    assert meta["golds"] == {HEADLINE: 1.0}
+    assert len(meta["packages"]) == 64
     texts = ["    return Counter(text.split())\n", "    return None\n"]
-    lines = [{"id": "bigcodebench:olmo3base/0", "completion": text} for text in texts]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    rows, summary = verify_by_hand(plan, "theirs", path)
+    completions = [("bigcodebench:olmo3base/0", text) for text in texts]
+    rows, summary = verified(plan, "theirs", tmp_path, completions)
     verdicts = [row["verdicts"][HEADLINE] for row in rows]
     assert [verdict["credit"] for verdict in verdicts] == [1, 0]
     assert summary["verifiers"][HEADLINE]["unguarded"] == 1
@@ -97,19 +157,13 @@ def test_a_task_from_the_suite_to_its_verdicts(
     assert summary["primary"] == HEADLINE
 
 
-@pytest.mark.parametrize(
-    ("python", "said"),
-    [
-        (__file__, "is no interpreter of Python"),
-        ("/bin", "is no interpreter of Python"),
-        ("nowhere/bin/python", "is no interpreter of Python"),
-    ],
-)
+@pytest.mark.parametrize("python", [__file__, "/bin", "nowhere/bin/python"])
 def test_what_is_no_python_is_refused_at_prefill(
-    world: World, mirrors: dict[str, str], python: str, said: str
+    world: World, mirrors: dict[str, str], python: str
 ) -> None:
     asked = theirs("ds1000:olmo3base", limit=2, python=python)
-    with pytest.raises(SourceError, match=rf"generation_tasks\.theirs: .*{said}; name the Python"):
+    said = r"generation_tasks\.theirs: .*is no interpreter of Python; name the Python"
+    with pytest.raises(SourceError, match=said):
         ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
 
 

@@ -1,31 +1,27 @@
 """olmo-eval's tasks that run programs: judged in the sandbox as its own scorers judge what Python says."""
 
-import json
 import logging
 import os
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evaluation.errors import SourceError
-from evaluation.grading.by_hand import verify_by_hand
 from evaluation.prefill.generation import lacking_tokens
 from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Limits, Outcome, Program, verdict_of
 from evaluation.settings.provided import ProviderTask
-from tests.conftest import ROOT
-from tests.providers.test_olmo_eval import answers, asked, environment, theirs
+from tests.providers.conftest import reported, verified
+from tests.providers.olmo_eval import Line, answers, asked, by_olmo_eval, settings, theirs
 from tests.verification.sandbox.references import needs_sandbox
 from tests.workflow.world import World, ask_for_answers, build_tokenizer
 
-Line = dict[str, Any]
 Texts = Callable[[str, int, str, str], dict[str, str]]
 
+HEADLINE = "pass_at_1:code_exec"
 MAIN = '\n\nif __name__ == "__main__":\n    '
 LEETCODE = ("max(nums)", "min(nums)", "sum(nums)", "len(nums)")
 INSTANCES = {
@@ -40,7 +36,7 @@ FEW = 4
 """Instances of a task, unless all references are asked for."""
 
 
-def completions(task: str, number: int, gold: str, other: str) -> dict[str, str]:
+def texts_of(task: str, number: int, gold: str, other: str) -> dict[str, str]:
     """By kind, what a model might write; `other` is another instance's gold."""
     if task.startswith("deepseek"):
         gold, other = (f"        return {LEETCODE[n % 4]}\n" for n in (number, number + 1))
@@ -110,7 +106,7 @@ def _outcome(line: Line) -> Outcome:
 
 @needs_sandbox
 def test_verdicts_are_those_of_their_scorers(mirrors: dict[str, str], tmp_path: Path) -> None:
-    lines = judged(mirrors, list(INSTANCES), tmp_path, completions)
+    lines = judged(mirrors, list(INSTANCES), tmp_path, texts_of)
     wrong = [line for line in lines if line["ours"].scores != line["theirs"]]
     assert not wrong
     credits = Counter((one["task"], *one["theirs"].values()) for one in lines)
@@ -128,13 +124,11 @@ def test_what_olmo_eval_takes_for_right_without_a_test_is_wrong(
         return {"ends": f"{gold}\n\nimport os\nos._exit(0)\n"}
 
     for line in judged(mirrors, ["humaneval:olmo3base"], tmp_path, ends):
-        assert line["theirs"] == {"pass_at_1:code_exec": 1.0}
-        assert line["ours"].scores == {"pass_at_1:code_exec": 0.0}
-        verdict = verdict_of("pass_at_1:code_exec", line["ours"], "")
-        assert (verdict.credit, verdict.reason[:36]) == (
-            0.0,
-            "the tests ended before the last one ",
-        )
+        assert line["theirs"] == {HEADLINE: 1.0}
+        assert line["ours"].scores == {HEADLINE: 0.0}
+        verdict = verdict_of(HEADLINE, line["ours"], "")
+        assert verdict.credit == 0
+        assert verdict.reason.startswith("the tests ended before the last one ")
 
 
 @needs_sandbox
@@ -144,26 +138,23 @@ def test_a_task_from_the_suite_to_its_verdicts(
     name = "mbpp:olmo3base"
     plan = ask_for_answers(world, {"theirs": theirs(name, limit=2)}, **settings(mirrors))
     assert plan.suite.runs_programs
-    reported = json.loads((plan.generation_folder("theirs") / "meta.json").read_text())["provider"]
-    assert reported["golds"] == {"pass_at_1:code_exec": 1.0}
-    assert (reported["primary"], reported["sampling"]["n"]) == ("pass_at_1:code_exec", 32)
-    path = tmp_path / "completions.jsonl"
+    meta = reported(plan, "theirs")
+    assert meta["golds"] == {HEADLINE: 1.0}
+    assert (meta["primary"], meta["sampling"]["n"]) == (HEADLINE, 32)
     right = (
         "def remove_Occ(s, c):\n    i, j = s.find(c), s.rfind(c)\n    s = s[:j] + s[j + 1 :]\n"
         "    return s[:i] + s[i + 1 :]\n"
     )
     wrong = "def remove_Occ(s, c):\n    return s\n"
     texts = [(0, f"{right}```\nIt works."), (0, wrong), (1, ""), (1, "I do not know.")]
-    lines = [{"id": f"{name}/{number}", "completion": text} for number, text in texts]
-    path.write_text("\n".join(map(json.dumps, lines)))
-    rows, summary = verify_by_hand(plan, "theirs", path)
-    verdicts = [row["verdicts"]["pass_at_1:code_exec"] for row in rows]
+    completions = [(f"{name}/{number}", text) for number, text in texts]
+    rows, summary = verified(plan, "theirs", tmp_path, completions)
+    verdicts = [row["verdicts"][HEADLINE] for row in rows]
     assert [verdict["credit"] for verdict in verdicts] == [1, 0, 0, 0]
     assert verdicts[1]["reason"].endswith("remove_Occ('hello', 'l') gave 'hello'")
-    assert summary["primary"] == "pass_at_1:code_exec"
+    assert summary["primary"] == HEADLINE
 
 
-HEADLINE = "pass_at_1:code_exec"
 PACKAGES = ("bigcodebench:olmo3base", "ds1000:olmo3base")
 
 
@@ -207,36 +198,22 @@ def test_code_is_filled_in_only_with_the_tokens_for_it(
 
 def test_names_tell_which_tasks_run_programs() -> None:
     """As olmo-eval's own scorers do, of all tasks that are taken from it, with any one variant."""
-    lines = (
-        "import json, contextlib",
-        "from evaluation.providers.adapters.contract import Refused",
-        "from evaluation.providers.adapters.olmo_eval_tasks import task_names, find_tasks",
-        "import olmo_eval.evals.tasks",
-        "from olmo_eval.common.scorers.execution import ExecutionScorer as Runs",
+    found: dict[str, bool] = by_olmo_eval(
+        "import contextlib\n"
+        "from evaluation.providers.adapters.contract import Refused\n"
+        "from evaluation.providers.adapters.olmo_eval_tasks import task_names, find_tasks\n"
+        "import olmo_eval.evals.tasks\n"
+        "from olmo_eval.common.scorers.execution import ExecutionScorer as Runs\n"
         "found = {}",
-        "for name in task_names():",
-        "    with contextlib.suppress(Refused):",
-        "        tasks = find_tasks(name).values()",
-        "        scorers = [one for task in tasks for one in task._get_scorers().values()]",
-        "        found[name] = any(isinstance(one, Runs) for one in scorers)",
+        "for name in task_names():\n"
+        "    with contextlib.suppress(Refused):\n"
+        "        tasks = find_tasks(name).values()\n"
+        "        scorers = [one for task in tasks for one in task._get_scorers().values()]\n"
+        "        found[name] = any(isinstance(one, Runs) for one in scorers)\n"
         "print(json.dumps(found))",
     )
-    done = subprocess.run(
-        [environment(), "-c", "\n".join(lines)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, bool] = json.loads(done.stdout)
     assert {*INSTANCES, "olmobase:code_fim"} <= {name for name, runs in found.items() if runs}
     for name, runs in found.items():
         if "bpb" not in name.split(":"):
             named = ProviderTask(provider="olmo_eval", task=name).runs_programs
             assert named == runs, name
-
-
-def settings(mirrors: dict[str, str]) -> Line:
-    providers = {"olmo_eval": str(environment())}
-    return {"mirrors": mirrors, "providers": providers, "sequence_length": 4096}

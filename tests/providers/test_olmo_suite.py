@@ -11,7 +11,7 @@ import yaml
 
 from evaluation.settings.olmo_suites import expand_suites
 from tests.histories.warm import well
-from tests.providers.test_olmo_eval import environment
+from tests.providers.olmo_eval import environment
 from tests.workflow.world import World, build_ladder, build_world
 
 NAME = "olmobase:gen"

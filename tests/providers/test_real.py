@@ -15,6 +15,7 @@ from evaluation.providers.score import Limits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 from evaluation.verification.pool import Job, verify_all
 from tests.conftest import ROOT
+from tests.tables import cases
 from tests.verification import canned
 from tests.verification.make_references import FILES, MAKERS
 from tests.verification.test_references import KNOWN, VERIFIERS, document
@@ -105,19 +106,7 @@ def test_prompts_few_shot_and_as_a_chat(name: str, shared: Path) -> None:
         assert text.prompt.startswith(turns.messages[0].content)
 
 
-@pytest.mark.parametrize(
-    ("name", "task", "said"),
-    [
-        ("lm_eval", "humaneval", "runs the programs that a model writes"),
-        ("lm_eval", "mbpp", "runs the programs that a model writes"),
-        ("lm_eval", "gsm8kk", "has no task 'gsm8kk'; did you mean gsm8k"),
-        ("lm_eval", "triviaqa", "dataset .* cannot be loaded .* under `mirrors`"),
-        ("lighteval", "lcb:codegeneration", "runs the programs"),
-        ("lighteval", "mt_bench", "several turns"),
-        ("lighteval", "simpleqa", "asks another model"),
-        ("lighteval", "gsm8kk", "has no task 'gsm8kk'"),
-    ],
-)
+@pytest.mark.parametrize(("name", "task", "said"), cases("providers/refused", "not_taken"))
 def test_what_is_not_taken_is_refused_by_name(
     name: str, task: str, said: str, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,14 +8,15 @@ from typing import Any
 
 import pytest
 
+from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.errors import ConfigError, SourceError
-from evaluation.grading.by_hand import verify_by_hand
 from evaluation.grading.collect import collect
 from evaluation.prefill import generation
+from evaluation.prefill.caches import read_prompts
 from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
-from tests.providers.conftest import Installed
+from tests.providers.conftest import Installed, reported, verified
+from tests.tables import cases
 from tests.workflow.world import World, ask_for_answers, want_answers
 
 TASK: dict[str, Any] = {"provider": "lm_eval", "task": "sums"}
@@ -46,14 +47,9 @@ def run(plan: StagePlan) -> dict[str, Any]:
     return task
 
 
-def meta_of(plan: StagePlan) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((plan.generation_folder("sums") / "meta.json").read_text())
-    return found
-
-
 def test_what_the_provider_says_is_taken_and_recorded(change: Change) -> None:
     plan = change(TASK)
-    said = meta_of(plan)["provider"]
+    said = reported(plan, "sums")
     assert (said["name"], said["version"]) == ("lm_eval", "0.4.13")
     assert (said["stop"], said["max_new_tokens"]) == (["Question:"], 6)
     assert said["metrics"] == ["exact", "shares"]  # of `length`, less is better
@@ -114,10 +110,8 @@ def test_verdicts_are_kept_and_asked_once(change: Change, tmp_path: Path) -> Non
 
 def test_completions_from_anywhere(change: Change, tmp_path: Path) -> None:
     plan = change(TASK)
-    path = tmp_path / "completions.jsonl"
-    texts = {"sums/0": "a Question: b", "sums/1": "b", "sums/2": "fail"}
-    path.write_text("\n".join(json.dumps({"id": i, "completion": t}) for i, t in texts.items()))
-    rows, summary = verify_by_hand(plan, "sums", path)
+    texts = [("sums/0", "a Question: b"), ("sums/1", "b"), ("sums/2", "fail")]
+    rows, summary = verified(plan, "sums", tmp_path, texts)
     assert [row["verdicts"]["exact"]["credit"] for row in rows] == [1, 0, None]
     assert summary["verifiers"]["exact"]["errors"] == 1
 
@@ -131,40 +125,11 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     assert "lm-evaluation-harness 0.4.9, but 0.4.13 is required" in str(collected.error)
 
 
-@pytest.mark.parametrize(
-    ("task", "does", "error", "said"),
-    [
-        ({"provider": "harness"}, {}, ConfigError, r"generation_tasks.sums.provider: .*lighteval"),
-        ({"tasks": "x"}, {}, ConfigError, r"generation_tasks.sums.tasks: unknown key.*`task`"),
-        ({"primary": "bleu", "metrics": ["exact"]}, {}, ConfigError, r"`primary: bleu` is none of"),
-        (
-            {"metrics": ["bleu"]},
-            {},
-            SourceError,
-            r"no metric 'bleu' of sums can be .*exact, shares",
-        ),
-        ({"primary": "length"}, {}, SourceError, r"no metric 'length' of sums can be reported"),
-        (
-            {"metrics": ["shares"]},
-            {"quoted": "out of range"},  # of golds it is from 0 to 1
-            SourceError,
-            r"no metric 'shares' .* as it is not from 0 to 1, or less of it is better; there are exact$",
-        ),
-        ({}, {"meta": {"max_new_tokens": None}}, SourceError, r"set `max_new_tokens`"),
-        ({}, {"gold": "fail"}, SourceError, r"fail on 12 of 12 of its own gold answers"),
-        (
-            {},
-            {"meta": {"metrics": {"exact": False, "shares": False, "length": False}}},
-            SourceError,
-            r"no metric",
-        ),
-        ({"max_new_tokens": 60}, {}, SourceError, r"no prompt leaves room for max_new_tokens 60"),
-    ],
-)
+@pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "tasks"))
 def test_what_cannot_be_is_one_sentence(
-    change: Change, task: dict[str, Any], does: dict[str, Any], error: type[Exception], said: str
+    change: Change, task: dict[str, Any], does: dict[str, Any], error: str, said: str
 ) -> None:
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(getattr(errors, error), match=said) as caught:
         change({**TASK, **task}, **does)
     assert "\n" not in str(caught.value)
 
@@ -186,7 +151,9 @@ def test_without_an_end_of_text_token_the_stop_of_the_suite_comes_before_the_pro
     is_stopped: bool,
 ) -> None:
     monkeypatch.setattr(generation, "answer_ends", lambda *_: ([], []))
-    refused = pytest.raises(SourceError, match="has no end-of-text token and the task no `stop`")
+    refused = pytest.raises(
+        errors.SourceError, match="has no end-of-text token and the task no `stop`"
+    )
     with contextlib.nullcontext() if is_stopped else refused:
         plan = change({**TASK, **task}, meta={"stop": reported})
-        assert meta_of(plan)["items"]["used"] == 12
+        assert len(read_prompts(plan.generation_folder("sums")).prompts) == 12
