@@ -131,9 +131,9 @@ def _judged(provider: Provider, task: str, found: Rendered[Document]) -> Iterato
     """Of each metric, what golds, an empty answer and a wrong one get."""
     golds = [(one.document, one.gold or "") for one in found.documents]
     others = [(golds[0][0], ""), (golds[0][0], WRONG)]
-    outcomes = dict(score(provider, {"task": task}, [*golds, *others], Limits(60, 4096)))
+    outcomes = score(provider, {"task": task}, [*golds, *others], Limits(60, 4096))
     for metric in outcomes[0].scores or {}:
-        credits = [verdict_of(metric, one, "").credit for one in outcomes.values()]
+        credits = [verdict_of(metric, one, "").credit for one in outcomes]
         right = sum(credit == 1 for credit in credits[: len(golds)])
         failed = sum(credit is None for credit in credits)
         yield f"`{metric}` passes {right} of {len(golds)} bare golds, fails on {failed}"

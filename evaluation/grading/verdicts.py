@@ -17,9 +17,8 @@ import pyarrow as pa
 from evaluation.errors import ScoringError
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request, workers_of
-from evaluation.providers.programs import run_programs
 from evaluation.providers.score import Case as ProviderCase
-from evaluation.providers.score import Limits, Outcome, score, verdict_of
+from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import Judge, Provided
@@ -227,7 +226,7 @@ def _provided(
 
     def score_part(part: list[list[int]]) -> list[Outcome]:
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
-        return [one for _, one in score(provider, request, cases, limits_of(plan))]
+        return score(provider, request, cases, limits_of(plan))
 
     with ThreadPoolExecutor(workers_of(plan)) as pool:
         for part, scored in zip(parts, pool.map(score_part, parts), strict=True):

@@ -110,7 +110,7 @@ class _Writer:
         """
         for start in range(0, len(questions), _BATCH):
             batch = questions[start : start + _BATCH]
-            pairs = [pair for question in batch for pair in _pairs(question)]
+            pairs = [pair for question in batch for pair in question.scored_pairs]
             encoded = iter(encode_pairs(self._tokenizer, pairs))
             for question in batch:
                 yield self._example(question, encoded)
@@ -135,7 +135,8 @@ class _Writer:
     ) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}
         scored = [
-            self._candidate(question, pair, next(encoded), contexts) for pair in _pairs(question)
+            self._candidate(question, pair, next(encoded), contexts)
+            for pair in question.scored_pairs
         ]
         count = len(question.pairs)
         graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
@@ -194,7 +195,3 @@ def _question_key(asked: Mapping[str, Any]) -> str:
             *([[one["context"], one["tokens"]] for one in scored] for scored in pairs),
         ]
     )
-
-
-def _pairs(question: Question) -> tuple[Pair, ...]:
-    return question.pairs + (question.unconditional or ())

@@ -64,20 +64,29 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
             "so every answer would run to `max_new_tokens`; give the task a `stop`"
         )
     rows, too_long = _tokenized(plan, tokenizer, template, name, found)
+    left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
     meta = {
         "definition": definition,
         "asked_definition": asked_definition(plan, name, about),
         "task": task.model_dump(mode="json"),
         **recorded,
-        "items": _counts(found, rows, too_long),
+        "items": {
+            "asked": found.total,
+            "used": len(rows),
+            "left_out": {reason: count for reason, count in left_out.items() if count},
+        },
         "too_long": too_long,
         "protocol": protocol.PREFILL_GENERATION,
         **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
     }
-    fitting = [prompt for prompt in found.prompts if prompt.id not in set(too_long)]
+    documents = [
+        {"id": one.id, "document": dict(one.document), "strata": dict(one.strata)}
+        for one in found.prompts
+        if one.id not in set(too_long)
+    ]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
-        write_jsonl(building / DOCUMENTS, map(_document, fitting))
+        write_jsonl(building / DOCUMENTS, documents)
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
 
 
@@ -117,15 +126,6 @@ def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
     return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
 
 
-def _counts(found: TaskPrompts, rows: Sequence[Any], too_long: Sequence[str]) -> dict[str, Any]:
-    left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
-    return {
-        "asked": found.total,
-        "used": len(rows),
-        "left_out": {reason: count for reason, count in left_out.items() if count},
-    }
-
-
 def _tokenized(
     plan: StagePlan,
     tokenizer: AnyTokenizer,
@@ -135,7 +135,12 @@ def _tokenized(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the lines of `prompts.jsonl`, and the ids of prompts that do not fit the window."""
     room = found.max_new_tokens
-    texts = [_text(tokenizer, template, prompt) for prompt in found.prompts]
+    texts = [
+        prompt.turns
+        if isinstance(prompt.turns, str)
+        else render_chat(tokenizer, template or "", prompt.id, prompt.turns, answer=True)
+        for prompt in found.prompts
+    ]
     encoded = encode_prompts(plan, tokenizer, texts)
     rows, too_long = [], []
     for prompt, text, tokens in zip(found.prompts, texts, encoded, strict=True):
@@ -161,16 +166,6 @@ def _none_fits(plan: StagePlan, name: str, room: int, shortest: int) -> str:
         f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in sequence_length "
         f"{plan.sequence_length:,}, as the shortest has {shortest:,} tokens; {', or '.join(remedies)}"
     )
-
-
-def _text(tokenizer: AnyTokenizer, template: str | None, prompt: TaskPrompt) -> str:
-    if isinstance(prompt.turns, str):
-        return prompt.turns
-    return render_chat(tokenizer, template or "", prompt.id, prompt.turns, answer=True)
-
-
-def _document(prompt: TaskPrompt) -> dict[str, Any]:
-    return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
 
 
 _TEXTS = ("id", "prompt", "system", "answer", "description")

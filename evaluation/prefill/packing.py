@@ -184,14 +184,9 @@ def smallest_dtype(vocabulary: int) -> torch.dtype:
 
     Returns:
         The dtype.
-
-    Raises:
-        ValueError: Ids need more than 32 bits.
     """
-    for dtype in (torch.uint8, torch.uint16, torch.int32):
-        if vocabulary <= torch.iinfo(dtype).max + 1:
-            return dtype
-    raise ValueError(f"{vocabulary} token ids do not fit into 32 bits")
+    types = (torch.uint8, torch.uint16, torch.int32)
+    return next(dtype for dtype in types if vocabulary <= torch.iinfo(dtype).max + 1)
 
 
 class Packer:

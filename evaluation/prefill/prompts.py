@@ -200,25 +200,19 @@ def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int
 
     Returns:
         Token ids in ascending order, and strings.
+
+    Raises:
+        SourceError: The template writes no message.
     """
-    ids, strings = ([], []) if template is None else end_of_turn(tokenizer, template)
+    ids, strings = ([], []) if template is None else _end_of_turn(tokenizer, template)
     eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
     return sorted({*eos, *ids}), strings
 
 
-def end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
-    """Return what the template puts after an answer: a token's id, or else a stop string.
+def _end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
+    """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
+
     A base model's tokenizer may not know the token that the template writes out.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        template: Chat template.
-
-    Returns:
-        Token ids, and strings; at most one of them, both empty if the template puts nothing there.
-
-    Raises:
-        SourceError: The template writes no message.
     """
     messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
     text = render_chat(tokenizer, template, "chat_template", messages, answer=False)

@@ -16,7 +16,6 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.providers.program import Provider
-from evaluation.providers.programs import run_programs
 from evaluation.providers.render import (
     Document,
     RankedQuestion,
@@ -26,7 +25,7 @@ from evaluation.providers.render import (
     render,
     render_choices,
 )
-from evaluation.providers.score import Case, Limits, Outcome, score, verdict_of
+from evaluation.providers.score import Case, Limits, Outcome, run_programs, score, verdict_of
 from evaluation.settings.olmo_suites import is_suite
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -239,7 +238,7 @@ def _judged(
     known = rendered.info.model_dump(include={"task_files", "packages"})
     request = _rendering_request(plan, task) | known
     limits = limits_of(plan)
-    judged = [one for _, one in score(provider, request, [*golds, *quotes], limits)]
+    judged = score(provider, request, [*golds, *quotes], limits)
     found = run_programs(judged, limits, workers_of(plan), task.python)
     return found[: len(golds)], found[len(golds) :]
 

@@ -39,6 +39,11 @@ class Question:
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
 
+    @property
+    def scored_pairs(self) -> tuple[Pair, ...]:
+        """Pairs in the order in which they are tokenized."""
+        return self.pairs + (self.unconditional or ())
+
 
 @dataclass(frozen=True)
 class TaskPrompt:

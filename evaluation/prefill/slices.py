@@ -106,8 +106,13 @@ def _build(
             before=bos_ids(tokenizer, plan.tokenizer.prepend_bos),
             after=[_separator_id(tokenizer)],
         )
-        texts = documents(origin, item, name, count)
-        _fill(packer, encode_documents(tokenizer, texts), name)
+        texts = _documents(origin, item, name, count)
+        with progress(name, packer.wanted, "tok") as bar:
+            for piece in encode_documents(tokenizer, texts):
+                packer.add(piece)
+                bar.update(min(packer.total, packer.wanted) - bar.n)
+                if packer.full:
+                    break
         packed = packer.finish()
         _check_filled(packed, asked, name, origin, length)
         save_tokens(
@@ -149,15 +154,6 @@ def _separator_id(tokenizer: AnyTokenizer) -> int:
     return int(tokenizer.eos_token_id)
 
 
-def _fill(packer: Packer, pieces: Iterator[Any], name: str) -> None:
-    with progress(name, packer.wanted, "tok") as bar:
-        for piece in pieces:
-            packer.add(piece)
-            bar.update(min(packer.total, packer.wanted) - bar.n)
-            if packer.full:
-                return
-
-
 def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length: int) -> None:
     if packed.blocks == 0:
         raise SourceError(
@@ -171,18 +167,8 @@ def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length:
         )
 
 
-def documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
-    """Return the texts of a slice: after the skipped ones, in the seed's order, without empty ones.
-
-    Args:
-        origin: The slice's split.
-        item: The slice.
-        name: The slice's key in the suite, for messages.
-        count: Counts documents as they are read.
-
-    Returns:
-        An iterator over texts.
-    """
+def _documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
+    """Return the texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
     text_of, fields = _text_of(item, name)
     rows = origin.rows(fields)
     for _ in itertools.islice(rows, item.skip_documents):
@@ -210,18 +196,8 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
     return text_of, fields
 
 
-def check_text(value: Any) -> str:
-    """Return a field's value as text.
-
-    Args:
-        value: Value of the field; None is an empty text.
-
-    Returns:
-        The text.
-
-    Raises:
-        SourceError: It is no text, or not valid Unicode.
-    """
+def _as_text(value: Any) -> str:
+    """Return a field's value as text, None as an empty one; raise SourceError where it is no text."""
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -239,7 +215,7 @@ def _texts(
         number = count.skipped + count.read
         count.read += 1
         try:
-            text = check_text(text_of(row))
+            text = _as_text(text_of(row))
         except (SourceError, OutOfTime, MemoryError) as error:
             raise SourceError(f"{where}, row {number}: {reason_of(error)}") from None
         if text.strip():

@@ -139,13 +139,12 @@ def render_choices(
     return _rendered(provider, key, {**request, "kind": "choices"}, RankedQuestion, seconds)
 
 
-def check(provider: Provider, request: dict[str, Any], *, seconds: float = SECONDS) -> str | None:
+def check(provider: Provider, request: dict[str, Any]) -> str | None:
     """Look whether tasks can be rendered, before any is.
 
     Args:
         provider: The provider that has the tasks.
         request: `tasks` and `mirrors`, as the contract describes them.
-        seconds: Longest time that the program may take.
 
     Returns:
         A sentence on the tasks that cannot be rendered, and on missing data; None if there are none.
@@ -154,7 +153,7 @@ def check(provider: Provider, request: dict[str, Any], *, seconds: float = SECON
         SourceError: The provider's program fails.
     """
     with tempfile.TemporaryDirectory() as name:
-        return _refusal(provider, "", "check", Path(name), request, seconds)
+        return _refusal(provider, "", "check", Path(name), request, SECONDS)
 
 
 def _rendered(

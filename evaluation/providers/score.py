@@ -3,14 +3,19 @@
 The program works through the cases in their order and writes each verdict as it has it. Where it
 dies, or is silent for longer than a case may take, the case that it was at gets a verdict without
 credit, and another process goes on behind it.
+
+Programs of tasks are run in the sandbox in which all programs are run. Providers run `python3 -c
+<program and tests>`: the program is the main module, and passes if it ends well. Here it must reach
+the last test, too.
 """
 
 import json
 import math
+import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +23,8 @@ from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl
 from evaluation.interpreters import ProgramEnd, refusal
 from evaluation.providers.program import Provider, run
+from evaluation.settings import verifiers
+from evaluation.verification.pool import verify_all
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0
@@ -25,6 +32,11 @@ START_SECONDS = 600.0
 
 MOST_STARTS = 20
 """Processes for a batch; after so many the cases that are left have no verdict."""
+
+_SETUP = '__name__ = "__main__"'
+
+_MEMORY_WITH_PACKAGES = 8192
+"""Megabytes of addresses, of which libraries reserve more than they use."""
 
 Scores = dict[str, Any]
 Case = tuple[Mapping[str, Any], str]
@@ -53,7 +65,7 @@ class Program:
 class Outcome:
     """Scores of a case by metric, or why there are none.
 
-    They hold only if `program` passes, where there is one (`programs.run_programs`). `reason` and
+    They hold only if `program` passes, where there is one (`run_programs`). `reason` and
     `note` are a verdict's.
     """
 
@@ -65,7 +77,7 @@ class Outcome:
 
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
-) -> Iterator[tuple[int, Outcome]]:
+) -> list[Outcome]:
     """Judge completions by the provider's own metrics.
 
     Args:
@@ -74,26 +86,22 @@ def score(
         cases: Documents, each with a completion.
         limits: What a single case may take.
 
-    Yields:
-        Number of the case and its outcome, in order.
+    Returns:
+        An outcome for each case, in order.
 
     Raises:
         ScoringError: The program cannot be started, or refuses the task.
     """
-    done = 0
+    found: list[Outcome] = []
     for _ in range(MOST_STARTS):
-        if done == len(cases):
-            return
-        batch = cases[done:]
-        found, ended = _once(provider, request, batch, limits)
-        for outcome in found:
-            yield done, outcome
-            done += 1
-        if len(found) < len(batch):
-            yield done, Outcome(None, _blame(ended, limits))
-            done += 1
-    for number in range(done, len(cases)):
-        yield number, Outcome(None, f"the provider's program died {MOST_STARTS} times before")
+        if len(found) == len(cases):
+            break
+        judged, ended = _once(provider, request, cases[len(found) :], limits)
+        found += judged
+        if len(found) < len(cases):
+            found.append(Outcome(None, _blame(ended, limits)))
+    late = Outcome(None, f"the provider's program died {MOST_STARTS} times before")
+    return found + [late] * (len(cases) - len(found))
 
 
 def _once(
@@ -174,6 +182,59 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
     if ended.code == 77:
         return f"the provider took more than {limits.memory_mb} MB of memory"
     return f"the provider's program {ended}" if ended.code else "the provider gave no verdict"
+
+
+def run_programs(
+    outcomes: Sequence[Outcome], limits: Limits, workers: int, python: str | None
+) -> list[Outcome]:
+    """Run the program of each outcome that has one, which settles its scores.
+
+    Args:
+        outcomes: Outcomes of a provider's task, in any order.
+        limits: What reading a program and its verdict may take, beside its own seconds.
+        workers: Programs run at once.
+        python: Interpreter of the environment whose packages they use; None: they use none.
+
+    Returns:
+        The outcomes in their order.
+
+    Raises:
+        SandboxError: This machine offers no sandbox for them.
+    """
+    found = list(outcomes)
+    waiting = {number: one.program for number, one in enumerate(found) if one.program is not None}
+    jobs = [
+        (
+            _verifier(program.seconds, python),
+            {"tests": program.tests, "setup": _SETUP, "is_program": True},
+            program.text,
+        )
+        for program in waiting.values()
+    ]
+    seconds, memory_mb = limits.seconds, limits.memory_mb
+    numbers = list(waiting)
+    for place, verdict in verify_all(jobs, workers=workers, seconds=seconds, memory_mb=memory_mb):
+        number = numbers[place]
+        found[number] = _settled(found[number], waiting[number], verdict)
+    return found
+
+
+def _verifier(seconds: float, python: str | None) -> verifiers.Program:
+    if python is None:
+        return verifiers.Program(kind="program", seconds=seconds)
+    return verifiers.ProgramWithPackages(
+        kind="program",
+        seconds=seconds,
+        memory_mb=_MEMORY_WITH_PACKAGES,
+        python=os.path.abspath(python),
+    )
+
+
+def _settled(outcome: Outcome, program: Program, verdict: Verdict) -> Outcome:
+    if verdict.credit is None:
+        return Outcome(None, verdict.reason)
+    scores = outcome.scores if verdict.credit == 1 else program.failed
+    return replace(outcome, scores=scores, reason=verdict.reason, note=verdict.note, program=None)
 
 
 def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:

@@ -112,20 +112,13 @@ def link(path: Path, target: Path) -> None:
     path.symlink_to(target, target_is_directory=target.is_dir())
 
 
+DEVICE = "is a pipe, socket or device"
 PLACES: dict[str, tuple[Callable[[Path], object], str, str]] = {
-    "a pipe": (lambda f: os.mkfifo(f / "a.jsonl"), "a.jsonl", "is a pipe, socket or device"),
-    "a link to a device": (
-        lambda f: link(f / "a.jsonl", Path("/dev/zero")),
-        "a.jsonl",
-        "is a pipe, socket or device",
-    ),
+    "a pipe": (lambda f: os.mkfifo(f / "a.jsonl"), "a.jsonl", DEVICE),
+    "a link to a device": (lambda f: link(f / "a.jsonl", Path("/dev/zero")), "a.jsonl", DEVICE),
     "a folder called like a file": (lambda f: (f / "a.jsonl").mkdir(), "a.jsonl", "has no split"),
     "a folder called like Parquet": (lambda f: (f / "a.parquet").mkdir(), "*.parquet", "has no split"),
-    "links in circles": (
-        lambda f: [link(f / name, f) for name in "xyz"],
-        "**/*.jsonl",
-        "leads to .* again; remove that link",
-    ),
+    "links in circles": (lambda f: [link(f / name, f) for name in "xyz"], "**/*.jsonl", "leads to .* again; remove"),
     "a link to nowhere": (lambda f: link(f / "a.jsonl", f / "gone"), "a.jsonl", "files: "),
 }  # fmt: skip
 

@@ -21,6 +21,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Suite
 from tests.prefill.plans import make_plan
 from tests.tables import cases
+from tests.workflow.world import write_rows
 
 REMEDY = "snakemake prefill --profile"
 
@@ -34,18 +35,18 @@ PROBE = {
 Read = Callable[[Path], object]
 
 
+def plan_of(tmp_path: Path, tokenizer: Path, rows: list[dict[str, Any]]) -> StagePlan:
+    write_rows(tmp_path / "rows.jsonl", rows)
+    files = {"files": (str(tmp_path / "rows.jsonl"),)}
+    task = files | {"choices": "choices", "gold": "label", "context": "Who?"}
+    slices = {"s": files | {"tokens": 64}}
+    return make_plan(tmp_path / "cache", tokenizer, slices=slices, tasks={"t": task})
+
+
 @pytest.fixture(params=["slice", "task", "probes"])
 def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> tuple[Path, Read]:
-    rows = tmp_path / "rows.jsonl"
     row = {"text": "The quick brown fox " * 9, "choices": ["a fox", "a dog"], "label": 1}
-    rows.write_text((json.dumps(row) + "\n") * 3)
-    files = {"files": (str(rows),)}
-    plan = make_plan(
-        tmp_path / "cache",
-        fast_folder,
-        slices={"s": files | {"tokens": 64}},
-        tasks={"t": files | {"choices": "choices", "gold": "label", "context": "Who?"}},
-    )
+    plan = plan_of(tmp_path, fast_folder, [row] * 3)
     if request.param == "slice":
         prefill_slice(plan, "s")
         return plan.slice_folder("s"), read_slice
@@ -102,32 +103,22 @@ def test_a_foreign_meta(entry: tuple[Path, Read], text: str, expected: str) -> N
         read(folder)
 
 
-LINES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "no gold": (lambda row: row.pop("gold"), "`gold`: Field required"),
-    "an id beyond 2^63": (
-        lambda row: row["candidates"][1]["tokens"].append(2**63),
-        "`candidates.1.tokens",
-    ),
-    "an empty candidate": (
-        lambda row: row["candidates"][0].update(tokens=[]),
-        "candidates.0.tokens",
-    ),
-}
+LINES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
+    (lambda row: row.pop("gold"), "`gold`: Field required"),
+    (lambda row: row["candidates"][1]["tokens"].append(2**63), "`candidates.1.tokens"),
+    (lambda row: row["candidates"][0].update(tokens=[]), "candidates.0.tokens"),
+]
 
 
 @pytest.fixture
 def task(tmp_path: Path, fast_folder: Path) -> StagePlan:
-    rows = tmp_path / "rows.jsonl"
-    rows.write_text(json.dumps({"choices": ["a fox", "a dog"], "label": 1}) + "\n")
-    fields = {"files": (str(rows),), "choices": "choices", "gold": "label", "context": "Who?"}
-    plan = make_plan(tmp_path / "cache", fast_folder, tasks={"t": fields})
+    plan = plan_of(tmp_path, fast_folder, [{"choices": ["a fox", "a dog"], "label": 1}])
     prefill_task(plan, "t")
     return plan
 
 
-@pytest.mark.parametrize("name", LINES)
-def test_an_edited_line_names_itself(name: str, task: StagePlan) -> None:
-    change, expected = LINES[name]
+@pytest.mark.parametrize(("change", "expected"), LINES)
+def test_an_edited_line_names_itself(change: Any, expected: str, task: StagePlan) -> None:
     folder = task.task_folder("t")
     row = json.loads((folder / "examples.jsonl").read_text())
     change(row)
@@ -161,12 +152,8 @@ def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) ->
     assert len(read_task(folder).items) == 1
     assert (kept / "examples.jsonl").read_text() == "damaged"
     assert [path.name for path in folder.parent.iterdir()] == ["t"]
-
-
-def test_a_link_to_nowhere_is_replaced(task: StagePlan, tmp_path: Path) -> None:
-    folder = task.task_folder("t")
-    folder.rename(tmp_path / "elsewhere")
-    folder.symlink_to(tmp_path / "gone", target_is_directory=True)
+    folder.rename(tmp_path / "third")
+    folder.symlink_to(tmp_path / "nowhere", target_is_directory=True)
     with pytest.raises(CacheError, match="is not prefilled"):
         read_task(folder)
     prefill_task(task, "t")

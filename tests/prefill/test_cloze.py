@@ -24,9 +24,6 @@ from tests.workflow.world import write_rows
 
 SUITE = load_suite(ROOT / "task_suites", "stage4_cf_core")
 
-REFERENCE_SPLITS = {"sciq": "validation"}
-"""Splits the reference was made from, where the suite names another one."""
-
 
 def task_fields(name: str, **changes: Any) -> dict[str, Any]:
     return SUITE.tasks[name].model_dump() | changes
@@ -57,27 +54,19 @@ def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
     """Ten tasks, 100 items each (60 of copa): every string, every token id, every gold."""
     reference = rows_of(shared)
     assert len(reference) == 10
-    tasks = {
-        name: task_fields(
-            name, limit=100, split=REFERENCE_SPLITS.get(name, SUITE.tasks[name].split)
-        )
-        for name in reference
-    }
+    tasks = {name: task_fields(name, limit=100) for name in reference}
+    tasks["sciq"]["split"] = "validation"  # from which the reference was made
     tasks["mmlu"]["configs"] = ("astronomy",)
-    mirrors = {"*": str(shared / "data")}
-    plan = make_plan(
-        tmp_path, shared / "reference/tokenizer", tasks=tasks, mirrors=mirrors, sequence_length=2048
-    )
+    plan = shipped(tmp_path, shared, **tasks)
     compared = 0
     for name, rows in reference.items():
         prefill_task(plan, name)
         items = read_task(plan.task_folder(name)).items
         assert len(items) == (60 if name == "copa" else 100)
         for item, row in zip(items, rows, strict=False):
-            expected = [
-                {key: given[key] for key in as_reference(item)[0]} for given in row["candidates"]
-            ]
-            assert as_reference(item) == expected, item.id
+            found = as_reference(item)
+            expected = [{key: given[key] for key in found[0]} for given in row["candidates"]]
+            assert found == expected, item.id
             if row["target"].isdigit():
                 assert item.gold == int(row["target"]), item.id
             compared += len(expected)
@@ -101,7 +90,7 @@ def solved_before(plan: StagePlan, name: str) -> tuple[set[str], list[str]]:
 
 def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
     folder, mirrors = shared / "reference/tokenizer", {"*": str(shared / "data")}
-    return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=1024)
+    return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=2048)
 
 
 @pytest.mark.parametrize("name", ["hellaswag", "arc_easy", "openbookqa", "social_i_qa"])
@@ -136,7 +125,7 @@ def prefill(
     tmp_path: Path, tokenizer: Path, rows: list[dict[str, Any]], length: int = 64, **fields: Any
 ) -> TaskCache:
     write_rows(tmp_path / "m/train.jsonl", rows)
-    options = {key: fields.pop(key) for key in ("prepend_bos",) if key in fields}
+    options = {key: fields.pop(key) for key in ("prepend_bos", "use_fast") if key in fields}
     fields = FIELDS | {"dataset": "d"} | fields
     plan = make_plan(
         tmp_path / "cache",
@@ -195,12 +184,7 @@ def test_contexts_may_differ_by_candidate(tmp_path: Path, fast_folder: Path) -> 
 
 
 def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
-    path = tmp_path / "rows.jsonl"
-    path.write_text(json.dumps(ROWS[0]))
-    tasks = {"t": FIELDS | {"files": (str(path),)}}
-    plan = make_plan(tmp_path / "c", slow_folder, tasks=tasks, use_fast=False, sequence_length=64)
-    prefill_task(plan, "t")
-    (item,) = read_task(plan.task_folder("t")).items
+    (item,) = prefill(tmp_path, slow_folder, ROWS[:1], use_fast=False).items
     model = load_tokenizer(slow_folder, use_fast=False).sp_model
     for candidate in item.candidates:
         whole = [*item.contexts[0].tokens, *candidate.tokens]
@@ -241,11 +225,7 @@ def test_examples_come_from_elsewhere(tmp_path: Path, fast_folder: Path) -> None
 def test_the_limit_is_spread_over_configurations(tmp_path: Path, fast_folder: Path) -> None:
     for config, count in (("a", 2), ("b", 8), ("c", 8)):
         write_rows(tmp_path / f"m/{config}/train.jsonl", ROWS[:count])
-    tasks = {"t": FIELDS | {"dataset": "d", "configs": ("a", "b", "c"), "limit": 9}}
-    mirrors = {"d": str(tmp_path / "m")}
-    plan = make_plan(tmp_path / "c", fast_folder, tasks=tasks, mirrors=mirrors, sequence_length=64)
-    prefill_task(plan, "t")
-    cache = read_task(plan.task_folder("t"))
+    cache = prefill(tmp_path, fast_folder, [], configs=("a", "b", "c"), limit=9)
     ids = [item.id for item in cache.items]
     assert ids == [
         f"t/{c}/{n}" for c, count in (("a", 2), ("b", 3), ("c", 4)) for n in range(count)

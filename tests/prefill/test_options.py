@@ -39,7 +39,7 @@ def config(tmp_path: Path) -> Path:
     return tmp_path / "config.yaml"
 
 
-@pytest.mark.parametrize(("options", "wanted"), MADE, ids=[" ".join(one[0]) for one in MADE])
+@pytest.mark.parametrize(("options", "wanted"), MADE)
 def test_stages_that_have_it(
     config: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], wanted: list[tuple[str, str]]
 ) -> None:
@@ -50,7 +50,7 @@ def test_stages_that_have_it(
     assert made == wanted
 
 
-@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[" ".join(one[0]) for one in REFUSED])
+@pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_no_stage_has_it(
     config: Path, capsys: pytest.CaptureFixture[str], options: list[str], message: str
 ) -> None:

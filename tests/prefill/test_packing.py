@@ -9,7 +9,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluation.errors import SourceError
 from evaluation.prefill import packing
 from evaluation.prefill.packing import (
     Packed,
@@ -20,7 +19,6 @@ from evaluation.prefill.packing import (
     sizes_from_offsets,
     smallest_dtype,
 )
-from evaluation.prefill.slices import check_text
 from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 from tests.prefill.plans import make_plan
 
@@ -181,10 +179,3 @@ def test_fingerprint_is_of_the_behaviour(
             if number == 1:
                 tokenizer.add_tokens(["fox"])
         assert found[0] == found[1] != found[2]
-
-
-def test_lone_surrogates_are_refused() -> None:
-    with pytest.raises(SourceError, match="not valid Unicode"):
-        check_text("a\ud800")
-    with pytest.raises(SourceError, match="is a list, not text"):
-        check_text(["a"])

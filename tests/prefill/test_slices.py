@@ -139,6 +139,12 @@ def test_a_missing_field_is_named(data: Path, fast_folder: Path) -> None:
             prefill_slice(plan_for(data, fast_folder, text=text), "s")
 
 
+def test_half_a_character_is_refused(data: Path, fast_folder: Path) -> None:
+    write_rows(data, [{"text": "a\ud800"}])
+    with pytest.raises(SourceError, match="row 0: not valid Unicode at character 1"):
+        prefill_slice(plan_for(data, fast_folder), "s")
+
+
 def test_no_bos_to_prepend(data: Path, tmp_path: Path, fast_folder: Path) -> None:
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
     tokenizer.bos_token = None

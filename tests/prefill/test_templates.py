@@ -12,7 +12,7 @@ from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill import limits
 from evaluation.prefill.caches import PromptCache, read_prompts
 from evaluation.prefill.limits import row_limits
-from evaluation.prefill.prompts import end_of_turn, prefill_probes
+from evaluation.prefill.prompts import prefill_probes
 from evaluation.prefill.templates import compile_expression, compile_template
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
@@ -98,10 +98,11 @@ def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) ->
     assert cache.prompts[0].tokens.count(end) == 2
 
 
-def test_a_template_without_end_of_turn_adds_nothing(fast_folder: Path) -> None:
-    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+def test_a_template_without_end_of_turn_adds_nothing(tmp_path: Path, fast_folder: Path) -> None:
     silent = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
-    assert end_of_turn(tokenizer, silent) == ([], [])
+    meta = made(tmp_path, fast_folder, template=silent).meta
+    eos = load_tokenizer(fast_folder, use_fast=True).eos_token_id
+    assert (meta["eos_token_ids"], meta["stop"]) == ([eos], [])
 
 
 @pytest.mark.parametrize("prepend_bos", [False, True])
@@ -136,44 +137,34 @@ def test_the_second_time_nothing_is_written(tmp_path: Path, fast_folder: Path) -
     before = (plan.probes_folder / "meta.json").stat()
     prefill_probes(plan)
     assert (plan.probes_folder / "meta.json").stat() == before
-    changed = {"one": {**ONE, "max_new_tokens": 8}}
-    prefill_probes(plan_for(tmp_path, fast_folder, probes=changed))
-    assert read_prompts(plan.probes_folder).prompts[0].max_new_tokens == 8
+    changed = made(tmp_path, fast_folder, probes={"one": {**ONE, "max_new_tokens": 8}})
+    assert changed.prompts[0].max_new_tokens == 8
 
 
 def test_a_changed_check_is_the_same_definition(tmp_path: Path, fast_folder: Path) -> None:
     """It is applied to the stored answers; the model is asked the same."""
-    definitions = set()
-    for most in (3, 4):
-        checks = [{"check": "word_count", "at_most": most}]
-        plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
-        prefill_probes(plan)
-        definitions.add(read_prompts(plan.probes_folder).meta["definition"])
-    assert len(definitions) == 1
+    checks = [{"check": "word_count", "at_most": 4}]
+    other = made(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
+    assert other.meta["definition"] == made(tmp_path, fast_folder).meta["definition"]
 
 
 def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
     with pytest.raises(SourceError, match=r"has no chat template.* set `chat_template:`"):
-        prefill_probes(plan_for(tmp_path, fast_folder, template=None))
+        made(tmp_path, fast_folder, template=None)
 
 
 def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
-    plan = plan_for(tmp_path, fast_folder)
-    prefill_probes(plan)
-    needed = read_prompts(plan.probes_folder).meta["max_tokens"]
-    long = {**ONE, "max_new_tokens": 10}
-    probes = {"fits": ONE, "long": long}
-    with pytest.raises(
-        ConfigError, match=rf"sequence_length {needed} for long \(\d+ \+ 10\); lower"
-    ):
-        prefill_probes(plan_for(tmp_path, fast_folder, probes=probes, sequence_length=needed))
+    needed = made(tmp_path, fast_folder).meta["max_tokens"]
+    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 10}}
+    said = rf"sequence_length {needed} for long \(\d+ \+ 10\); lower"
+    with pytest.raises(ConfigError, match=said):
+        made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
 
 
 def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path) -> None:
     message = {"role": "user", "content": "one\u2028two\x85three\nfour"}
-    plan = plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": [message]}})
-    prefill_probes(plan)
-    assert message["content"] in read_prompts(plan.probes_folder).prompts[0].prompt
+    cache = made(tmp_path, fast_folder, probes={"one": {**ONE, "messages": [message]}})
+    assert message["content"] in cache.prompts[0].prompt
 
 
 @pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])
@@ -181,7 +172,7 @@ def test_a_chat_template_without_the_messages(
     source: str, tmp_path: Path, fast_folder: Path
 ) -> None:
     with pytest.raises(SourceError, match=r"^chat_template: it writes nothing of the messages"):
-        prefill_probes(plan_for(tmp_path, fast_folder, template=source))
+        made(tmp_path, fast_folder, template=source)
 
 
 @pytest.mark.parametrize(("template", "message"), cases("prefill/odd", "chat_templates"))

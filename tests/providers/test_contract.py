@@ -8,9 +8,8 @@ import pytest
 
 from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.programs import run_programs
 from evaluation.providers.render import render
-from evaluation.providers.score import Limits, Outcome, score, verdict_of
+from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
 from tests.providers.conftest import Installed
 from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
@@ -26,9 +25,9 @@ def provider(python: Path) -> Provider:
 def scored(python: Path, *completions: str) -> list[Outcome]:
     document = {"part": "sums", "doc": {"letter": "a"}}
     cases = [(document, text) for text in completions]
-    found = dict(score(provider(python), {"task": "sums"}, cases, LIMITS))
-    assert list(found) == list(range(len(completions)))
-    return list(found.values())
+    found = score(provider(python), {"task": "sums"}, cases, LIMITS)
+    assert len(found) == len(completions)
+    return found
 
 
 def credits(metric: str, outcomes: list[Outcome]) -> list[float | None]:

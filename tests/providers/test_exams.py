@@ -154,13 +154,13 @@ def test_a_task_of_the_users_own_is_asked_and_judged(
     assert read.files is not None
     asked = {"task": "own_sums", "include_path": path, "task_files": found.info.task_files}
     cases = [(one.document, "5"), (one.document, "6")]
-    outcomes = dict(score(provider(name), asked, cases, Limits(60, 4096)))
+    outcomes = score(provider(name), asked, cases, Limits(60, 4096))
     (metric,) = found.info.metrics
-    assert [(outcome.scores or {})[metric] for outcome in outcomes.values()] == [1, 0]
+    assert [(outcome.scores or {})[metric] for outcome in outcomes] == [1, 0]
     file = own[name] / "sums.yaml" if name == "lm_eval" else own[name]
     file.write_text(file.read_text() + "\n# another\n")
     with pytest.raises(ScoringError, match="were changed since prefill; run prefill again"):
-        dict(score(provider(name), asked, cases, Limits(60, 4096)))
+        score(provider(name), asked, cases, Limits(60, 4096))
 
 
 def one_metric(name: str) -> dict[str, bool]:

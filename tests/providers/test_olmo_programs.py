@@ -11,8 +11,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation import lacking_tokens
-from evaluation.providers.programs import run_programs
-from evaluation.providers.score import Limits, Outcome, Program, verdict_of
+from evaluation.providers.score import Limits, Outcome, Program, run_programs, verdict_of
 from evaluation.settings.provided import ProviderTask
 from tests.providers.conftest import reported, verified
 from tests.providers.olmo_eval import Line, answers, asked, by_olmo_eval, settings, theirs

@@ -77,7 +77,7 @@ def test_verdicts_are_those_of_our_verifiers(
     ]
     assert len(asked) > 50
     cases = [(theirs, text) for _, theirs, _, text in asked]
-    outcomes = dict(score(found, {"task": task}, cases, Limits(60, 4096)))
+    outcomes = score(found, {"task": task}, cases, Limits(60, 4096))
     given = set(outcomes[0].scores or {})
     assert given <= set(metrics)
     for metric in sorted(given):
