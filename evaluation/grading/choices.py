@@ -48,23 +48,23 @@ def scored_task(
         ScoringError: When a question's score is missing from the store.
         CacheError: When the task's cache is not there.
     """
-    known = read_questions(plan.task_folder(name))
-    keys = {line.key for line in known.lines}
+    questions, meta = read_questions(plan.task_folder(name))
+    keys = {line.key for line in questions}
     rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
     if lacking := keys - rows.keys():
-        lost = next(line.id for line in known.lines if line.key in lacking)
+        lost = next(line.id for line in questions if line.key in lacking)
         raise ScoringError(
             f"{store.folder}: the score of {lost} is missing ({len(lacking)} in all); score this "
             "checkpoint again"
         )
-    stored = [rows[line.key] for line in known.lines]
-    checksum = {EXAMPLES: known.meta["checksum"][EXAMPLES]}
+    stored = [rows[line.key] for line in questions]
+    checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
     return ScoredTask(
-        candidates(known.lines, stored),
+        candidates(questions, stored),
         sum(row["truncated"] for row in stored),
         list(used.values()),
-        {"data": known.meta["definition"], "data_checksum": checksum, "items": known.meta["items"]},
-        known.meta["source"].get("primary"),
+        {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]},
+        meta["source"].get("primary"),
     )
 
 

@@ -136,14 +136,6 @@ class TaskCache:
 
 
 @dataclass(frozen=True)
-class Questions:
-    """The part of a task's questions that is graded, in the order of the dataset."""
-
-    lines: list[QuestionLine]
-    meta: dict[str, Any]
-
-
-@dataclass(frozen=True)
 class PromptCache:
     """The prompts of a stage's probes in the order of the suite, or of a task in that of the dataset."""
 
@@ -216,9 +208,8 @@ def data_offset(path: Path, size: int) -> int:
     """
     with open_regular(path) as file, zipfile.ZipFile(file) as archive:
         record = next(entry for entry in archive.infolist() if entry.filename.endswith("/data/0"))
-    if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
-    with open_regular(path) as file:
+        if record.file_size != size or record.compress_type != zipfile.ZIP_STORED:
+            raise ValueError(f"{path}: it holds {record.file_size} bytes, not {size}")
         file.seek(record.header_offset + 26)
         name, extra = struct.unpack("<HH", file.read(4))
     return record.header_offset + 30 + int(name) + int(extra)
@@ -237,14 +228,14 @@ def read_task(folder: Path) -> TaskCache:
         CacheError: The entry is missing or damaged.
     """
     items, meta = _read(folder, EXAMPLES, Item)
-    keys = [line.key for line in read_questions(folder).lines]
+    keys = [line.key for line in read_questions(folder)[0]]
     for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
         if len(lines) != meta["items"]["used"]:
             raise damaged(folder / name, f"it has {len(lines)} items, not those of meta.json")
     return TaskCache(items, meta, keys)
 
 
-def read_questions(folder: Path) -> Questions:
+def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
     """Read what grading needs of a Tier3 task, without its tokens; raise CacheError as `read_task`.
 
     Args:
@@ -253,7 +244,7 @@ def read_questions(folder: Path) -> Questions:
     Returns:
         Lines of docs.jsonl in the order of the dataset, and meta.json.
     """
-    return Questions(*_read(folder, DOCUMENTS, QuestionLine))
+    return _read(folder, DOCUMENTS, QuestionLine)
 
 
 def read_prompts(folder: Path) -> PromptCache:

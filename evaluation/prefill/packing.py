@@ -40,8 +40,6 @@ _FLUSH = 1 << 18
 Part = tuple[str, bool, bool]
 """Text, whether a document begins with it, and whether it ends with it."""
 
-Batch = list[Part]
-
 
 @dataclass(frozen=True)
 class Piece:
@@ -79,8 +77,8 @@ def _parts(text: str) -> Iterator[Part]:
         start = end
 
 
-def _batches(parts: Iterable[Part]) -> Iterator[Batch]:
-    batch: Batch = []
+def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
+    batch: list[Part] = []
     characters = 0
     for part in parts:
         batch.append(part)
@@ -92,7 +90,7 @@ def _batches(parts: Iterable[Part]) -> Iterator[Batch]:
         yield batch
 
 
-def _encode_batch(tokenizer: AnyTokenizer, batch: Batch, lengths: Int32 | None) -> list[Piece]:
+def _encode_batch(tokenizer: AnyTokenizer, batch: list[Part], lengths: Int32 | None) -> list[Piece]:
     """Return tokens and bytes of each part; `lengths` are `_piece_lengths`, None with offsets."""
     encoded = tokenizer(
         [text for text, _, _ in batch],
@@ -129,8 +127,11 @@ def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
     ends[-1] = len(text)
     if not text.isascii():
         ends = _bytes_before(text)[ends]
-    sizes: Int32 = np.diff(ends, prepend=0).astype(np.int32)
-    return sizes
+    return _differences(ends)
+
+
+def _differences(ends: npt.NDArray[np.int64]) -> Int32:
+    return np.diff(ends, prepend=0).astype(np.int32)
 
 
 def _bytes_before(text: str) -> npt.NDArray[np.int64]:
@@ -148,8 +149,7 @@ def _sizes_in_proportion(text: str, lengths: Int32) -> Int32:
     size = len(text.encode())
     ends = np.rint(before * (size / max(int(before[-1]), 1))).astype(np.int64)
     ends[-1] = size
-    sizes: Int32 = np.diff(ends, prepend=0).astype(np.int32)
-    return sizes
+    return _differences(ends)
 
 
 def _piece_lengths(tokenizer: AnyTokenizer) -> Int32:
@@ -287,10 +287,9 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file, a chunk at a time.
+    """Write raw ids as a torch file, a chunk at a time, so that memory stays bounded.
 
-    torch lays the file out without looking at the tensor, which is never filled; the ids then go
-    to where its data belongs. So memory stays bounded, whatever the size.
+    torch lays the file out without looking at the tensor; the ids then go to where its data belongs.
 
     Args:
         raw: The file that a `Packer` wrote.

@@ -21,6 +21,7 @@ from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import (
     Packed,
     Packer,
+    Piece,
     encode_documents,
     save_tokens,
     smallest_dtype,
@@ -106,13 +107,7 @@ def _build(
             before=bos_ids(tokenizer, plan.tokenizer.prepend_bos),
             after=[_separator_id(tokenizer)],
         )
-        texts = _documents(origin, item, name, count)
-        with progress(name, packer.wanted, "tok") as bar:
-            for piece in encode_documents(tokenizer, texts):
-                packer.add(piece)
-                bar.update(min(packer.total, packer.wanted) - bar.n)
-                if packer.full:
-                    break
+        _fill(packer, encode_documents(tokenizer, _documents(origin, item, name, count)), name)
         packed = packer.finish()
         _check_filled(packed, asked, name, origin, length)
         save_tokens(
@@ -142,6 +137,15 @@ def _build(
         "vocab_size_needed": vocabulary,
         "dtype": str(dtype).removeprefix("torch."),
     }
+
+
+def _fill(packer: Packer, pieces: Iterator[Piece], name: str) -> None:
+    with progress(name, packer.wanted, "tok") as bar:
+        for piece in pieces:
+            packer.add(piece)
+            bar.update(min(packer.total, packer.wanted) - bar.n)
+            if packer.full:
+                return
 
 
 def _separator_id(tokenizer: AnyTokenizer) -> int:

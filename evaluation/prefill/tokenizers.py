@@ -188,9 +188,8 @@ def _check_plain(folder: Path) -> None:
                 if not begin.startswith(b"{"):
                     raise SourceError(f"{path}: is no JSON object; copy the tokenizer again")
         except OSError as error:
-            raise SourceError(
-                f"{path}: cannot be read ({error.strerror}); copy the tokenizer again"
-            ) from None
+            why = f"cannot be read ({error.strerror})"
+            raise SourceError(f"{path}: {why}; copy the tokenizer again") from None
 
 
 def _sentencepiece_file(name: str, revision: str | None) -> Path:
