@@ -164,10 +164,7 @@ def _piece_lengths(tokenizer: AnyTokenizer) -> Int32:
 
 @dataclass(frozen=True)
 class Packed:
-    """A packed slice: `block_bytes` (blocks,), flat `document_starts`, tokens that were left.
-
-    `start_bytes` are those of each document's first token.
-    """
+    """A packed slice: `block_bytes` (blocks,), flat `document_starts`, bytes of the tokens there, rest."""
 
     blocks: int
     block_bytes: torch.Tensor
@@ -215,8 +212,8 @@ class Packer:
         self.wanted = blocks * sequence_length
         self._dtype = np.dtype(str(dtype).removeprefix("torch."))
         self._before, self._after = (np.array(ids, dtype=np.int32) for ids in (before, after))
-        self._ids: list[Int32] = []
-        self._sizes: list[Int32] = []
+        self._ids: list[Int32] = [np.zeros(0, dtype=np.int32)]
+        self._sizes: list[Int32] = [np.zeros(0, dtype=np.int32)]
         self._kept = 0
         self._block_bytes = array("q")
         self._starts = array("q")
@@ -268,8 +265,6 @@ class Packer:
 
     def _flush(self) -> None:
         """Write the whole blocks among what is kept."""
-        if not self._ids:
-            return
         ids, sizes = np.concatenate(self._ids), np.concatenate(self._sizes)
         left = self.wanted // self._length - len(self._block_bytes)
         whole = min(len(ids) // self._length, left)

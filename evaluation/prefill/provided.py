@@ -9,7 +9,6 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -139,22 +138,22 @@ def provided_questions(
             f"tasks.{name}: {task.task} scores the right answer alone, so that nothing is ranked; set "
             "`kind: gold`"
         )
-    several = len(found.info.num_fewshot) > 1
-    space = task.kind == "gold" or found.info.counts_space
-    questions = [_question(one, one.part if several else None, space) for one in found.documents]
     for remark in found.info.remarks:
         log.warning("tasks.%s: %s", name, remark)
+    several = len(found.info.num_fewshot) > 1
+    space = task.kind == "gold" or found.info.counts_space
+    return [_question(task, one, several, space) for one in found.documents], found.info
+
+
+def _question(
+    task: ProviderChoices, one: RankedQuestion, has_parts: bool, counts_space: bool
+) -> Question:
+    gold, choices, alone = one.right, tuple(one.choices), one.unconditional
     if task.kind == "gold":
-        questions = [
-            replace(one, gold=0, pairs=(one.pairs[one.gold],), unconditional=None)
-            for one in questions
-        ]
-    return questions, found.info
-
-
-def _question(one: RankedQuestion, part: str | None, counts_space: bool) -> Question:
-    alone = None if one.unconditional is None else tuple(one.unconditional)
-    return Question(one.id, None, part, one.right, tuple(one.choices), alone, counts_space)
+        gold, choices, alone = 0, (one.choices[one.right],), None
+    part = one.part if has_parts else None
+    unconditional = None if alone is None else tuple(alone)
+    return Question(one.id, None, part, gold, choices, unconditional, counts_space)
 
 
 def provided_prompts(

@@ -31,9 +31,6 @@ log = logging.getLogger(__name__)
 
 AnyTokenizer: TypeAlias = PreTrainedTokenizerBase
 
-_NO_LIMIT = 10**30
-"""Texts are cut by us, so that the tokenizer's warning of long ones would only mislead."""
-
 _TABLES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
 """Files that are JSON objects; all of a tokenizer's are plain files."""
 
@@ -168,7 +165,7 @@ def load_tokenizer(
             tokenizer = SentencePieceBackend.from_pretrained(
                 str(file.parent), vocab_file=str(file), legacy=True, trust_remote_code=False
             )
-    tokenizer.model_max_length = _NO_LIMIT
+    tokenizer.model_max_length = 10**30  # we cut texts; a warning of long ones would mislead
     return tokenizer
 
 
