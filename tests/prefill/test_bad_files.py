@@ -38,15 +38,12 @@ def make_task(tmp_path: Path, tokenizer: Path, data: Path) -> None:
 
 COLUMNS: dict[str, tuple[pa.Array, str]] = {
     "binary": (pa.array([b"one", b"two"]), "row 0: the field 'text' is binary"),
-    "large binary": (
-        pa.array([b"1", b"2"], pa.large_binary()),
-        "row 0: the field 'text' is binary",
-    ),
+    "large binary": (pa.array([b"1", b"2"], pa.large_binary()), "row 0: the field 'text' is binary"),
     "numbers": (pa.array([1, 2]), "row 0: the text is a number, not text"),
     "dates": (pa.array([datetime.date(2024, 1, 2)] * 2), "row 0: the text is a date, not text"),
     "lists": (pa.array([["a"], ["b"]]), "row 0: the text is a list, not text"),
     "binary in lists": (pa.array([[b"a"], [b"b"]]), "row 0: the field 'text' is binary"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COLUMNS)

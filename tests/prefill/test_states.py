@@ -149,23 +149,15 @@ EDITS: dict[str, tuple[Callable[[Path], Path | None], set[str], list[str]]] = {
     "touched": (touched, set(), [FIRST, SECOND]),
     "cloned with new times": (cloned, set(), [FIRST, SECOND]),
     "led to a copy": (led_to_copy, set(), [FIRST, SECOND]),
-    "one of two corrected, size and time kept": (
-        lambda mirror: corrected(mirror / SECOND),
-        ALL,
-        [SECOND],
-    ),
-    "the one that all read corrected": (
-        lambda mirror: corrected(mirror / FIRST),
-        {*ALL, "first"},
-        [FIRST],
-    ),
+    "one of two corrected, size and time kept": (lambda mirror: corrected(mirror / SECOND), ALL, [SECOND]),
+    "the one that all read corrected": (lambda mirror: corrected(mirror / FIRST), {*ALL, "first"}, [FIRST]),
     "one of two replaced": (replaced, ALL, [SECOND]),
     "led to a folder of equal names and sizes": (led_to_other, ALL, [FIRST, SECOND]),
     "another size": (lambda mirror: write(mirror / SECOND, "clock"), ALL, []),
     "one more file": (lambda mirror: write(mirror / "test-2.jsonl", "z"), ALL, []),
     "a file less": (lambda mirror: (mirror / SECOND).unlink(), ALL, []),
     "a file before": (lambda mirror: write(mirror / "a-test.jsonl", "z"), {*ALL, "first"}, []),
-}
+}  # fmt: skip
 """What befalls a mirror, what is to be made anew of it, and which checksums tell."""
 
 
