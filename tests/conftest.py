@@ -21,7 +21,6 @@ LONG = (
     "tests/bridge/test_decisions.py::test_no_change[22]",
     "tests/bridge/test_decisions.py::test_no_change[6]",
     "tests/bridge/test_decisions.py::test_steps_that_fall_short_of_different_objectives",
-    "tests/histories/test_killed.py::test_generation",
     "tests/histories/test_killed.py::test_verification",
     "tests/install/test_runs.py::test_a_cluster_without_slurm",
     "tests/install/test_runs.py::test_in_an_image",

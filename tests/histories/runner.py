@@ -78,32 +78,16 @@ class Server:
         """The exit code of `run`, whose standard output and error are written to two files."""
         environment = {**os.environ, **extra, "HISTORIES_SOCKET": str(self.place)}
         environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        with (
-            asked(self.place, folder, arguments, environment, *output) as (pid, wait),
-            _after(PATIENCE, lambda: _end(pid)),
-            _after(killed_after, lambda: _kill(pid)),
-        ):
-            code = wait()
+        request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
+        with open(os.devnull, "rb") as nothing:
+            files = [file.fileno() for file in (nothing, *output)]
+            link = ask(str(self.place), {**request, "environment": environment}, files)
+        with link, link.makefile() as answers:
+            pid = int(answers.readline())
+            with _after(PATIENCE, lambda: _end(pid)), _after(killed_after, lambda: _kill(pid)):
+                code = int(answers.readline())
         _kill(pid)
         return code
-
-
-@contextlib.contextmanager
-def asked(
-    place: Path,
-    folder: Path,
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    out: IO[bytes],
-    err: IO[bytes],
-) -> Iterator[tuple[int, Callable[[], int]]]:
-    """The process that a server runs `python <arguments>` in, and what waits for its exit code."""
-    request = {"arguments": list(arguments), "folder": str(folder), "group": 0}
-    request["environment"] = dict(environment)
-    with open(os.devnull, "rb") as nothing:
-        files = [file.fileno() for file in (nothing, out, err)]
-        with ask(str(place), request, files) as link, link.makefile() as answers:
-            yield int(answers.readline()), lambda: int(answers.readline())
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import pytest
 from evaluation.errors import EvaluationError
 from evaluation.orchestration.internals import keep_unanswered, look_at_states
 from evaluation.orchestration.processes import Process, process
-from evaluation.orchestration.slurm import end_orphans, requeue_stuck, requeuing
+from evaluation.orchestration.slurm import end_orphans, requeuing
 
 DEAD = Process(socket.gethostname(), os.getpid(), "another start")
 
@@ -87,18 +87,6 @@ def test_orphans_that_do_not_end_are_named(queue: Path) -> None:
         end_orphans(queue / "runs", patience=0.0)
 
 
-def test_stuck_jobs_are_requeued_and_a_refusal_is_said_once(
-    queue: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
-    refused = requeue_stuck("run", ["PREEMPTED"], set())
-    assert refused == {"8"}
-    assert (queue / "requeued").read_text() == "requeue 7\n"
-    assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
-    requeue_stuck("run", ["PREEMPTED"], refused)
-    assert "Job 8" not in capsys.readouterr().err
-
-
 @dataclass
 class Submitted:
     external_jobid: str
@@ -168,13 +156,16 @@ def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[st
     assert not (queue / "asked").exists()
 
 
-def test_a_round_that_tells_of_stuck_jobs_requeues_them(queue: Path, told: dict[str, str]) -> None:
-    """The queue is asked again first; a job that Slurm refuses is not asked about any more."""
+def test_a_round_that_tells_of_stuck_jobs_requeues_them(
+    queue: Path, told: dict[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The queue is asked again first; a job that Slurm refuses is named, and not asked about any more."""
     look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
     told.update({"7": "PREEMPTED", "8": "PREEMPTED", "9": "PREEMPTED"})
     (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
     assert query() == told
     assert (queue / "requeued").read_text() == "requeue 7\n"
+    assert "Job 8 is PREEMPTED and Slurm does not take it back" in capsys.readouterr().err
     del told["7"], told["9"]
     query()
     (asked,) = (queue / "asked").read_text().splitlines()

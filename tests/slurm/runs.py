@@ -65,6 +65,8 @@ class Run:
     process: "subprocess.Popen[bytes] | None" = None
     steps: set[int] = field(default_factory=set)
     """All steps that this run was told to score."""
+    kept: Stored = field(default_factory=dict)
+    """What was stored when a process was frozen."""
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -141,8 +143,9 @@ class Run:
         return slurm("squeue", "-h", "-j", self.job(step), "-o", "%N")
 
     def scorers(self, step: int | None = None) -> list[int]:
-        """Pids of the processes that score for this run, on any node."""
-        return [pid for pid, words in self.processes() if b"score" in words and _is(words, step)]
+        """Pids of the processes that score (a step) for this run, on any node."""
+        marks = {b"score"} if step is None else {b"score", str(step).encode()}
+        return [pid for pid, words in self.processes() if marks <= set(words)]
 
     def processes(self) -> Iterator[tuple[int, list[bytes]]]:
         """Pids and command lines of all Python processes that were started for this run."""
@@ -171,6 +174,7 @@ class Run:
             pids = self.scorers(step)
             if pids and len(self.stored()) >= before + items:
                 os.kill(pids[-1], signal.SIGSTOP)
+                self.kept = self.stored()
                 return pids[-1]
             time.sleep(0.01)
         raise AssertionError(f"step {step} did not store {items} items:\n{self.log}")
@@ -195,32 +199,25 @@ class Run:
                 found[str(path.relative_to(self.results))] = pq.read_table(path).to_pydict()
         return found
 
-    def assert_undisturbed(self, expected: Outcome, kept: Stored) -> None:
-        """The results of the steps asked for are the expected ones, bit for bit.
+    def finish(self, expected: Outcome) -> None:
+        """Ends well; the results of the steps asked for are the expected ones, bit for bit.
 
         No item that had been stored was scored again, and nothing of the run is left behind.
         """
-        self.assert_kept(kept)
+        assert self.wait() == 0, self.log
+        assert self.kept, "the fault came before anything was stored"
+        now = self.stored()
+        assert {name: now.get(name) for name in self.kept} == self.kept
         folders = {f"step_{step}" for step in self.steps}
         wanted = {path: one for path, one in expected.items() if Path(path).parent.name in folders}
         assert len(wanted) == 4 * len(self.steps)  # two tiers, a JSON file and a table each
         assert self.outcome() == wanted
         self.assert_clean()
 
-    def assert_kept(self, kept: Stored) -> None:
-        """These items are in the store as they were."""
-        assert kept, "the fault came before anything was stored"
-        now = self.stored()
-        assert {name: now.get(name) for name in kept} == kept
-
     def assert_clean(self) -> None:
         """No process of the run is left, and no half-written file."""
         wait_for("end of the run's processes", lambda: not list(self.processes()), 60.0)
         assert list(self.results.rglob("*.tmp")) == []
-
-
-def _is(words: list[bytes], step: int | None) -> bool:
-    return step is None or str(step).encode() in words
 
 
 def timeless(content: Any) -> Any:

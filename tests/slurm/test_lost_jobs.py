@@ -2,34 +2,22 @@
 
 import os
 import signal
-import time
 
 import pytest
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import STEP, Outcome, Run, Stored
-
-
-def finishes_like(run: Run, expected: Outcome, kept: Stored) -> None:
-    """Ends well, with the same results; nothing that was stored before was scored again."""
-    begin = time.monotonic()
-    assert run.wait() == 0, run.log
-    print(f"finished {time.monotonic() - begin:.0f} s after the fault")
-    run.assert_undisturbed(expected, kept)
+from tests.slurm.runs import STEP, Outcome
 
 
 def test_scancel(make_run: MakeRun, undisturbed: Outcome) -> None:
     run = make_run()
     run.score()
     pid = run.hold()
-    kept = run.stored()
     first = run.job()
-    begin = time.monotonic()
     cluster.slurm("scancel", first)
     cluster.wait_for("end of the cancelled job", lambda: pid not in run.scorers(), 5.0)
-    print(f"ended {time.monotonic() - begin:.1f} s after SIGTERM")
-    finishes_like(run, undisturbed, kept)
+    run.finish(undisturbed)
     assert run.jobs()[first] == "CANCELLED"
     assert len(run.jobs()) == 2
 
@@ -39,9 +27,8 @@ def test_node_lost(make_run: MakeRun, undisturbed: Outcome, requeue: bool) -> No
     run = make_run(profile={} if requeue else {"slurm-requeue: true": "slurm-no-requeue: true"})
     run.score()
     run.hold()
-    kept = run.stored()
     cluster.kill_node(run.node())
-    finishes_like(run, undisturbed, kept)
+    run.finish(undisturbed)
     assert len(run.jobs()) == (1 if requeue else 2)
 
 
@@ -50,7 +37,6 @@ def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbe
     run = make_run()
     run.score()
     first = run.hold()
-    kept = run.stored()
     node = run.node()
     cluster.hang_slurmd(node)
 
@@ -62,17 +48,16 @@ def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbe
     assert run.wait() == 0, run.log
     cluster.wait_for("end of the first copy", lambda: not run.scorers(), 120.0)
     cluster.hang_slurmd(node, signal.SIGCONT)
-    run.assert_undisturbed(undisturbed, kept)
+    run.finish(undisturbed)
 
 
 def test_time_limit(make_run: MakeRun, undisturbed: Outcome) -> None:
     run = make_run(profile={"runtime: 60 * attempt": "runtime: 1 * attempt"})
     run.score()
     run.hold()
-    kept = run.stored()
     first = run.job()
     cluster.wait_for("the time limit", lambda: run.jobs()[first] == "TIMEOUT", 240.0)
-    finishes_like(run, undisturbed, kept)
+    run.finish(undisturbed)
     limits = [
         cluster.slurm("squeue", "--states=all", "-h", "-j", job, "-o", "%l") for job in run.jobs()
     ]
@@ -91,8 +76,7 @@ def test_preempted(make_run: MakeRun, undisturbed: Outcome, partition: str) -> N
     run = make_run(profile={'slurm_partition: "gpu"': f"slurm_partition: {partition}"})
     run.score()
     run.hold()
-    kept = run.stored()
     take_node(run.node())
-    finishes_like(run, undisturbed, kept)
+    run.finish(undisturbed)
     assert list(run.jobs().values()) == ["COMPLETED"]
     assert ("PREEMPTED: put back into the queue" in run.log) == (partition == "gpu_cancel")

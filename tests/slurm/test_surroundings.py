@@ -5,7 +5,6 @@ import shutil
 import signal
 import time
 from pathlib import Path
-from typing import Any
 
 import yaml
 
@@ -20,16 +19,12 @@ def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
     run = make_run()
     run.score()
     pid = run.hold()
-    kept = run.stored()
     cluster.stop_controller()
     os.kill(pid, signal.SIGCONT)
     time.sleep(75.0)
     cluster.start_controller()
-    begin = time.monotonic()
-    assert run.wait() == 0, run.log
-    print(f"finished {time.monotonic() - begin:.0f} s after the controller came back")
+    run.finish(undisturbed)
     assert len(run.jobs()) == 1
-    run.assert_undisturbed(undisturbed, kept)
 
 
 def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outcome) -> None:
@@ -37,7 +32,6 @@ def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outc
     run = make_run()
     run.score()
     run.hold()
-    kept = run.stored()
     orphan = run.job()
     run.kill()
     run.score()
@@ -47,26 +41,9 @@ def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outc
     run.start("--unlock")
     assert run.wait() == 0, run.log
     run.score()
-    assert run.wait() == 0, run.log
+    run.finish(undisturbed)
     assert f"Jobs {orphan} belong to a Snakemake that was killed" in run.log
     assert list(run.jobs().values()) == ["CANCELLED", "COMPLETED"]
-    run.assert_undisturbed(undisturbed, kept)
-
-
-def test_two_snakemakes_write_the_same_results(
-    make_run: MakeRun, undisturbed: Outcome, tmp_path: Path
-) -> None:
-    """Two clones with one results folder: both score at once, neither harms the other."""
-    one, two = (make_run(name, results=tmp_path / "shared") for name in ("one", "two"))
-    one.score()
-    pid = one.hold()
-    kept = one.stored()
-    two.score()
-    cluster.wait_for("the other's job", lambda: len(one.scorers(STEP)) == 2, 240.0)
-    os.kill(pid, signal.SIGCONT)
-    for run in (one, two):
-        assert run.wait() == 0, run.log
-        run.assert_undisturbed(undisturbed, kept)
 
 
 AT_ONCE = ("--retries", "0", "--latency-wait", "5")
@@ -82,18 +59,16 @@ def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
     try:
         run.score(*AT_ONCE)
         pid = run.hold()
-        kept = run.stored()
         fill(ballast)
         os.kill(pid, signal.SIGCONT)
         assert run.wait() == 1
         assert "No space left on device" in run.log
         assert "an item that is in the score store is not scored again" in run.log
         run.assert_clean()
-        assert run.stored() == kept
+        assert run.stored() == run.kept
         ballast.unlink()
         run.score()
-        assert run.wait() == 0, run.log
-        run.assert_undisturbed(undisturbed, kept)
+        run.finish(undisturbed)
     finally:
         ballast.unlink(missing_ok=True)
         shutil.rmtree(results, ignore_errors=True)
@@ -125,24 +100,18 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: Worl
     assert "completed successfully, but some output files are missing" in run.log
     assert f"{cache}/cf_tasks/quiz/.made/prefill.json (missing locally" in run.log
     assert not any(run.tier(step).exists() for step in BOTH)
-    kept = run.stored()
+    run.kept = run.stored()
     run.score(steps=BOTH)
-    assert run.wait() == 0, run.log
-    run.assert_undisturbed(undisturbed, kept)
-
-
-def own_checkpoints(world: World, folder: Path, steps: object) -> dict[str, Any]:
-    """Settings with a copy of the checkpoints, to be changed."""
-    shutil.copytree(world.folder / "ckpts" / "stage1", folder)
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage1"].update(checkpoints=str(folder), steps=steps)
-    return {"stages": stages}
+    run.finish(undisturbed)
 
 
 def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
     """The results are the new checkpoint's; nothing of the old one is taken for it."""
     folder = tmp_path / "ckpts"
-    settings = own_checkpoints(slow_world, folder, [STEP])
+    shutil.copytree(slow_world.folder / "ckpts" / "stage1", folder)
+    stages = yaml.safe_load(slow_world.config.read_text())["stages"]
+    stages["stage1"].update(checkpoints=str(folder), steps=[STEP])
+    settings = {"stages": stages}
     run = make_run(settings=settings)
     run.score(*AT_ONCE)
     pid = run.hold()
@@ -154,31 +123,10 @@ def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Pat
     assert run.wait() == 1
     assert "replaced while it was being read or scored" in run.log
     assert not run.tier(STEP).exists()
-    kept = run.stored()
+    run.kept = run.stored()
     run.score()
     assert run.wait() == 0, run.log
     fresh = make_run("fresh", settings=settings)
     fresh.score()
     assert fresh.wait() == 0, fresh.log
-    run.assert_undisturbed(fresh.outcome(), kept)
-
-
-def test_checkpoint_appears(make_run: MakeRun, slow_world: World, tmp_path: Path) -> None:
-    """The run under way does not stumble over it; the next one scores it."""
-    folder = tmp_path / "ckpts"
-    name = str(OTHER_STEP)
-    settings = own_checkpoints(slow_world, folder, "all")
-    (folder / name).rename(tmp_path / name)
-    run = make_run(settings=settings)
-    run.score()
-    pid = run.hold()
-    (tmp_path / name).rename(folder / name)
-    os.kill(pid, signal.SIGCONT)
-    assert run.wait() == 0, run.log
-    assert run.tier(STEP).is_file()
-    kept = run.stored()
-    run.score(steps=BOTH)
-    assert run.wait() == 0, run.log
-    assert run.tier(OTHER_STEP).is_file()
-    run.assert_kept(kept)
-    run.assert_clean()
+    run.finish(fresh.outcome())

@@ -33,17 +33,6 @@ def test_beside_a_writer(watched: Watched, capsys: pytest.CaptureFixture[str]) -
     assert "stage1 step 40: left alone: " in said
 
 
-def test_started_again_it_does_nothing_twice(watched: Watched) -> None:
-    watched.copy(10)
-    for _ in range(2):
-        assert watched.watcher(once=True).watch() == 0
-    assert watched.scored() == ["10 whole"]
-    watched.copy(20)
-    assert watched.watcher(once=True).watch() == 0
-    assert watched.scored() == ["10 whole", "20 whole"]
-    assert not watched.world.results("stage1", ".watch", "lock.json").exists()
-
-
 def test_only_the_steps_of_a_list(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
     """And with all of them evaluated there is nothing to wait for."""
     content = watched.world.config.read_text().replace("steps: all", "steps: [20, 30]")

@@ -1,18 +1,15 @@
-"""The check before a stage's scoring jobs, and two Snakemakes on one results folder."""
+"""The check before a stage's scoring jobs, and what Snakemake may not remove."""
 
 import re
-import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import yaml
 
-from evaluation.records import read_record
 from tests.doctor.test_examine import TASK
-from tests.histories.warm import run_python, well
+from tests.histories.warm import well
 from tests.workflow.paper import Paper
-from tests.workflow.world import ROOT, World, build_world, copy_world, flip
+from tests.workflow.world import World, build_world
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +56,6 @@ def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> Non
         assert "has no group 'nowhere'" in done.stdout
 
 
-def test_a_damaged_cache_is_made_anew(world: World) -> None:
-    tokens = next((world.folder / "cache").rglob("packed_tokens.pt"))
-    whole = tokens.read_bytes()
-    flip(tokens)
-    assert planned(world, "prefill")["prefill_slice"] == 1
-    well(world.snakemake("prefill"))
-    assert tokens.read_bytes() == whole
-    assert planned(world, "prefill") == {}
-
-
 def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
     """It is checked again with the next run, and once all is scored not any more."""
     weight = world.weight("stage1/10", "o_proj")
@@ -85,58 +72,6 @@ def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) 
     well(world.snakemake("stage1"))
     assert planned(world, "stage1") == {}
     assert not list(world.folder.glob(".snakemake/checked/*/*"))
-
-
-def test_a_new_step_is_checked_and_nothing_else_is_scored_again(world: World) -> None:
-    own = yaml.safe_load(world.config.read_text())["stages"]["stage1"]
-    world.change(stages={"stage1": own | {"steps": "all"}})
-    assert planned(world, "stage1") == {}
-    shutil.copytree(world.folder / "ckpts/stage1/20", world.folder / "ckpts/stage1/30")
-    (world.folder / "ckpts/stage1/latest.txt").write_text("30")
-    finished = str(world.results("stage1/by_checkpoint/step_20/tier3_cf.json"))
-    assert planned(world, finished) == {}
-    new = planned(world, "stage1")
-    costly = {name: count for name, count in new.items() if name.startswith(("check", "score"))}
-    assert costly == {"check_stage1": 1, "score_stage1": 1}
-
-
-@pytest.fixture(scope="module")
-def begun_twice(prefilled_world: World, tmp_path_factory: pytest.TempPathFactory) -> World:
-    """The tiny world after a run in each of two folders, begun at once."""
-    world = copy_world(prefilled_world, tmp_path_factory.mktemp("world"))
-    (world.folder / "one").mkdir()
-    (world.folder / "two").mkdir()
-    with ThreadPoolExecutor(2) as pool:
-        ended = [pool.submit(run, world, name) for name in ("one", "two")]
-    for one in ended:
-        code, said = one.result()
-        assert code == 0, said[-6000:]
-    return world
-
-
-def run(world: World, folder: str, *arguments: str) -> tuple[int, str]:
-    command = ["-m", "snakemake", *arguments, "--configfile", str(world.config), "--cores", "2"]
-    command += ["-s", str(ROOT / "workflow/Snakefile")]
-    done = run_python(command, world.folder / folder)
-    return done.returncode, done.stdout + done.stderr
-
-
-def test_both_end_well_and_nothing_is_left_to_do(begun_twice: World) -> None:
-    code, said = run(begun_twice, "one", "-n")
-    assert (code, "Nothing to be done" in said) == (0, True), said
-
-
-def test_a_forced_run_leaves_what_was_there_of_a_checkpoint_that_is_gone(
-    begun_twice: World,
-) -> None:
-    world = begun_twice
-    folder = world.results("stage1", "by_checkpoint", "step_10")
-    before = read_record(folder, "score")
-    shutil.rmtree(world.folder / "ckpts/stage1/10")
-    code, said = run(world, "one", "--forcerun", "score_stage1", "--until", "score_stage1")
-    assert code == 0, said  # it is no rule's output any more
-    assert before is not None
-    assert read_record(folder, "score") == before
 
 
 def test_no_rule_removes_a_file_that_others_may_read(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 from tests.histories.warm import well
 from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
-from tests.workflow.world import World, flip, stored_scores
 
 STAGES = {"one": {}, "ablation_A": {}}
 SLURM = ("--profile", str(ROOT / "slurm_profile"))
@@ -114,21 +113,3 @@ def test_no_configuration_in_this_folder(paper: Paper) -> None:
     assert done.returncode == 1
     assert "config/config.yaml: no such file in" in output
     assert "--configfile FILE" in output
-
-
-SCORE = ("score", "--stage", "stage1", "--step", "10")
-
-
-def test_what_was_scored_before_a_failure_is_kept(world: World) -> None:
-    """The task's examples are damaged after prefill, so the job stops after reading the caches."""
-    assert world.evaluation(*SCORE).returncode == 0
-    stored = stored_scores(world.results())
-    assert len(stored) == 2
-    shutil.rmtree(world.results("stage1"))
-    flip(next((world.folder / "cache").rglob("packed_tokens.pt")))
-    done = world.evaluation(*SCORE)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-    assert "packed_tokens.pt is damaged" in line
-    assert stored_scores(world.results()) == stored

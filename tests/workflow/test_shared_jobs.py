@@ -91,20 +91,6 @@ def test_the_same_results_as_one_job_each(
     assert "Nothing to be done" in planned(world, 2, target).stdout
 
 
-def test_in_one_job_a_broken_checkpoint_holds_nothing_back(world: World) -> None:
-    """Tables and report are made of the others and name it; the run ends as one that failed."""
-    folder = own_checkpoints(world)
-    next((folder / "10").rglob("*o_proj*/model_weight*")).unlink()
-    done = world.snakemake("stage1", "--set-resources", "score_stage1:checkpoints=2")
-    assert done.returncode == 1
-    assert "stage1 step 10: " in done.stderr
-    assert "o_proj" in done.stderr
-    assert len(outcome(world, 20)) == 4
-    assert outcome(world, 10) == {}
-    assert "20" in world.results("stage1", "summary.csv").read_text()
-    assert "step 10" in world.results("stage1", "summary.md").read_text()
-
-
 def test_a_process_that_dies_is_replaced(world: World) -> None:
     """Each step kills its process; the second finds a new one."""
     world.change_stage("stage1", command=DIES)

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.histories.warm import run_python, well
-from tests.workflow.world import World, build_world, stored_scores
+from tests.workflow.world import World, build_world
 
 
 @pytest.fixture(scope="module")
@@ -73,25 +73,6 @@ def test_status_tells_what_an_edit_made_outdated(world: World) -> None:
         states = [entry["files"], *(subject["files"] for subject in entry["subjects"].values())]
         assert {state for files in states for state in files.values()} == {"outdated"}
         assert not entry["complete"]
-
-
-def test_the_bridge_reuses_what_its_own_stage_scored(world: World) -> None:
-    own = world.read("stage1", "by_checkpoint", "step_20", "tier2_ppl.json")
-    bridge = world.read("stage2", "bridge", "tier2_ppl.json")
-    assert bridge["role"] == "bridge"
-    assert bridge["checkpoint_identity"] == own["checkpoint_identity"]
-    assert bridge["slices"]["text"] == own["slices"]["text"]  # its seconds too: not scored again
-    stored = [
-        name
-        for name in stored_scores(world.results())
-        if name.startswith(f"{own['checkpoint_identity']}/text-")
-    ]
-    assert len(stored) == 1
-
-
-def test_a_second_run_does_nothing(world: World) -> None:
-    done = well(world.snakemake())
-    assert "Nothing to be done" in done.stdout + done.stderr
 
 
 def test_new_times_of_data_start_no_job_and_are_remembered(world: World) -> None:
