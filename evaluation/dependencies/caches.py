@@ -5,7 +5,7 @@ its checksum, where the file system shows another size or time than when it was 
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,10 +13,8 @@ from typing import Any, Literal, TypeVar, cast
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
-from evaluation.fingerprints import fingerprint, unordered
-from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
-from evaluation.prefill.entries import META, STEP, check_entry, read_meta
+from evaluation.prefill.entries import STEP, check_entry, read_meta
 from evaluation.prefill.states import Checksums, Sources, are_unchanged
 from evaluation.prefill.tiers import PREFILLS, Define
 from evaluation.records import Record, is_intact, read_record, record_path
@@ -25,9 +23,6 @@ from evaluation.settings.tiers import TIERS, TierName
 
 State = Literal["current", "missing", "stale"]
 Answer = TypeVar("Answer")
-
-_BATCH = 32
-"""A provider's tasks in a job."""
 
 
 @dataclass(frozen=True)
@@ -117,23 +112,6 @@ def provided_entries(plan: StagePlan) -> list[CacheEntry]:
     return [e for e in tier_entries(plan) if e.tier and (e.tier, e.name) in plan.provided]
 
 
-def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
-    """Yield a provider's tasks that one job prefills, as its libraries take long to import.
-
-    Args:
-        plans: Stages, which may share entries.
-
-    Yields:
-        A stage and entries of one of its tiers; each entry is in one batch only.
-    """
-    seen: set[Path] = set()
-    for plan in plans:
-        for tier in plan.tiers:
-            mine = [e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen]
-            seen |= {entry.folder for entry in mine}
-            yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
-
-
 class Answers:
     """Answers of one look at the disk: each question is asked once."""
 
@@ -190,7 +168,7 @@ class CacheStates(Answers):
             The definition; None as long as there is no tokenizer.
         """
         saved = self.tokenizer(entry.plan)
-        return self.once(lambda: _define(entry, saved), "wanted", entry.folder)
+        return self.once(lambda: definition_of(entry, saved), "wanted", entry.folder)
 
     def tokenizer(self, plan: StagePlan) -> dict[str, Any] | None:
         """Return what definitions take from a stage's saved tokenizer.
@@ -204,48 +182,23 @@ class CacheStates(Answers):
         look = partial(_read_tokenizer, plan)
         return self.once(look, "tokenizer", plan.tokenizer_folder)
 
-    def agrees(
-        self, entry: CacheEntry, used: Any, tokenizer: Any = None, *, graded: bool = False
-    ) -> bool:
-        """Return whether what was made from an entry is what the configuration asks for now.
-
-        Where the cache itself is missing or damaged, its definition and the data that it was made of
-        decide: of the same data the same cache will be made.
-
-        Args:
-            entry: An entry, which need not be there.
-            used: What `describe_entry` gave then, or `describe_documents` for what is graded.
-            tokenizer: What `tokenizer` gave then; it counts where the saved one is missing by now.
-            graded: Whether `used` is about documents.
-
-        Returns:
-            Whether nothing has changed; False also where nothing was recorded.
-        """
-        if not isinstance(used, dict):
-            return False
-        record = self.record(entry)
-        if record is not None and self.state(entry) == "current":
-            now = describe_documents(record) if graded else describe_entry(entry, record)
-            return all(used.get(name) == now[name] for name in ("definition", "content"))
-        if "state" in used and self._moved_on(entry, used["state"]):
-            return False
-        define = None if graded else entry.define_asked
-        wanted = _define(entry, self.tokenizer(entry.plan) or tokenizer, define)
-        return wanted is None or used.get("definition") == wanted
-
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
         if record is None:  # a damaged one is there for Snakemake, which would make nothing
             return "stale" if os.path.lexists(entry.record) else "missing"
         if record.key != self.wanted(entry) or not is_intact(record, entry.folder):
             return "stale"
-        return "stale" if self._moved_on(entry, record.about.get("state")) else "current"
+        return "stale" if self.have_sources_changed(entry, record.about.get("state")) else "current"
 
-    def _moved_on(self, entry: CacheEntry, known: Any) -> bool:
+    def have_sources_changed(self, entry: CacheEntry, known: Any) -> bool:
         """Return whether the files that an entry was made of hold something else by now.
 
-        Not where they cannot be looked at, as on a node without the mirrors. `known` is what is kept of
-        them, alike for all that was made of the same entry.
+        Args:
+            entry: An entry, which need not be there.
+            known: What is kept of these files, alike for all that was made of the same entry.
+
+        Returns:
+            False also where they cannot be looked at, as on a node without the mirrors.
         """
         look = partial(self._hold_something_else, entry, known)
         return self.once(look, "moved", entry.folder, repr(known))
@@ -272,10 +225,19 @@ def _read_tokenizer(plan: StagePlan) -> dict[str, Any] | None:
         return None
 
 
-def _define(
+def definition_of(
     entry: CacheEntry, tokenizer: Mapping[str, Any] | None, define: Define | None = None
 ) -> str | None:
-    """Return an entry's definition, or a part of it; None if that takes a tokenizer, and there is none."""
+    """Return the definition that the configuration gives an entry.
+
+    Args:
+        entry: An entry, which need not be there.
+        tokenizer: What `CacheStates.tokenizer` gives; None if there is none.
+        define: Gives a part of the definition; None for the whole.
+
+    Returns:
+        The definition; None if that takes a tokenizer, and there is none.
+    """
     if entry.tier is None:
         return tokenizer_definition(entry.plan)
     if not tokenizer:
@@ -308,38 +270,6 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
             f"{entry.folder} was made from other data than there is now; run `{snakemake('prefill')}`"
         )
     return record
-
-
-def describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
-    """Return what a score keeps of a cache that it was made from.
-
-    Args:
-        entry: The entry.
-        record: Its record.
-
-    Returns:
-        Definition and content, of the part that scores depend on, and state of the data.
-    """
-    asked = record.about.get("asked") if entry.define_asked else None
-    others = (META,) if asked is None else (META, DOCUMENTS)
-    data = {name: state.checksum for name, state in record.files.items() if name not in others}
-    content = asked and record.about.get("content")
-    known = {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
-    return known | {"state": record.about.get("state")}
-
-
-def describe_documents(record: Record) -> dict[str, Any]:
-    """Return what graded answers keep of the documents that they were verified by.
-
-    Args:
-        record: Record of the entry that holds them.
-
-    Returns:
-        Definition, content, and state of the data.
-    """
-    documents = record.files.get(DOCUMENTS)
-    content = documents.checksum if documents else ""
-    return {"definition": record.key, "content": content, "state": record.about.get("state")}
 
 
 def graded_entries(plan: StagePlan) -> list[CacheEntry]:

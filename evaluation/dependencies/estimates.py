@@ -11,11 +11,12 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
 
-MetaOf = Callable[[Path], Mapping[str, Any] | None]
-"""What is known of a cache entry in a folder; None where it is not made."""
 
-
-def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: MetaOf) -> str:
+def estimate_answers(
+    plan: StagePlan,
+    to_score: Sequence[Subject],
+    meta_of: Callable[[Path], Mapping[str, Any] | None],
+) -> str:
     """Return how much a stage's checkpoints have to generate, in a line.
 
     Args:
@@ -41,7 +42,9 @@ def estimate_answers(plan: StagePlan, to_score: Sequence[Subject], meta_of: Meta
     return f"{plan.name}: at most {hours:,.1f} h at the last {speed:,.0f} tokens/s, {text}"
 
 
-def _most_work(plan: StagePlan, meta_of: MetaOf) -> tuple[int, int] | None:
+def _most_work(
+    plan: StagePlan, meta_of: Callable[[Path], Mapping[str, Any] | None]
+) -> tuple[int, int] | None:
     """Return a checkpoint's completions and their most tokens; None where a task is not prefilled."""
     completions = tokens = 0
     for name, task in plan.suite.generation_tasks.items():

@@ -8,16 +8,17 @@ from evaluation.checkpoints.state import State, is_left_of, recorded_state
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
+    CacheEntry,
     CacheStates,
     check_current,
-    describe_documents,
-    describe_entry,
+    definition_of,
     graded_entries,
     stage_entries,
 )
-
-About = Mapping[str, Any]
-"""What a record says of its step."""
+from evaluation.fingerprints import fingerprint, unordered
+from evaluation.prefill.caches import DOCUMENTS
+from evaluation.prefill.entries import META
+from evaluation.records import Record
 
 
 def score_inputs(subject: Subject) -> dict[str, Any]:
@@ -34,12 +35,14 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
     """
     states = CacheStates()
     entries = stage_entries(subject.plan)
-    caches = {one.place: describe_entry(one, check_current(states, one)) for one in entries}
+    caches = {one.place: _describe_entry(one, check_current(states, one)) for one in entries}
     tokenizer = states.tokenizer(subject.plan)
     return {"caches": caches, "tokenizer": tokenizer, **recorded_state(subject.checkpoint)}
 
 
-def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: State) -> bool:
+def are_scores_of(
+    about: Mapping[str, Any], subject: Subject, caches: CacheStates, state: State
+) -> bool:
     """Return whether scores are of these caches, and of this checkpoint.
 
     It may be deleted by now, whole or in part. What was never where a link leads now is not deleted:
@@ -56,7 +59,7 @@ def are_scores_of(about: About, subject: Subject, caches: CacheStates, state: St
     """
     used, tokenizer = about.get("caches", {}), about.get("tokenizer")
     entries = stage_entries(subject.plan)
-    if not all(caches.agrees(one, used.get(one.place), tokenizer) for one in entries):
+    if not all(_agrees(caches, one, used.get(one.place), tokenizer) for one in entries):
         return False
     if state:
         return is_left_of(state, about.get("checkpoint_state"))
@@ -75,12 +78,12 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
     """
     states = CacheStates()
     found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
-    documents = {place: describe_documents(one) for place, one in found.items() if one is not None}
+    documents = {place: _describe_documents(one) for place, one in found.items() if one is not None}
     tokenizer = states.tokenizer(subject.plan)
     return {"documents": documents, "tokenizer": tokenizer, "metadata": metadata}
 
 
-def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
+def are_results_of(about: Mapping[str, Any], subject: Subject, caches: CacheStates) -> bool:
     """Return whether results are of these documents, and of the checkpoint's present metadata.
 
     Args:
@@ -93,7 +96,48 @@ def are_results_of(about: About, subject: Subject, caches: CacheStates) -> bool:
     """
     used, tokenizer = about.get("documents", {}), about.get("tokenizer")
     entries = graded_entries(subject.plan)
-    if not all(caches.agrees(one, used.get(one.place), tokenizer, graded=True) for one in entries):
+    if not all(
+        _agrees(caches, one, used.get(one.place), tokenizer, graded=True) for one in entries
+    ):
         return False
     counted = metadata_state(subject.checkpoint)
     return not counted or counted == about.get("metadata")
+
+
+def _agrees(
+    caches: CacheStates, entry: CacheEntry, used: Any, tokenizer: Any, *, graded: bool = False
+) -> bool:
+    """Return whether what was made from an entry is what the configuration asks for now.
+
+    Where the cache itself is missing or damaged, its definition and the data that it was made of
+    decide: of the same data the same cache will be made. `used` is what `_describe_entry` gave then, or
+    `_describe_documents` for what is `graded`; `tokenizer` counts where the saved one is missing by now.
+    """
+    if not isinstance(used, dict):
+        return False
+    record = caches.record(entry)
+    if record is not None and caches.state(entry) == "current":
+        now = _describe_documents(record) if graded else _describe_entry(entry, record)
+        return all(used.get(name) == now[name] for name in ("definition", "content"))
+    if "state" in used and caches.have_sources_changed(entry, used["state"]):
+        return False
+    define = None if graded else entry.define_asked
+    wanted = definition_of(entry, caches.tokenizer(entry.plan) or tokenizer, define)
+    return wanted is None or used.get("definition") == wanted
+
+
+def _describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
+    """Return what a score keeps of a cache: definition and content that it depends on, state of the data."""
+    asked = record.about.get("asked") if entry.define_asked else None
+    others = (META,) if asked is None else (META, DOCUMENTS)
+    data = {name: state.checksum for name, state in record.files.items() if name not in others}
+    content = asked and record.about.get("content")
+    known = {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
+    return known | {"state": record.about.get("state")}
+
+
+def _describe_documents(record: Record) -> dict[str, Any]:
+    """Return what graded answers keep of the record of documents that they were verified by."""
+    documents = record.files.get(DOCUMENTS)
+    content = documents.checksum if documents else ""
+    return {"definition": record.key, "content": content, "state": record.about.get("state")}

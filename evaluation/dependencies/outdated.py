@@ -9,12 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evaluation.checkpoints.locations import Location
-from evaluation.checkpoints.state import (
-    State,
-    checkpoint_state,
-    checkpoint_states,
-    has_lost_files,
-)
+from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states, has_lost_files
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
@@ -34,14 +29,13 @@ from evaluation.settings.plan import StagePlan
 class Outdated(Answers):
     """Answers of a run, which asks each record once.
 
-    A step of the workflow is outdated, too, if one is that it reads.
-
-    A run tries again what has failed, and makes what is missing.
+    A step of the workflow is outdated, too, if one is that it reads. A run tries again what has failed,
+    and makes what is missing.
 
     Args:
         plans: All stages by name.
-        as_made: If true, neither scores, results nor deltas are outdated for being missing or failed,
-            but only if they were made from something else than there is now.
+        as_made: If true, scores, results and deltas are outdated only if they were made from something
+            else than there is now, not for being missing or failed.
     """
 
     def __init__(self, plans: Mapping[str, StagePlan], *, as_made: bool = False) -> None:
@@ -149,8 +143,8 @@ class Outdated(Answers):
             Whether the page, or a table that it shows, is outdated.
         """
         record = read_record(Path(self._config.results), keys.COMPARISON)
-        has_failed = record is None or record.error is not None
-        return has_failed or self._lacks_tables() or is_comparison_late(self.plans)
+        is_made = record is not None and record.error is None
+        return not is_made or self._lacks_tables() or is_comparison_late(self.plans)
 
     def front(self) -> bool:
         """Return whether the page of all stages is to be made.
@@ -158,8 +152,8 @@ class Outdated(Answers):
         Returns:
             Whether the page, or what it shows, is outdated.
         """
-        lacks_comparison = bool(self._config.runs) and self.comparison()
-        return lacks_comparison or self._lacks_tables() or is_front_late(self.plans)
+        lacks_page = bool(self._config.runs) and self.comparison()
+        return lacks_page or self._lacks_tables() or is_front_late(self.plans)
 
     @property
     def _config(self) -> Config:
@@ -211,39 +205,27 @@ class Outdated(Answers):
 
     def _has_deltas(self, plan: StagePlan, step: Candidate) -> bool:
         sides = candidate_subject(plan, step), self.bridge(plan)
-        records = [read_record(side.folder, keys.COLLECT) for side in sides]
+        ours, bridge = (read_record(side.folder, keys.COLLECT) for side in sides)
         own = read_record(plan.step_folder(step), keys.STEP_DELTAS)
         if own is None:
             return self.as_made
-        if any(map(self.collect, sides)) or self._is_late(own):
+        if any(map(self.collect, sides)) or self._is_late(own) or ours is None or bridge is None:
             return False
-        if records[0] is None or records[1] is None:
-            return False
-        key = keys.deltas_key(plan, step, records[0], records[1])
+        key = keys.deltas_key(plan, step, ours, bridge)
         return own.key == key and is_intact(own, plan.step_folder(step))
 
     def _has_tables(self, plan: StagePlan) -> bool:
         steps = stage_candidates(plan)
-        if any(self.collect(candidate_subject(plan, step)) for step in steps):
-            return False
-        if plan.stage.bridge is not None and (
-            self.collect(self.bridge(plan)) or any(self.deltas(plan, step) for step in steps)
-        ):
-            return False
-        return not are_tables_late(plan)
+        subjects = [candidate_subject(plan, step) for step in steps]
+        if plan.stage.bridge is not None:
+            subjects.append(self.bridge(plan))
+            if any(self.deltas(plan, step) for step in steps):
+                return False
+        return not any(map(self.collect, subjects)) and not are_tables_late(plan)
 
 
-def is_made(folder: Path, step: str, key: str) -> bool:
-    """Return whether a step's outputs in a folder are there, and of this key.
-
-    Args:
-        folder: Folder of the step's outputs.
-        step: The step's name, such as `steps.COLLECT`.
-        key: The key by the present configuration.
-
-    Returns:
-        Whether the record has the key, and the outputs are as they were written.
-    """
+def _is_made(folder: Path, step: str, key: str) -> bool:
+    """Return whether a step's outputs in a folder are there as they were written, and of this key."""
     record = read_record(folder, step)
     return record is not None and record.key == key and is_intact(record, folder)
 
@@ -273,7 +255,7 @@ def are_tables_late(plan: StagePlan) -> bool:
     steps = candidates_so_far(plan)
     records = keys.stage_records(plan, steps)
     key = keys.tables_key(plan, steps, records)
-    return any(records) and not is_made(plan.results, keys.TABLES, key)
+    return any(records) and not _is_made(plan.results, keys.TABLES, key)
 
 
 def are_figures_late(plan: StagePlan) -> bool:
@@ -286,7 +268,7 @@ def are_figures_late(plan: StagePlan) -> bool:
         False also where there are no tables.
     """
     tables = read_record(plan.results, keys.TABLES)
-    return tables is not None and not is_made(plan.results, keys.FIGURES, keys.figures_key(tables))
+    return tables is not None and not _is_made(plan.results, keys.FIGURES, keys.figures_key(tables))
 
 
 def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
@@ -301,7 +283,7 @@ def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
     tables, config = tables_records(plans), next(iter(plans.values())).config
     key = keys.comparison_key(tables, config.runs)
     is_asked = bool(tables and config.runs)
-    return is_asked and not is_made(Path(config.results), keys.COMPARISON, key)
+    return is_asked and not _is_made(Path(config.results), keys.COMPARISON, key)
 
 
 def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
@@ -316,4 +298,4 @@ def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
     tables, config = tables_records(plans), next(iter(plans.values())).config
     results = Path(config.results)
     comparison = read_record(results, keys.COMPARISON) if config.runs else None
-    return bool(tables) and not is_made(results, keys.FRONT, keys.front_key(tables, comparison))
+    return bool(tables) and not _is_made(results, keys.FRONT, keys.front_key(tables, comparison))

@@ -20,7 +20,7 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.checkpoints.locations import Merge, absent_folder
 from evaluation.checkpoints.subjects import Subject, candidate_subject
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.fingerprints import fingerprint, unordered
@@ -74,7 +74,8 @@ def score_key(subject: Subject) -> str:
     Returns:
         The key.
     """
-    plan = subject.plan
+    plan, location = subject.plan, subject.checkpoint
+    members = location.members if isinstance(location, Merge) else ()
     return fingerprint(
         {
             "protocols": {name: TIERS[name].protocol for name in plan.tiers},
@@ -87,17 +88,11 @@ def score_key(subject: Subject) -> str:
             "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
             "assume": plan.stage.assume and plan.stage.assume.model_dump(),
             "checkpoint": str(subject.checkpoint),
-            **_weights(subject.checkpoint),
+            **({"weights": [weight for _, weight in members]} if members else {}),
             "items": {TIERS[name].section: sorted(_items(plan, name)) for name in plan.tiers},
             **_decoding(plan),
         }
     )
-
-
-def _weights(location: Location) -> dict[str, Any]:
-    if isinstance(location, Merge):
-        return {"weights": [weight for _, weight in location.members]}
-    return {}
 
 
 def _decoding(plan: StagePlan) -> dict[str, Any]:

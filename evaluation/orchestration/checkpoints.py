@@ -1,13 +1,27 @@
-"""Scores and grades one checkpoint, for a job's command or one of its processes."""
+"""Scores and grades one checkpoint; run by itself, those that stdin names, as a process of `workers`."""
+
+import gc
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members
-from evaluation.checkpoints.subjects import Subject, stage_steps
-from evaluation.errors import ConfigError
-from evaluation.exit_codes import report
+from evaluation.checkpoints.subjects import Subject, stage_steps, step_subject
+from evaluation.command_hints import CONFIG_VARIABLE
+from evaluation.errors import ConfigError, GpuFault
+from evaluation.exit_codes import exit_code, prepare_streams, report, start_logging
+from evaluation.files import forget_link
 from evaluation.grading.collect import collect
 from evaluation.records import RECORDED, Record
+from evaluation.settings.config import load_config
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import plan_stage
 from evaluation.wording import did_you_mean
+
+SCORES_ONLY = "--scores-only"
 
 
 def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
@@ -56,3 +70,68 @@ def _report(record: Record, subject: Subject) -> int:
         return RECORDED
     print(subject.folder)
     return 0
+
+
+def _serve(stage: str, *, scores_only: bool) -> None:
+    """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
+
+    Each is answered on stdout by its exit code and the seconds in which the device had work.
+    """
+    from evaluation.checkpoints.prefetch import PREFETCH
+
+    prepare_streams()
+    start_logging()
+    plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
+    steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for line in steps:
+        step, *following = map(int, line.split())
+        _write_to(plan.step_log(step))
+        PREFETCH.plan(plan.checkpoint(following[0]) if following and _is_prefetched(plan) else None)
+        subject, before = step_subject(plan, step), _worked()
+        score = partial(score_checkpoint, subject, scores_only=scores_only)
+        faults: list[GpuFault] = []
+        code = exit_code(partial(_noting_faults, score, faults), is_scoring=True)
+        sys.stdout.flush()
+        os.dup2(errors, 1)
+        os.dup2(errors, 2)
+        if faults:  # CUDA takes no more calls of this process: another one has the next step
+            os._exit(code)
+        gc.collect()  # the last model, before the next one is loaded
+        print(code, round(_worked() - before, 3), file=answers, flush=True)
+
+
+def _is_prefetched(plan: StagePlan) -> bool:
+    """Return whether the next checkpoint is read ahead: not for a CPU, which scoring itself needs."""
+    if plan.config.scoring.device == "cpu" or plan.stage.command:
+        return False
+    import torch
+
+    return torch.cuda.is_available()
+
+
+def _worked() -> float:
+    """Return seconds in which this process's device had work; 0 where an external program scores."""
+    busy = sys.modules.get("evaluation.scoring.engine.busy")
+    return 0.0 if busy is None else float(busy.busy_seconds())
+
+
+def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
+    try:
+        return score()
+    except GpuFault as fault:
+        faults.append(fault)
+        raise
+
+
+def _write_to(path: Path) -> None:
+    """Send all output to a file, also what Python prints as it dies."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    forget_link(path)
+    with open(path, "wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1], scores_only=SCORES_ONLY in sys.argv[2:])

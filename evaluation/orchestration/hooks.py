@@ -7,16 +7,18 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import stage_candidates
+from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
 from evaluation.command_hints import snakemake
-from evaluation.dependencies.caches import stage_entries
+from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
+from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
-from evaluation.errors import EvaluationError
+from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import (
     before_execution,
     before_start,
@@ -27,7 +29,8 @@ from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
-from evaluation.orchestration.stops import or_stop
+from evaluation.orchestration.stops import or_stop, require_checkpoint
+from evaluation.prefill.entries import read_meta
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
@@ -36,7 +39,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
-FIXED = ("all", "prefill")
+_FIXED = ("all", "prefill")
 """Targets that are there whatever the stages are called."""
 
 
@@ -64,7 +67,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
                 raise WorkflowError(_unknown_target(target, inputs))
-        lines = inputs.require(sorted(targets)) if workflow.is_main_process else []
+        lines = _required(inputs, sorted(targets)) if workflow.is_main_process else []
         if is_dry:
             return lines
         if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
@@ -75,6 +78,38 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         return []
 
     before_execution(workflow, check)
+
+
+def _required(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
+    """Stop if a checkpoint that is to be scored is not there; return what answers will take."""
+    lines = []
+    for plan in inputs.plans.values():
+        if any(_asks_for(target, plan) for target in targets or ["all"]):
+            subjects = or_stop(stage_subjects, plan, inputs.plans)
+            inputs.outdated.look_at(subjects)
+            late = [subject for subject in subjects if inputs.outdated.score(subject)]
+            for subject in late:
+                require_checkpoint(subject)
+            if plan.suite.generation_tasks:
+                estimate = estimate_answers(plan, late, partial(_meta, inputs, plan))
+                lines.append(f"answers: {estimate}")
+    return lines
+
+
+def _asks_for(target: str, plan: StagePlan) -> bool:
+    """Return whether a target needs all of a stage; a file of one checkpoint asks for itself."""
+    if target in ("all", plan.name):
+        return True
+    folder = os.path.relpath(target, plan.results)
+    return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
+
+
+def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
+    try:
+        check_current(inputs.outdated.caches, CacheEntry(plan, "tier5", folder.name, folder))
+        return read_meta(folder)
+    except CacheError:  # prefill makes it first
+        return None
 
 
 def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
@@ -99,8 +134,8 @@ def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> N
 def _unknown_target(target: str, inputs: RuleInputs) -> str:
     stages, results = list(inputs.plans), inputs.results
     return (
-        f"nothing here is called {target!r}{did_you_mean(target, [*stages, *FIXED])}; targets are "
-        f"{', '.join(FIXED)}, the stages {', '.join(stages)}, and files such as "
+        f"nothing here is called {target!r}{did_you_mean(target, [*stages, *_FIXED])}; targets are "
+        f"{', '.join(_FIXED)}, the stages {', '.join(stages)}, and files such as "
         f"{results}/{stages[0]}/summary.csv, with the results folder as it is configured"
     )
 
@@ -163,7 +198,8 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         return
     _show(ending(tables))
     left_out = [line for plan in tables for line in _recorded_errors(plan)]
-    left_out += list(_comparison_error(inputs)) if "comparison" in rules else []
+    if "comparison" in rules and (error := _error(inputs.results, COMPARISON)):
+        left_out.append(f"comparison: {error}")
     if left_out:
         _show("\n".join(["What failed:", *left_out]))
         raise EvaluationError(
@@ -181,7 +217,14 @@ def ending(plans: Sequence[StagePlan]) -> str:
     Returns:
         Lines for the terminal.
     """
-    return "\n".join(line for plan in plans for line in _ending(plan))
+    found = []
+    for plan in plans:
+        advice = (
+            ["no bridge, so no recommendation"] if plan.stage.bridge is None else advice_lines(plan)
+        )
+        first, *others = [*advice, f"report: {plan.results / 'report.html'}"]
+        found += [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
+    return "\n".join(found)
 
 
 def failing(plans: Sequence[StagePlan]) -> str:
@@ -218,21 +261,17 @@ def _recorded_errors(plan: StagePlan) -> Iterator[str]:
     subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
     without = set()
     for label, folder in subjects:
-        record = read_record(folder, COLLECT)
-        if record is not None and record.error is not None:
+        if error := _error(folder, COLLECT):
             without.add(label)
-            yield f"{plan.name} {label}: {record.error}"
+            yield f"{plan.name} {label}: {error}"
     for label, folder in subjects:
-        record = read_record(folder, STEP_DELTAS)
-        if not without & {label, "bridge"} and record is not None and record.error is not None:
-            yield f"{plan.name} {label}: deltas: {record.error}"
+        if not without & {label, "bridge"} and (error := _error(folder, STEP_DELTAS)):
+            yield f"{plan.name} {label}: deltas: {error}"
 
 
-def _comparison_error(inputs: RuleInputs) -> Iterator[str]:
-    """Yield a line on the runs that could not be compared with this one."""
-    record = read_record(inputs.results, COMPARISON)
-    if record is not None and record.error is not None:
-        yield f"comparison: {record.error}"
+def _error(folder: Path, step: str) -> str | None:
+    record = read_record(folder, step)
+    return record.error if record else None
 
 
 def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
@@ -250,12 +289,6 @@ def _make_what_there_is(plan: StagePlan) -> None:
         return
     with contextlib.suppress(EvaluationError):  # what failed is reported all the same
         make_tables(plan)
-
-
-def _ending(plan: StagePlan) -> list[str]:
-    lines = ["no bridge, so no recommendation"] if plan.stage.bridge is None else advice_lines(plan)
-    first, *others = [*lines, f"report: {plan.results / 'report.html'}"]
-    return [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
 
 
 def _show(text: str) -> None:

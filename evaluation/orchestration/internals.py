@@ -32,24 +32,16 @@ from typing import Any
 
 from evaluation.errors import EvaluationError
 
-TESTED = "9.27"
+_TESTED = "9.27"
 
 
-def require(owner: object, *names: str) -> None:
-    """Refuse a Snakemake that lacks something that we rely on.
-
-    Args:
-        owner: One of Snakemake's objects.
-        *names: Attributes that it must have.
-
-    Raises:
-        EvaluationError: When one is missing; names the tested version.
-    """
+def _require(owner: object, *names: str) -> None:
+    """Refuse a Snakemake that lacks something that we rely on; name the tested version."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise EvaluationError(
             f"Snakemake {version('snakemake')} has no {type(owner).__name__}.{missing[0]}, which this "
-            f"workflow relies on; install the version it is tested with (pip install 'snakemake~={TESTED}')"
+            f"workflow relies on; install the version it is tested with (pip install 'snakemake~={_TESTED}')"
         )
 
 
@@ -61,15 +53,15 @@ def decide_by_records(workflow: Any) -> None:
     """
     from snakemake.settings.enums import RerunTrigger
 
-    require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
-    require(workflow.dag, "forcefiles", "ignore_incomplete")
-    require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
-    require(RerunTrigger, "MTIME")
+    _require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
+    _require(workflow.dag, "forcefiles", "ignore_incomplete")
+    _require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
+    _require(RerunTrigger, "MTIME")
     workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
     workflow.dag_settings.force_incomplete = True
     workflow.dag.ignore_incomplete = True
     if workflow.execution_settings is not None:  # as it is where no job is to run
-        require(workflow.execution_settings, "keep_incomplete")
+        _require(workflow.execution_settings, "keep_incomplete")
         workflow.execution_settings.keep_incomplete = True
 
 
@@ -152,7 +144,7 @@ def let_stops_in(workflow: Any) -> None:
     Args:
         workflow: Snakemake's workflow.
     """
-    require(workflow.scheduler, "_lock")
+    _require(workflow.scheduler, "_lock")
     workflow.scheduler._lock = threading.RLock()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.regular_files import read_text
 from evaluation.wording import time_in_words
 
-LONG = ("score", "prefill")
+_LONG = ("score", "prefill")
 """Kinds of steps whose time has to be known before an end can be estimated."""
 
 
@@ -68,11 +68,11 @@ class Pace:
             Seconds; None where the time of a long step is not known.
         """
         now, work = time.monotonic(), 0.0
-        others = [one for kind, s in self._taken.items() if not kind.startswith(LONG) for one in s]
+        others = [one for kind, s in self._taken.items() if not kind.startswith(_LONG) for one in s]
         short = mean(others) if others else 0.0
         for rule, count in (+self._left).items():
             seconds = self._seconds(rule)
-            if seconds is None and rule.startswith(LONG):
+            if seconds is None and rule.startswith(_LONG):
                 return None
             work += count * (short if seconds is None else seconds)
         elapsed = [

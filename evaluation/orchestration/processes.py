@@ -22,7 +22,7 @@ class Process:
     @property
     def alive(self) -> bool:
         """Whether it still runs; a process of another host is taken to."""
-        return not self.is_here or started(self.pid) == self.started
+        return not self.is_here or _started(self.pid) == self.started
 
 
 def process(pid: int | None = None) -> Process:
@@ -35,18 +35,11 @@ def process(pid: int | None = None) -> Process:
         The process with its start, which distinguishes it from later ones of the same id.
     """
     number = os.getpid() if pid is None else pid
-    return Process(socket.gethostname(), number, started(number))
+    return Process(socket.gethostname(), number, _started(number))
 
 
-def started(pid: int) -> str:
-    """Return when a process of this host started.
-
-    Args:
-        pid: Process id.
-
-    Returns:
-        Ticks since boot; empty if there is none.
-    """
+def _started(pid: int) -> str:
+    """Return ticks since boot when a process of this host started; empty if there is none."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

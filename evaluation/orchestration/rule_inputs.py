@@ -6,10 +6,8 @@ so that the age of files decides nothing. Where rules are forced by hand, what i
 """
 
 import os
-import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,21 +18,15 @@ from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
     candidate_subject,
-    candidates_so_far,
     stage_candidates,
-    stage_steps,
-    stage_subjects,
-    step_subject,
 )
 from evaluation.dependencies.caches import (
     CacheEntry,
-    check_current,
     graded_entries,
+    provided_entries,
     stage_entries,
     tokenizer_entry,
 )
-from evaluation.dependencies.estimates import estimate_answers
-from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import (
     COLLECT,
@@ -46,19 +38,17 @@ from evaluation.dependencies.steps import (
     TABLES,
     stage_results,
 )
-from evaluation.errors import CacheError, EvaluationError
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
-from evaluation.orchestration.stops import or_stop, require_checkpoint
-from evaluation.prefill.entries import read_meta
+from evaluation.orchestration.stops import or_stop
 from evaluation.records import record_path
-from evaluation.settings.candidates import FOLDER, candidate_of
+from evaluation.settings.candidates import candidate_of
 from evaluation.settings.plan import StagePlan
 
 CHECKED = Path(".snakemake") / "checked"
 
-NOTHING = "(?!)"
-"""A pattern that matches no name."""
+_BATCH = 32
+"""A provider's tasks in a job."""
 
 
 class RuleInputs:
@@ -90,35 +80,6 @@ class RuleInputs:
         """
         return str(self._checked / plan.name)
 
-    def require(self, targets: Sequence[str]) -> list[str]:
-        """Stop before anything is planned if a checkpoint that is to be scored is not there.
-
-        Args:
-            targets: Targets of the run; none means `all`.
-
-        Returns:
-            What answers will take, in a line for each stage that generates some.
-        """
-        lines = []
-        for plan in self.plans.values():
-            if any(_asks_for(target, plan) for target in targets or ["all"]):
-                subjects = or_stop(stage_subjects, plan, self.plans)
-                self.outdated.look_at(subjects)
-                late = [subject for subject in subjects if self.outdated.score(subject)]
-                for subject in late:
-                    require_checkpoint(subject)
-                if plan.suite.generation_tasks:
-                    estimate = estimate_answers(plan, late, partial(self._meta, plan))
-                    lines.append(f"answers: {estimate}")
-        return lines
-
-    def _meta(self, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
-        try:
-            check_current(self.outdated.caches, CacheEntry(plan, "tier5", folder.name, folder))
-            return read_meta(folder)
-        except CacheError:  # prefill makes it first
-            return None
-
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
         """Return the entry of a cache folder.
 
@@ -133,11 +94,10 @@ class RuleInputs:
         Raises:
             WorkflowError: When no stage has it.
         """
-        for plan in self.plans.values():
-            if plan.cache.name == setup:
-                for entry in stage_entries(plan):
-                    if entry.kind == kind and (entry.tier is None or entry.name == name):
-                        return entry
+        plans = [plan for plan in self.plans.values() if plan.cache.name == setup]
+        for entry in (entry for plan in plans for entry in stage_entries(plan)):
+            if entry.kind == kind and (entry.tier is None or entry.name == name):
+                return entry
         raise WorkflowError(
             f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages"
         )
@@ -152,7 +112,7 @@ class RuleInputs:
             Input files of the rule.
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
-        return self._read(before, entry.record, self._is_late(self.outdated.cache, entry), [])
+        return self.read(before, entry.record, self._is_late(self.outdated.cache, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
         """Return what a job of many tasks of a provider reads.
@@ -165,96 +125,7 @@ class RuleInputs:
         """
         late = [entry for entry in entries if self._is_late(self.outdated.cache, entry)]
         before, made = tokenizer_entry(entries[0].plan).record, (late or entries)[0].record
-        return self._read([before], made, bool(late), [])
-
-    def candidates_to_score(self, plan: StagePlan) -> str:
-        """Return a pattern of the folders of steps and merges that may be scored.
-
-        What is deleted is no rule's to score: Snakemake removes what a rule is to make, be it forced
-        by hand, before it can fail.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            A regular expression of folders' names.
-        """
-        subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
-        kept = [re.escape(one.folder.name) for one in subjects if self._is_kept(one)]
-        return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
-
-    def candidate(self, plan: StagePlan, folder: str) -> Subject:
-        """Return the step or merge whose results are in a folder.
-
-        Args:
-            plan: The stage.
-            folder: Name of the folder.
-
-        Returns:
-            The step or merge.
-        """
-        return or_stop(candidate_subject, plan, candidate_of(folder))
-
-    def bridge_to_score(self, plan: StagePlan) -> str:
-        """Return a pattern of the bridge's folder if the bridge may be scored.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            A regular expression of the folder's name, or NOTHING.
-        """
-        try:
-            bridge = bridge_subject(plan, self.plans)
-        except EvaluationError:  # reported once it is asked for
-            return "bridge"
-        return NOTHING if self._is_kept(bridge) else "bridge"
-
-    def _is_kept(self, subject: Subject) -> bool:
-        return self.is_main and is_retained(subject, self.outdated)
-
-    def score(self, subjects: Sequence[Subject]) -> list[str]:
-        """Return what a scoring job reads; stop where a checkpoint is not there.
-
-        Args:
-            subjects: Checkpoints of one stage that the job scores.
-
-        Returns:
-            Input files of the rule.
-        """
-        if not self.is_main:
-            return []
-        late = [subject for subject in subjects if self.outdated.score(subject)]
-        for subject in late:
-            require_checkpoint(subject)
-        plan = subjects[0].plan
-        before = [entry.record for entry in stage_entries(plan)]
-        files = self._read(before, _record(subjects[0], SCORE), bool(late), [])
-        return [*files, self.checked(plan)] if late else files
-
-    def bridge_score(self, plan: StagePlan) -> list[str]:
-        """Return what the bridge's job reads.
-
-        It comes after its own stage's job, so that no two jobs score one checkpoint.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            Input files of the rule.
-        """
-        if not self.is_main:
-            return []
-        subject = self._bridge(plan)
-        files, bridge = self.score([subject]), plan.stage.bridge
-        owner = self.plans.get(bridge.stage or "") if bridge else None
-        if owner is None or subject.step is None or subject.step not in or_stop(stage_steps, owner):
-            return files
-        own = step_subject(owner, subject.step)
-        origin = str(_record(own, SCORE))
-        if not self.outdated.score(subject):
-            return files  # even an `ancient` file has it run again where another job makes that
-        return [*files, origin if self.outdated.score(own) else ancient(origin)]
+        return self.read([before], made, bool(late))
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
         """Return what the step reads that makes a checkpoint's results from stored scores.
@@ -268,9 +139,9 @@ class RuleInputs:
         """
         subject = self._subject(plan, folder)
         is_late = self._is_late(self.outdated.collect, subject)
-        before = [_record(subject, SCORE)]
+        before = [record_path(subject.folder, SCORE)]
         before += [entry.record for entry in graded_entries(plan)] if is_late else []
-        return self._read(before, _record(subject, COLLECT), is_late, [plan])
+        return self.read(before, record_path(subject.folder, COLLECT), is_late, [plan])
 
     def deltas(self, plan: StagePlan, folder: str) -> list[str]:
         """Return what the step reads that compares a step or merge with the bridge.
@@ -282,10 +153,10 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        folders = self.candidate(plan, folder).folder, plan.bridge_folder
-        before = [record_path(folder, COLLECT) for folder in folders]
-        is_late = self._is_late(self.outdated.deltas, plan, candidate_of(folder))
-        return self._read(before, record_path(folders[0], STEP_DELTAS), is_late, [plan])
+        subject = or_stop(candidate_subject, plan, candidate_of(folder))
+        before = [record_path(subject.folder, COLLECT), record_path(plan.bridge_folder, COLLECT)]
+        is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
+        return self.read(before, record_path(subject.folder, STEP_DELTAS), is_late, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
         """Return what is read for one file of a checkpoint that is requested by its name.
@@ -301,9 +172,9 @@ class RuleInputs:
         subject = self._subject(plan, folder)
         if is_deltas and subject.candidate is not None:
             is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
-            return self._read([_record(subject, STEP_DELTAS)], None, is_late, [plan])
+            return self.read([record_path(subject.folder, STEP_DELTAS)], None, is_late, [plan])
         is_late = self._is_late(self.outdated.collect, subject)
-        return self._read([_record(subject, COLLECT)], None, is_late, [plan])
+        return self.read([record_path(subject.folder, COLLECT)], None, is_late, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
         """Return what the stage's tables and report are made of.
@@ -318,12 +189,12 @@ class RuleInputs:
             return []
         steps = or_stop(stage_candidates, plan)
         if plan.stage.bridge is not None:
-            self._bridge(plan)
+            or_stop(bridge_subject, plan, self.plans)
         before = [record_path(*place) for place in stage_results(plan, steps)]
         is_late = self.outdated.tables(plan)
         if is_late:  # texts of flips
             before += [entry.record for entry in stage_entries(plan)]
-        return self._read(before, record_path(plan.results, TABLES), is_late, [])
+        return self.read(before, record_path(plan.results, TABLES), is_late)
 
     def figures(self, plan: StagePlan) -> list[str]:
         """Return what the stage's figures are made of.
@@ -336,7 +207,7 @@ class RuleInputs:
         """
         is_late = self._is_late(self.outdated.figures, plan)
         made = record_path(plan.results, FIGURES)
-        return self._read([record_path(plan.results, TABLES)], made, is_late, [plan])
+        return self.read([record_path(plan.results, TABLES)], made, is_late, [plan])
 
     def comparison(self) -> list[str]:
         """Return what the page of several runs reads; Snakemake knows nothing of the other runs.
@@ -346,7 +217,7 @@ class RuleInputs:
         """
         made = record_path(self.results, COMPARISON)
         is_late = self._is_late(self.outdated.comparison)
-        return self._read(self._all_tables(), made, is_late, self.plans.values())
+        return self.read(self._all_tables(), made, is_late, self.plans.values())
 
     def front(self) -> list[str]:
         """Return what the front page of all stages reads.
@@ -357,30 +228,27 @@ class RuleInputs:
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
         made = record_path(self.results, FRONT)
         is_late = self._is_late(self.outdated.front)
-        return self._read([*self._all_tables(), *comparison], made, is_late, self.plans.values())
+        return self.read([*self._all_tables(), *comparison], made, is_late, self.plans.values())
 
     def _all_tables(self) -> list[Path]:
         return [record_path(plan.results, TABLES) for plan in self.plans.values()]
 
     def _subject(self, plan: StagePlan, folder: str) -> Subject:
         if folder == "bridge":
-            return self._bridge(plan)
-        return self.candidate(plan, folder.removeprefix("by_checkpoint/"))
-
-    def _bridge(self, plan: StagePlan) -> Subject:
-        return or_stop(bridge_subject, plan, self.plans)
+            return or_stop(bridge_subject, plan, self.plans)
+        return or_stop(candidate_subject, plan, candidate_of(folder.removeprefix("by_checkpoint/")))
 
     def _is_late(self, question: Callable[..., bool], *arguments: object) -> bool:
         return self.is_main and or_stop(question, *arguments)
 
-    def _read(
+    def read(
         self,
         before: Iterable[Path],
         made: Path | None,
         is_outdated: bool,
-        plans: Iterable[StagePlan],
+        plans: Iterable[StagePlan] = (),
     ) -> list[str]:
-        """Return what a rule reads; where it is outdated, Snakemake has to make its record `made`.
+        """Return what a rule reads; where it is outdated, Snakemake has to make its record.
 
         Of a job behind one that is forced, however far, Snakemake asks only whether a file that it
         reads is made, not whether it is forced itself. So an outdated job reads nothing `ancient`,
@@ -388,6 +256,15 @@ class RuleInputs:
         run with `--forcerun` nothing is `ancient`. What is made and not outdated reads nothing that is
         missing, such as a cache that was removed: Snakemake would make it again where another job needs
         that cache.
+
+        Args:
+            before: Records of the steps that the rule reads.
+            made: The record that the rule makes; None for a rule without one.
+            is_outdated: Whether the rule has to run.
+            plans: Stages whose outdated caches an outdated rule waits for.
+
+        Returns:
+            Input files of the rule; none in a job of the run.
         """
         or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
         if not self.is_main:
@@ -396,26 +273,27 @@ class RuleInputs:
             force(self._workflow, str(made))
         files = [str(path) for path in before]
         if is_outdated:
-            return list(dict.fromkeys([*files, *self._outdated_caches(plans)]))
+            entries = (entry for plan in plans for entry in stage_entries(plan))
+            late = [str(entry.record) for entry in entries if or_stop(self.outdated.cache, entry)]
+            return list(dict.fromkeys([*files, *late]))
         if is_forced_by_hand(self._workflow):
             return files
         is_made = made is not None and os.path.lexists(made)
         return [ancient(file) for file in files if not is_made or os.path.lexists(file)]
 
-    def _outdated_caches(self, plans: Iterable[StagePlan]) -> Iterator[str]:
-        for plan in plans:
-            for entry in stage_entries(plan):
-                if or_stop(self.outdated.cache, entry):
-                    yield str(entry.record)
 
+def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
+    """Yield a provider's tasks that one job prefills, as its libraries take long to import.
 
-def _record(subject: Subject, step: str) -> Path:
-    return record_path(subject.folder, step)
+    Args:
+        plans: Stages, which may share entries.
 
-
-def _asks_for(target: str, plan: StagePlan) -> bool:
-    """Return whether a target needs all of a stage; a file of one checkpoint asks for itself."""
-    if target in ("all", plan.name):
-        return True
-    folder = os.path.relpath(target, plan.results)
-    return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
+    Yields:
+        A stage and entries of one of its tiers; each entry is in one batch only.
+    """
+    seen: set[Path] = set()
+    for plan in plans:
+        for tier in plan.tiers:
+            mine = [e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen]
+            seen |= {entry.folder for entry in mine}
+            yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))

@@ -14,11 +14,7 @@ from evaluation.commits import commit_of
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, validate_config
-from evaluation.settings.effective import (
-    effective_path,
-    is_effective,
-    write_effective,
-)
+from evaluation.settings.effective import effective_path, is_effective, write_effective
 from evaluation.settings.yaml_files import read_yaml
 
 
@@ -48,8 +44,7 @@ def run_config(
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
             read_yaml(Path(file))
-    config = _validated(content, files)
-    config = with_known_steps(config)
+    config = with_known_steps(_validated(content, files))
     path = effective_path(config).absolute()
     if not is_main:  # and the variable did not reach this job
         keep_config(config, files)
@@ -78,11 +73,7 @@ def keep_config(config: Config, files: Sequence[str | Path]) -> None:
         config: The configuration that `run_config` returned.
         files: Files that it was merged from.
     """
-    write_effective(config, _origins(files))
-
-
-def _origins(files: Sequence[str | Path]) -> list[str]:
-    """Return each file by its name, with its commit where it has one; not what an earlier run wrote."""
     given = [Path(file) for file in files if not is_effective(Path(file))]
     known = [(file.name, commit_of(file)) for file in given]
-    return [f"{name} at {commit}" if commit else name for name, commit in known]
+    origins = [f"{name} at {commit}" if commit else name for name, commit in known]
+    write_effective(config, origins)

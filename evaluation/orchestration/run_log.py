@@ -18,7 +18,7 @@ from evaluation.orchestration.pace import Pace
 from evaluation.results.job_logs import faults_in, last_error, warnings_in
 from evaluation.wording import first_few, time_in_words
 
-STREAM = "DefaultStreamHandler"
+_STREAM = "DefaultStreamHandler"
 """The name of Snakemake's handler of the terminal, absent where a plugin has its place."""
 
 _OMITTED = (
@@ -44,12 +44,8 @@ def print_steps(is_dry: bool) -> None:
     Args:
         is_dry: Whether the run is a dry one.
     """
-    shown = [handler for handler in logger.handlers if handler.name == STREAM]
-    if (
-        shown
-        and isinstance(own := shown[0], ColorizingTextHandler)
-        and logger.level > logging.DEBUG
-    ):
+    own = next((handler for handler in logger.handlers if handler.name == _STREAM), None)
+    if isinstance(own, ColorizingTextHandler) and logger.level > logging.DEBUG:
         logger.removeHandler(own)
         logger.addHandler(RunLog(own, is_dry))
 
@@ -180,15 +176,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
 
 
 def _step_title(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Return what a step is called.
-
-    Args:
-        rule: Name of its rule.
-        wildcards: Snakemake's wildcards of the step.
-
-    Returns:
-        The rule, and which checkpoint, cache or file.
-    """
+    """Return the rule of a step, and which checkpoint, cache or file."""
     values = [value.rpartition("/")[2] for name, value in wildcards.items() if name != "setup"]
     values = [value for value in values if not rule.endswith(f"_{value}")]
     return " ".join([rule, *values])

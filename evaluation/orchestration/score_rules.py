@@ -3,13 +3,29 @@
 `{candidate}` stands for the name of a folder, of a step or merge, or `bridge`.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from snakemake.io import ancient
+
 from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.subjects import step_subject
+from evaluation.checkpoints.subjects import (
+    Subject,
+    bridge_subject,
+    candidate_subject,
+    candidates_so_far,
+    stage_steps,
+    step_subject,
+)
+from evaluation.dependencies.caches import stage_entries
+from evaluation.dependencies.known_steps import is_retained
+from evaluation.dependencies.steps import SCORE
+from evaluation.errors import EvaluationError
 from evaluation.orchestration.rule_inputs import RuleInputs
+from evaluation.orchestration.stops import or_stop, require_checkpoint
+from evaluation.records import record_path
 from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.plan import StagePlan
 
@@ -54,9 +70,11 @@ def _of_candidates(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
         plan=plan,
         log=f"{plan.name}_{{candidate}}",
         folders=[f"{plan.results}/by_checkpoint/{{candidate}}"],
-        input=lambda w: inputs.score([inputs.candidate(plan, w.candidate)]),
+        input=lambda w: _files(
+            inputs, [or_stop(candidate_subject, plan, candidate_of(w.candidate))]
+        ),
         which=lambda w: candidate_option(candidate_of(w.candidate)),
-        candidate=inputs.candidates_to_score(plan),
+        candidate=_candidates(inputs, plan),
     )
 
 
@@ -82,7 +100,7 @@ def _of_run(inputs: RuleInputs, plan: StagePlan, run: tuple[int, ...]) -> ScoreR
         plan=plan,
         log=f"{plan.name}_from_{run[0]}",
         folders=[str(plan.step_folder(step)) for step in run],
-        input=lambda _: inputs.score([step_subject(plan, step) for step in run]),
+        input=lambda _: _files(inputs, [step_subject(plan, step) for step in run]),
         which=lambda _: f"--step {' '.join(map(str, run))}",
         is_shared=True,
     )
@@ -94,7 +112,60 @@ def _of_bridge(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
         plan=plan,
         log=f"{plan.name}_{{candidate}}",
         folders=[f"{plan.results}/{{candidate}}"],
-        input=lambda _: inputs.bridge_score(plan),
+        input=lambda _: _bridge_files(inputs, plan),
         which=lambda _: "--bridge",
-        candidate=inputs.bridge_to_score(plan),
+        candidate=_bridge(inputs, plan),
     )
+
+
+def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
+    """Return a pattern of the folders of steps and merges that may be scored.
+
+    What is deleted is no rule's to score: Snakemake removes what a rule is to make, be it forced
+    by hand, before it can fail.
+    """
+    subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
+    kept = [re.escape(one.folder.name) for one in subjects if _is_kept(inputs, one)]
+    return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
+
+
+def _bridge(inputs: RuleInputs, plan: StagePlan) -> str:
+    """Return a pattern of the bridge's folder if the bridge may be scored, else of no name."""
+    try:
+        bridge = bridge_subject(plan, inputs.plans)
+    except EvaluationError:  # reported once it is asked for
+        return "bridge"
+    return "(?!)" if _is_kept(inputs, bridge) else "bridge"
+
+
+def _is_kept(inputs: RuleInputs, subject: Subject) -> bool:
+    return inputs.is_main and is_retained(subject, inputs.outdated)
+
+
+def _files(inputs: RuleInputs, subjects: Sequence[Subject]) -> list[str]:
+    """Return what a job reads that scores checkpoints of a stage; stop where one is not there."""
+    if not inputs.is_main:
+        return []
+    late = [subject for subject in subjects if inputs.outdated.score(subject)]
+    for subject in late:
+        require_checkpoint(subject)
+    plan = subjects[0].plan
+    before = [entry.record for entry in stage_entries(plan)]
+    files = inputs.read(before, record_path(subjects[0].folder, SCORE), bool(late))
+    return [*files, inputs.checked(plan)] if late else files
+
+
+def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
+    """Return what the bridge's job reads: it comes after its own stage's job, so that no two score it."""
+    if not inputs.is_main:
+        return []
+    subject = or_stop(bridge_subject, plan, inputs.plans)
+    files, bridge = _files(inputs, [subject]), plan.stage.bridge
+    owner = inputs.plans.get(bridge.stage or "") if bridge else None
+    if owner is None or subject.step is None or subject.step not in or_stop(stage_steps, owner):
+        return files
+    own = step_subject(owner, subject.step)
+    origin = str(record_path(own.folder, SCORE))
+    if not inputs.outdated.score(subject):
+        return files  # even an `ancient` file has it run again where another job makes that
+    return [*files, origin if inputs.outdated.score(own) else ancient(origin)]

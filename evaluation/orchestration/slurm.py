@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -32,10 +32,10 @@ from evaluation.orchestration.processes import Process, process
 from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
 
-RECORDS = Path(".snakemake") / "slurm_runs"
+_RECORDS = Path(".snakemake") / "slurm_runs"
 """A file for each run, called by the name of all its jobs, that says which process it is."""
 
-PLACEHOLDER = "YOUR_ACCOUNT"
+_PLACEHOLDER = "YOUR_ACCOUNT"
 """The account in the profile as it is shipped."""
 
 
@@ -56,10 +56,10 @@ def check_cluster(workflow: Any) -> None:
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
-    if PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
+    if _PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
         yours = f" (yours: {', '.join(found)})" if (found := _known_accounts()) else ""
         raise EvaluationError(
-            f"slurm_account is {PLACEHOLDER}, as shipped: put the account that your jobs are "
+            f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
             f"charged to{yours} into the profile's config.yaml, under default-resources"
         )
 
@@ -80,8 +80,8 @@ def guard_run(workflow: Any) -> None:
     requeue = workflow.executor_settings.requeue
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
     look_at_states(executor, requeuing(executor.run_uuid, states))
-    end_orphans(RECORDS)
-    write_json(RECORDS / f"{executor.run_uuid}.json", asdict(process()))
+    end_orphans(_RECORDS)
+    write_json(_RECORDS / f"{executor.run_uuid}.json", asdict(process()))
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
@@ -102,8 +102,14 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
         content = json.loads(read_text(path))
         if Process(content["host"], content["pid"], content["started"]).alive:
             continue
-        with _answering():
+        try:
             ended += _end_jobs(path.stem, patience)
+        except (subprocess.SubprocessError, OSError) as error:
+            reason = getattr(error, "stderr", None) or str(error)
+            raise EvaluationError(
+                "a Snakemake was killed in this folder and Slurm does not report whether its jobs "
+                f"still run ({reason.strip()}); start again when `squeue` answers"
+            ) from error
         path.unlink(missing_ok=True)
     return ended
 
@@ -126,27 +132,15 @@ def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]],
         stuck = {job for job, state in known.items() if state in states}
         if stuck - refused:
             with contextlib.suppress(subprocess.SubprocessError, OSError):  # again next round
-                refused.update(requeue_stuck(name, states, refused))
+                _requeue_stuck(name, states, refused)
 
     return requeue
 
 
-def requeue_stuck(name: str, states: Sequence[str], refused: Set[str]) -> set[str]:
-    """Put a run's stuck jobs back into the queue.
-
-    Args:
-        name: The name that all jobs of the run have.
-        states: States of a stuck job.
-        refused: Ids of jobs that Slurm has refused before, which are left alone.
-
-    Returns:
-        Ids of jobs that Slurm refuses now.
-    """
-    found = set()
-    lines = _command(
-        "squeue", f"--name={name}", f"--states={','.join(states)}", "-h", "-o", "%i %T"
-    )
-    for line in lines.splitlines():
+def _requeue_stuck(name: str, states: Sequence[str], refused: set[str]) -> None:
+    """Put stuck jobs back, but for those that Slurm has refused, which are noted."""
+    stuck = f"--states={','.join(states)}"
+    for line in _command("squeue", f"--name={name}", stuck, "-h", "-o", "%i %T").splitlines():
         job, state = line.split()
         if job in refused:
             continue
@@ -157,12 +151,11 @@ def requeue_stuck(name: str, states: Sequence[str], refused: Set[str]) -> set[st
                 f"Job {job} is {state} and Slurm does not take it back ({error.stderr.strip()}). "
                 "Snakemake would wait for it for ever: stop it with Ctrl-C and start it again."
             )
-            found.add(job)
+            refused.add(job)
         else:
             _report(
                 f"Job {job} was {state}: put back into the queue; it goes on after its last item."
             )
-    return found
 
 
 def _end_jobs(name: str, patience: float) -> list[str]:
@@ -190,21 +183,8 @@ def _queued(name: str) -> list[str]:
     return _command("squeue", f"--name={name}", "-h", "-o", "%i").split()
 
 
-@contextlib.contextmanager
-def _answering() -> Iterator[None]:
-    """Turn a failure of Slurm's commands into a sentence."""
-    try:
-        yield
-    except (subprocess.SubprocessError, OSError) as error:
-        reason = getattr(error, "stderr", None) or str(error)
-        raise EvaluationError(
-            "a Snakemake was killed in this folder and Slurm does not report whether its jobs still "
-            f"run ({reason.strip()}); start again when `squeue` answers"
-        ) from error
-
-
-def _command(*command: str) -> str:
-    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+def _command(*command: str, seconds: float = 60) -> str:
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=seconds)
     return done.stdout
 
 
@@ -234,7 +214,6 @@ def _accounts_count() -> bool:
 def _output(*command: str) -> str:
     """Return what a command prints; nothing where it fails."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
-    except (OSError, subprocess.TimeoutExpired):
+        return _command(*command, seconds=20)
+    except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout if done.returncode == 0 else ""

@@ -2,10 +2,9 @@
 
 A process imports the model's libraries once and scores one step after another, each with a log of its
 own, as that of a job for this step alone. One that dies takes its step with it and is
-replaced. This module, run by itself, is such a process.
+replaced. `checkpoints`, run by itself, is such a process.
 """
 
-import gc
 import logging
 import os
 import signal
@@ -13,31 +12,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import step_subject
 from evaluation.command_hints import CONFIG_VARIABLE
-from evaluation.errors import ConfigError, GpuFault, ScoringError
-from evaluation.exit_codes import exit_code, prepare_streams, start_logging
-from evaluation.files import forget_link
+from evaluation.errors import ConfigError, ScoringError
+from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
 from evaluation.settings.computing import GPUS
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stage
 
 log = logging.getLogger(__name__)
 
 PATIENCE = 3.0
 """Seconds between SIGTERM and SIGKILL; Slurm itself may wait no longer than five."""
-
-
-SCORES_ONLY = "--scores-only"
 
 
 def score_on_all_gpus(
@@ -112,7 +103,7 @@ class _Worker:
     """A process that scores the steps it is given, on one GPU.
 
     Args:
-        arguments: Arguments of this module, run by itself.
+        arguments: Arguments of `checkpoints`, run by itself.
         gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
         threads: What OMP_NUM_THREADS is where it is not set.
     """
@@ -122,7 +113,7 @@ class _Worker:
         if gpu is not None:
             environment["CUDA_VISIBLE_DEVICES"] = gpu
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "evaluation.orchestration.workers", *arguments],
+            [sys.executable, "-m", "evaluation.orchestration.checkpoints", *arguments],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
         )  # fmt: skip
 
@@ -273,73 +264,3 @@ class _Workers:
                     worker.process.wait(timeout=max(0.0, end - time.monotonic()))
                 except subprocess.TimeoutExpired:
                     worker.process.kill()
-
-
-def _serve(stage: str, *, scores_only: bool) -> None:
-    """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
-
-    Each is answered on stdout by its exit code and the seconds in which the device had work.
-
-    Args:
-        stage: Name of the stage.
-        scores_only: Whether the tier files are left to another step, which takes no GPU.
-    """
-    from evaluation.checkpoints.prefetch import PREFETCH
-    from evaluation.orchestration.checkpoints import score_checkpoint
-
-    prepare_streams()
-    start_logging()
-    plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
-    steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    for line in steps:
-        step, *following = map(int, line.split())
-        _write_to(plan.step_log(step))
-        PREFETCH.plan(plan.checkpoint(following[0]) if following and _is_prefetched(plan) else None)
-        subject, before = step_subject(plan, step), _worked()
-        score = partial(score_checkpoint, subject, scores_only=scores_only)
-        faults: list[GpuFault] = []
-        code = exit_code(partial(_noting_faults, score, faults), is_scoring=True)
-        sys.stdout.flush()
-        os.dup2(errors, 1)
-        os.dup2(errors, 2)
-        if faults:  # CUDA takes no more calls of this process: another one has the next step
-            os._exit(code)
-        gc.collect()  # the last model, before the next one is loaded
-        print(code, round(_worked() - before, 3), file=answers, flush=True)
-
-
-def _is_prefetched(plan: StagePlan) -> bool:
-    """Return whether the next checkpoint is read ahead: not for a CPU, which scoring itself needs."""
-    if plan.config.scoring.device == "cpu" or plan.stage.command:
-        return False
-    import torch
-
-    return torch.cuda.is_available()
-
-
-def _worked() -> float:
-    """Return seconds in which this process's device had work; 0 where an external program scores."""
-    busy = sys.modules.get("evaluation.scoring.engine.busy")
-    return 0.0 if busy is None else float(busy.busy_seconds())
-
-
-def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
-    try:
-        return score()
-    except GpuFault as fault:
-        faults.append(fault)
-        raise
-
-
-def _write_to(path: Path) -> None:
-    """Send all output to a file, also what Python prints as it dies."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    forget_link(path)
-    with open(path, "wb") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
-
-
-if __name__ == "__main__":
-    _serve(sys.argv[1], scores_only=SCORES_ONLY in sys.argv[2:])

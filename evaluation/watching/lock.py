@@ -13,7 +13,7 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from evaluation.files import check_replaceable, make_folder, temporary_path
+from evaluation.files import check_replaceable, make_folder, temporary_path, write_json
 from evaluation.orchestration.processes import Process, process
 from evaluation.regular_files import read_text
 from evaluation.watching.attempts import FOLDER
@@ -89,9 +89,7 @@ class StageLock:
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
             if self._is_ours():
-                mine = temporary_path(self.path)
-                mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
-                os.replace(mine, self.path)
+                write_json(self.path, asdict(self._own))
 
     def renew(self) -> None:
         """Show that this process lives, if the lock is still its own."""

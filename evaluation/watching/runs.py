@@ -21,9 +21,6 @@ BEAT = 20.0
 PATIENCE = 60.0
 """Seconds that a Snakemake has to end its jobs when it is asked to stop."""
 
-LOCKED = "cannot be locked"
-"""What Snakemake prints where another one works on the same files."""
-
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
     """Return the command that runs Snakemake for some files.
@@ -103,15 +100,8 @@ def last_words(log: Path) -> str:
     Returns:
         The line and the log's path; the path alone where there is no line.
     """
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        text = ""
-    lines = [
-        line
-        for line in text.replace("WorkflowError:\n", "WorkflowError: ").splitlines()
-        if line.strip()
-    ]
+    text = _text(log).replace("WorkflowError:\n", "WorkflowError: ")
+    lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
     said = [line.strip() for line in errors or lines]
     return f"{said[-1]} ({log})" if said else f"see {log}"
@@ -126,10 +116,14 @@ def is_locked(log: Path) -> bool:
     Returns:
         False also where the log cannot be read.
     """
+    return "cannot be locked" in _text(log)
+
+
+def _text(log: Path) -> str:
     try:
-        return LOCKED in log.read_text(encoding="utf-8", errors="replace")
+        return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False
+        return ""
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:

@@ -27,7 +27,7 @@ from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
 from evaluation.errors import CacheError, CheckpointError, EvaluationError, UnsupportedCheckpoint
 from evaluation.records import record_path
 from evaluation.settings.candidates import Candidate
-from evaluation.settings.config import Config, Stage
+from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.watching.attempts import read_failures
@@ -117,31 +117,24 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     Returns:
         What is ready to be evaluated, and what is left alone.
     """
-    plans = plan_stages(with_known_steps(config))
+    config = with_known_steps(config)
+    plans = plan_stages(config)
     search = _Search(Outdated(plans))
     known = {name: search._known_steps(plans[name]) for name in stages}
+    candidates = {name: _candidates(plans[name], steps) for name, steps in known.items()}
     wanted = [s for name in stages if known[name] for s in search._wanted(plans[name])]
     states = search._look_at(wanted, quiet)
     ready = [subject for subject in wanted if search._can_be_evaluated(subject)]
-    limited = _with_steps(
-        next(iter(plans.values())).config,
-        {
-            name: search._scored_or(ready, plans[name], _candidates(plans[name], steps))
-            for name, steps in known.items()
-        },
-    )
+    chosen = {name: search._scored_or(ready, plans[name], own) for name, own in candidates.items()}
+    limited = _with_candidates(config, chosen)
     return Work(
         config=limited,
         plans=plan_stages(limited),
         ready=tuple(ready),
         states=states,
         evaluated={
-            name: tuple(
-                one
-                for one in _candidates(plans[name], steps)
-                if search._is_evaluated(plans[name], one)
-            )
-            for name, steps in known.items()
+            name: tuple(one for one in own if search._is_evaluated(plans[name], one))
+            for name, own in candidates.items()
         },
         left_alone=search.left_alone,
         seen={
@@ -151,20 +144,20 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     )
 
 
-def _with_steps(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
-    """Return the configuration with these steps and merges; a stage that has no step keeps its own."""
-    stages = {name: _limited(stage, chosen.get(name, ())) for name, stage in config.stages.items()}
-    return config.model_copy(update={"stages": stages})
-
-
 def _candidates(plan: StagePlan, steps: Sequence[int]) -> tuple[Candidate, ...]:
     return (*steps, *plan.stage.merges)
 
 
-def _limited(stage: Stage, chosen: tuple[Candidate, ...]) -> Stage:
-    steps = tuple(one for one in chosen if isinstance(one, int))
-    merges = {name: recipe for name, recipe in stage.merges.items() if name in chosen}
-    return stage.model_copy(update={"steps": steps or stage.steps, "merges": merges})
+def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
+    """Return the configuration with these steps and merges; a stage that has no step keeps its own."""
+    stages = {}
+    for name, stage in config.stages.items():
+        own = chosen.get(name, ())
+        merges = {merge: recipe for merge, recipe in stage.merges.items() if merge in own}
+        steps = tuple(one for one in own if isinstance(one, int))
+        update = {"steps": steps or stage.steps, "merges": merges}
+        stages[name] = stage.model_copy(update=update)
+    return config.model_copy(update={"stages": stages})
 
 
 @dataclass
