@@ -236,7 +236,7 @@ def read_task(folder: Path) -> TaskCache:
 
 
 def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
-    """Read what grading needs of a Tier3 task, without its tokens; raise CacheError as `read_task`.
+    """Read what grading needs of a Tier3 task, without its tokens.
 
     Args:
         folder: Folder of the cache entry.
@@ -255,9 +255,6 @@ def read_prompts(folder: Path) -> PromptCache:
 
     Returns:
         Prompts in the order of the suite or dataset, and meta.json.
-
-    Raises:
-        CacheError: The entry is missing or damaged.
     """
     return PromptCache(*_read(folder, PROMPTS, Prompt))
 
@@ -270,9 +267,6 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
 
     Returns:
         Documents by the prompt's id.
-
-    Raises:
-        CacheError: The entry is missing or damaged.
     """
     return {line.id: line for line in _read(folder, DOCUMENTS, DocumentLine)[0]}
 

@@ -20,6 +20,7 @@ from pathlib import Path
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import SUFFIXES
+from evaluation.providers.adapters.data import find_mirror
 from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
@@ -41,18 +42,12 @@ def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
     Raises:
         SourceError: The configured folder does not exist.
     """
-    if dataset in mirrors:
-        path = Path(mirrors[dataset])
-        if not path.exists():
-            raise SourceError(f"mirrors.{dataset}: {path} does not exist; correct the path")
-        return path
-    if "*" not in mirrors:
-        return None
-    root = Path(mirrors["*"])
-    if not root.is_dir():
-        raise SourceError(f"mirrors.*: {root} is not a folder; correct the path")
-    path = root / dataset
-    return path if path.exists() else None
+    named, root = mirrors.get(dataset), mirrors.get("*")
+    if named is not None and not Path(named).exists():
+        raise SourceError(f"mirrors.{dataset}: {Path(named)} does not exist; correct the path")
+    if named is None and root is not None and not Path(root).is_dir():
+        raise SourceError(f"mirrors.*: {Path(root)} is not a folder; correct the path")
+    return find_mirror(dataset, mirrors)
 
 
 def mirror_files(

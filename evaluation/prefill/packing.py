@@ -282,9 +282,7 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file, a chunk at a time, so that memory stays bounded.
-
-    torch lays the file out without looking at the tensor; the ids then go to where its data belongs.
+    """Write raw ids as a torch file, a chunk at a time: torch lays it out, and the ids go into their place.
 
     Args:
         raw: The file that a `Packer` wrote.

@@ -136,9 +136,8 @@ def load_tokenizer(
 ) -> AnyTokenizer:
     """Load a tokenizer from the hub or a folder.
 
-    transformers 5 turns every sentencepiece model into a fast tokenizer and ignores `use_fast`.
-    So `use_fast=False` names the class that runs the sentencepiece model itself, with the model's
-    own normalization (`legacy`): what transformers 4 did with a text at its start.
+    transformers 5 makes every sentencepiece model fast and ignores `use_fast`. So `use_fast=False`
+    names the class that runs the model itself, with its own normalization (`legacy`), as transformers 4.
 
     Args:
         name_or_folder: Hub id, or folder.
@@ -266,8 +265,7 @@ def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
 
 
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Return the ids of each text, with nothing added; special tokens in it count as such.
-    lm-evaluation-harness gives the same ids with add_special_tokens=False.
+    """Return each text's ids as lm-evaluation-harness does: none added, special tokens count as such.
 
     Args:
         tokenizer: The stage's tokenizer.
@@ -287,9 +285,8 @@ def encode_pairs(
     """Return the ids of contexts and continuations, divided as lm-evaluation-harness divides them.
 
     Spaces at the context's end go to the continuation, for most tokenizers put a space into the
-    token of the word behind it. Both are encoded as one text, and the continuation is what comes
-    after as many tokens as the context has by itself: it may lack its first characters where a
-    token spans the border, or be empty. Each distinct text is encoded once.
+    token of the word behind it. Both are encoded as one text, and the continuation is what comes after
+    as many tokens as the context has by itself: it may be empty, or lack what a token shares with it.
 
     Args:
         tokenizer: The stage's tokenizer.
