@@ -286,7 +286,8 @@ def encode_pairs(
 
     Spaces at the context's end go to the continuation, for most tokenizers put a space into the
     token of the word behind it. Both are encoded as one text, and the continuation is what comes after
-    as many tokens as the context has by itself: it may be empty, or lack what a token shares with it.
+    as many tokens as the context has by itself: it may lack its first characters where a token spans
+    the border, or be empty. Each distinct text is encoded once.
 
     Args:
         tokenizer: The stage's tokenizer.

@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 import yaml
 
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.grading.by_hand import verify_by_hand
+from evaluation.grading.collect import collect
+from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -58,6 +61,15 @@ def verified(
     path = folder / "completions.jsonl"
     write_rows(path, [{"id": id, "completion": text} for id, text in completions])
     return verify_by_hand(plan, name, path)
+
+
+def evaluated(plan: StagePlan, file: str) -> dict[str, Any]:
+    """The content of a tier's file after a step was scored and collected."""
+    subject = step_subject(plan, 5)
+    for done in (score_subject(subject), collect(subject)):
+        assert done.error is None, done.error
+    found: dict[str, Any] = json.loads((subject.folder / file).read_text())
+    return found
 
 
 def reported(plan: StagePlan, name: str) -> dict[str, Any]:

@@ -7,12 +7,9 @@ from typing import Any
 import pytest
 
 from evaluation import errors
-from evaluation.checkpoints.subjects import step_subject
-from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
-from tests.providers.conftest import Installed, planned
+from tests.providers.conftest import Installed, evaluated, planned
 from tests.tables import cases
 from tests.workflow.world import World
 
@@ -46,11 +43,7 @@ def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
     meta = json.loads((folder / "meta.json").read_text())
     assert (meta["source"]["name"], meta["source"]["version"]) == ("lm_eval", "0.4.13")
     assert meta["items"]["left_out"] == {"limit": 6}
-    subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    collected = collect(subject)
-    assert collected.error is None, collected.error
-    found = json.loads((subject.folder / "tier3_cf.json").read_text())["tasks"]["theirs"]
+    found = evaluated(plan, "tier3_cf.json")["tasks"]["theirs"]
     assert (found["group"], found["primary"]) == ("theirs", "pmi")
     assert found["task"]["task"] == "quiz"
     assert 0 <= found["accuracy"] <= 1
@@ -60,11 +53,7 @@ def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: C
     plan = change(TASK, meta={"primary": "pmi", "counts_space": True})
     line = json.loads((plan.task_folder("theirs") / "examples.jsonl").read_text().split("\n")[0])
     assert next((c["text"], c["chars"], c["bytes"]) for c in line["candidates"]) == (" on", 3, 3)
-    subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
-    found = json.loads((subject.folder / "tier3_cf.json").read_text())["tasks"]["theirs"]
-    assert found["primary"] == "pmi"
+    assert evaluated(plan, "tier3_cf.json")["tasks"]["theirs"]["primary"] == "pmi"
 
 
 @pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "choices"))

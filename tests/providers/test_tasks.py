@@ -15,7 +15,7 @@ from evaluation.prefill import generation
 from evaluation.prefill.caches import read_prompts
 from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
-from tests.providers.conftest import Installed, reported, verified
+from tests.providers.conftest import Installed, evaluated, reported, verified
 from tests.tables import cases
 from tests.workflow.world import World, ask_for_answers, want_answers
 
@@ -37,13 +37,7 @@ def change(world: World, installed: Installed) -> Change:
 
 def run(plan: StagePlan) -> dict[str, Any]:
     """Scores and collects a step; the task's part of Tier5's file."""
-    subject = step_subject(plan, 5)
-    scored = score_subject(subject)
-    assert scored.error is None, scored.error
-    collected = collect(subject)
-    assert collected.error is None, collected.error
-    found = json.loads((subject.folder / "tier5_verified.json").read_text())
-    task: dict[str, Any] = found["generation_tasks"]["sums"]
+    task: dict[str, Any] = evaluated(plan, "tier5_verified.json")["generation_tasks"]["sums"]
     return task
 
 
