@@ -4,13 +4,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evaluation.files import as_utf8
 from evaluation.regular_files import open_regular
-
-if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
-    pass
 
 
 def fingerprint(content: Any) -> str:

@@ -4,11 +4,6 @@ import errno
 import stat
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
-    pass
-
 
 FILE_KINDS = {
     stat.S_IFDIR: "a folder",
@@ -64,8 +59,6 @@ def check_regular(path: Path) -> None:
         OSError: When nothing is there, or it is a folder, pipe, socket or device.
     """
     mode = path.stat().st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a folder, not a file", str(path))
     if not stat.S_ISREG(mode):
-        kind = {stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}.get(stat.S_IFMT(mode), "device")
-        raise OSError(errno.EINVAL, f"it is a {kind}, not a file", str(path))
+        reason = errno.EISDIR if stat.S_ISDIR(mode) else errno.EINVAL
+        raise OSError(reason, f"it is {FILE_KINDS[stat.S_IFMT(mode)]}, not a file", str(path))

@@ -35,7 +35,7 @@ def candidate_folder(candidate: Candidate) -> str:
     Returns:
         `step_10`, or `merge_last3`.
     """
-    return f"step_{candidate}" if isinstance(candidate, int) else f"merge_{candidate}"
+    return candidate_label(candidate).replace(" ", "_")
 
 
 def candidate_of(folder: str) -> Candidate:
@@ -84,8 +84,8 @@ def candidate_rank(candidate: Candidate) -> tuple[bool, int, str]:
     Returns:
         Whether it is a merge, the step's number (0 for a merge), and its text.
     """
-    is_step = isinstance(candidate, int)
-    return not is_step, candidate if isinstance(candidate, int) else 0, str(candidate)
+    step = candidate if isinstance(candidate, int) else None
+    return step is None, step or 0, str(candidate)
 
 
 def candidate_columns(candidate: Candidate) -> dict[str, Candidate | None]:

@@ -8,8 +8,7 @@
 `metrics/rates.py` has the rates.
 """
 
-import json
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
@@ -73,65 +72,3 @@ class InstructionCheck(Settings):
 
 class CleanCheck(Settings):
     kind: ClassVar[Kind] = "clean"
-
-
-def only_json(value: Any) -> Any:
-    """Return the value itself if it can be written as JSON.
-
-    Args:
-        value: A value of a suite's YAML.
-
-    Returns:
-        The same value.
-
-    Raises:
-        ValueError: For NaN and infinity, which no JSON can be.
-    """
-    try:
-        json.dumps(value, allow_nan=False)
-    except ValueError:
-        raise ValueError("holds `.nan` or `.inf`, which no JSON is; write a number") from None
-    return value
-
-
-def usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema itself if answers can be checked by it.
-
-    Args:
-        schema: JSON Schema (2020-12) of a suite.
-
-    Returns:
-        The same schema.
-
-    Raises:
-        ValueError: Where it is no JSON schema, lies partly elsewhere, or may run forever.
-    """
-    from jsonschema import Draft202012Validator, SchemaError
-
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise ValueError(f"not a JSON schema: {error.message}") from None
-    _refuse_patterns(schema)
-    only_json(schema)
-    return schema
-
-
-def _refuse_patterns(schema: Any) -> None:
-    """Raise ValueError for a keyword that is a regular expression or lies outside the schema."""
-    if not isinstance(schema, dict):
-        return
-    for keyword, value in schema.items():
-        if keyword in ("pattern", "patternProperties"):
-            raise ValueError(
-                f"`{keyword}` can run forever on a model's text; use enum, const or lengths"
-            )
-        if keyword in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
-            raise ValueError(f"`{keyword}: {value}` lies outside the schema; write it out")
-        if keyword in ("properties", "$defs", "dependentSchemas"):
-            inner = list(value.values())
-        else:
-            inner = value if isinstance(value, list) else [value]
-        if keyword not in ("enum", "const", "default", "examples"):
-            for part in inner:
-                _refuse_patterns(part)

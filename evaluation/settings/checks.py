@@ -3,9 +3,10 @@
 There is no check by regular expression: one that backtracks could run forever on a model's text.
 """
 
+import json
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, Field, JsonValue, field_validator
+from pydantic import AfterValidator, Field, JsonValue
 
 from evaluation.settings.check_kinds import (
     LARGEST_NUMBER,
@@ -16,8 +17,6 @@ from evaluation.settings.check_kinds import (
     Kind,
     Phrase,
     Phrases,
-    only_json,
-    usable_schema,
 )
 from evaluation.settings.code_checks import (
     CodeHas,
@@ -31,6 +30,48 @@ from evaluation.settings.code_checks import (
     PythonParses,
 )
 from evaluation.settings.model import Boolean, Integer, Settings, Text
+
+
+def _only_json(value: Any) -> Any:
+    """Return the value itself; raise ValueError for NaN and infinity, which no JSON can be."""
+    try:
+        json.dumps(value, allow_nan=False)
+    except ValueError:
+        raise ValueError("holds `.nan` or `.inf`, which no JSON is; write a number") from None
+    return value
+
+
+def _usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema; raise ValueError if it is none, lies partly elsewhere, or may run forever."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise ValueError(f"not a JSON schema: {error.message}") from None
+    _refuse_patterns(schema)
+    _only_json(schema)
+    return schema
+
+
+def _refuse_patterns(schema: Any) -> None:
+    """Raise ValueError for a keyword that is a regular expression or lies outside the schema."""
+    if not isinstance(schema, dict):
+        return
+    for keyword, value in schema.items():
+        if keyword in ("pattern", "patternProperties"):
+            raise ValueError(
+                f"`{keyword}` can run forever on a model's text; use enum, const or lengths"
+            )
+        if keyword in ("$ref", "$dynamicRef") and not str(value).startswith("#"):
+            raise ValueError(f"`{keyword}: {value}` lies outside the schema; write it out")
+        if keyword in ("properties", "$defs", "dependentSchemas"):
+            inner = list(value.values())
+        else:
+            inner = value if isinstance(value, list) else [value]
+        if keyword not in ("enum", "const", "default", "examples"):
+            for part in inner:
+                _refuse_patterns(part)
 
 
 class BulletCount(Counted):
@@ -163,7 +204,7 @@ class JsonEquals(InstructionCheck):
     check: Literal["json_equals"] = Field(
         description="the JSON of the answer, fenced or not, is this value."
     )
-    value: Annotated[JsonValue, AfterValidator(only_json)] = Field(
+    value: Annotated[JsonValue, AfterValidator(_only_json)] = Field(
         description="The value: keys, order of arrays, types and every sign of a text count."
     )
     match_case: Boolean = Field(False, description="Upper and lower case differ.")
@@ -201,13 +242,10 @@ class StrictJson(Settings):
     check: Literal["strict_json"] = Field(
         description="the whole answer is one JSON value, without prose around it."
     )
-    matches: dict[str, Any] = Field(description="JSON Schema (2020-12) of the value.")
+    matches: Annotated[dict[str, Any], AfterValidator(_usable_schema)] = Field(
+        description="JSON Schema (2020-12) of the value."
+    )
     may_be_fenced: Boolean = Field(False, description="One code fence may be around it.")
-
-    @field_validator("matches")
-    @classmethod
-    def _usable(cls, schema: dict[str, Any]) -> dict[str, Any]:
-        return usable_schema(schema)
 
 
 Check = Annotated[

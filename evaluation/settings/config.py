@@ -32,7 +32,7 @@ from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
 from evaluation.settings.steps import step_named
 from evaluation.settings.suites import Suite, load_suite, merge_suites
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
 
@@ -313,11 +313,11 @@ def stage_suite(config: Config, stage: str) -> Suite:
     folder = Path(config.suites)
     named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
     suite = merge_suites(named, folder)
-    if not stage_tiers(suite):
+    items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
+    if not any(items.values()):
         raise ConfigError(
             f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
         )
-    items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
     check_groups(f"stages.{stage}.suites", suite.groups, items)
     if suite.probes and not any(probe.headline for probe in suite.probes.values()):
         raise ConfigError(
@@ -325,15 +325,3 @@ def stage_suite(config: Config, stage: str) -> Suite:
             "take it out of one"
         )
     return suite
-
-
-def stage_tiers(suite: Suite) -> tuple[TierName, ...]:
-    """Return the tiers that a suite fills.
-
-    Args:
-        suite: The merged suite of a stage.
-
-    Returns:
-        Names of the tiers that have an item, in the order of `TIERS`.
-    """
-    return tuple(name for name, tier in TIERS.items() if getattr(suite, tier.section))

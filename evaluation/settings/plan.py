@@ -21,7 +21,7 @@ from pathlib import Path
 
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
-from evaluation.settings.config import Config, Stage, Tokenizer, stage_tiers
+from evaluation.settings.config import Config, Stage, Tokenizer
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
@@ -41,7 +41,7 @@ class StagePlan:
     @property
     def tiers(self) -> tuple[TierName, ...]:
         """Names of the tiers that the stage's suite fills."""
-        return stage_tiers(self.suite)
+        return tuple(name for name, tier in TIERS.items() if getattr(self.suite, tier.section))
 
     @cached_property
     def cache(self) -> Path:

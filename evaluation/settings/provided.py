@@ -9,17 +9,9 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from evaluation.settings.generation import ANSWER_AFTER, GenerationTask, Judged, Sampling
-from evaluation.settings.model import (
-    LARGEST_COUNT,
-    LARGEST_WINDOW,
-    Boolean,
-    ExpandedPath,
-    Integer,
-    Settings,
-    Text,
-)
+from evaluation.settings.model import Boolean, Count, ExpandedPath, Settings, Text, Tokens
 from evaluation.settings.names import Label
-from evaluation.settings.sources import MOST_SHOTS, Normalization
+from evaluation.settings.sources import Normalization, Shots
 from evaluation.settings.tiers import TaskKind
 from evaluation.settings.verifiers import Provided
 
@@ -93,11 +85,8 @@ class _ByName(Settings):
     provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
     task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
-    num_fewshot: Integer | None = Field(
-        None,
-        ge=0,
-        le=MOST_SHOTS,
-        description="Solved examples; as many as the provider takes if not given.",
+    num_fewshot: Shots | None = Field(
+        None, description="Solved examples; as many as the provider takes if not given."
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
@@ -151,11 +140,8 @@ class ProviderTask(_ByName):
     stop: tuple[Text, ...] | None = Field(
         None, description="Stop strings, at which a completion is cut; the provider's if not given."
     )
-    max_new_tokens: Integer | None = Field(
-        None,
-        gt=0,
-        le=LARGEST_WINDOW,
-        description="Tokens of a completion at most; the provider's if not given.",
+    max_new_tokens: Tokens | None = Field(
+        None, description="Tokens of a completion at most; the provider's if not given."
     )
     sampling: Sampling | None = Field(
         None,
@@ -173,12 +159,7 @@ class ProviderTask(_ByName):
         description="Python (3.10 or newer) of an environment whose packages the task's programs use: of `bigcodebench` and `ds1000`.",
     )
     answer_after: Text | None = ANSWER_AFTER
-    limit: Integer = Field(
-        12_000,
-        gt=0,
-        le=LARGEST_COUNT,
-        description="Maximum number of prompts, for each task of a group.",
-    )
+    limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:
@@ -263,12 +244,7 @@ class ProviderChoices(_ByName):
         None,
         description="Normalization of the task's accuracy; olmo-eval's, else `raw`, if not given.",
     )
-    limit: Integer = Field(
-        12_000,
-        gt=0,
-        le=LARGEST_COUNT,
-        description="Maximum number of items, for each task of a group.",
-    )
+    limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
 
     @model_validator(mode="before")
     @classmethod

@@ -19,9 +19,8 @@ from evaluation.settings.tiers import TaskKind
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
-MOST_SHOTS = 1000
+Shots = Annotated[Integer, Field(ge=0, le=1000)]
 """Solved examples before a question."""
-Shots = Annotated[Integer, Field(ge=0, le=MOST_SHOTS)]
 
 
 class Source(Settings):
