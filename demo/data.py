@@ -58,4 +58,4 @@ def stand_in_table() -> str:
 
 
 if __name__ == "__main__":
-    command_line(build_mirrors, "Writes the demo's mirrors of the hub.")
+    command_line(build_mirrors)

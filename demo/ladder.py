@@ -8,7 +8,6 @@ first step of stage 4 is noisier than the checkpoint that it is compared with: a
 which the bridge must find.
 """
 
-import argparse
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 
+from demo.wheels import command_line
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
@@ -59,9 +59,8 @@ def build_ladder(config: Path, model: Path) -> None:
     for rung in LADDER:
         plan = plans[rung.stage]
         if not plan.checkpoint(rung.step).exists():
-            print(
-                f"{rung.stage} step {rung.step}: noise {rung.noise:.2f}, tp {rung.tp}", flush=True
-            )
+            amount = f"noise {rung.noise:.2f}, tp {rung.tp}"
+            print(f"{rung.stage} step {rung.step}: {amount}", flush=True)
             _write_rung(rung, plan, model)
     for step, (stage, its_step) in SLOW.items():
         link = plans["stage2_slow"].checkpoint(step)
@@ -101,13 +100,5 @@ def noisy_weights(weights: Path, noise: float) -> Iterator[tuple[str, torch.Tens
             yield name, tensor.to(torch.bfloat16)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes the demo's ladder of checkpoints.")
-    parser.add_argument("config", type=Path, help="the demo's configuration")
-    parser.add_argument("model", type=Path, help="Hugging Face folder of the model")
-    arguments = parser.parse_args()
-    build_ladder(arguments.config, arguments.model)
-
-
 if __name__ == "__main__":
-    main()
+    command_line(build_ladder)

@@ -21,10 +21,9 @@ RMS_NORM_EPS = 1e-5
 """GGUF gives it as a float32; this is the number that the model was trained with."""
 
 SAME_KEYS = (
-    *("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"),
-    *("num_key_value_heads", "max_position_embeddings", "rope_parameters"),
-    *("bos_token_id", "eos_token_id"),
-)
+    "vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads "
+    "num_key_value_heads max_position_embeddings rope_parameters bos_token_id eos_token_id"
+).split()
 """What transformers reads rightly from the file."""
 
 
@@ -67,4 +66,4 @@ def _save_weights(source: Path, folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    command_line(build_model, "Writes SmolLM2-135M-Instruct from its GGUF file.")
+    command_line(build_model)

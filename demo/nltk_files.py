@@ -23,4 +23,4 @@ def build_nltk_data(packages: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
-    command_line(build_nltk_data, "Writes a folder of NLTK data.")
+    command_line(build_nltk_data)

@@ -6,13 +6,14 @@ Templates, candidates and metrics stay as they are; there are fewer items, and s
 another split, since that is the one that the questions package holds.
 """
 
-import argparse
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from demo.wheels import command_line
 from evaluation.files import write_text
 from evaluation.settings.yaml_files import read_yaml
 
@@ -36,12 +37,7 @@ LEFT_OUT = (
 )
 """A task whose data the package does not hold, and slices that are much like others."""
 
-SPLITS = {
-    "arc_easy": "validation",
-    "arc_challenge": "validation",
-    "openbookqa": "validation",
-    "sciq": "validation",
-}
+SPLITS = dict.fromkeys(("arc_easy", "arc_challenge", "openbookqa", "sciq"), "validation")
 """Splits in place of `test`, which the package does not hold."""
 
 SUBJECTS = ("astronomy", "high_school_geography", "marketing", "world_religions")
@@ -57,13 +53,10 @@ ANSWER_TOKENS = 64
 def cut_suite(suite: dict[str, Any]) -> dict[str, Any]:
     """A suite's YAML with fewer items."""
     cut = dict(suite)
-    for kind, shrink in (("slices", _slice), ("tasks", _task)):
-        if kind in suite:
-            cut[kind] = {
-                name: shrink(name, item)
-                for name, item in suite[kind].items()
-                if name not in LEFT_OUT
-            }
+    for section, shrink in (("slices", _slice), ("tasks", _task)):
+        if section in suite:
+            kept = {name: item for name, item in suite[section].items() if name not in LEFT_OUT}
+            cut[section] = {name: shrink(name, item) for name, item in kept.items()}
     if "probes" in suite:
         cut["probes"] = _probes(suite["probes"])
     return cut
@@ -74,34 +67,33 @@ def _slice(_: str, item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _task(name: str, item: dict[str, Any]) -> dict[str, Any]:
-    if "provider" in item:
-        return {**item, "limit": QUESTIONS}
-    cut = {**item, "limit": QUESTIONS, "split": SPLITS.get(name, item.get("split", "train"))}
-    return {**cut, "configs": list(SUBJECTS)} if "configs" in item else cut
+    cut = {**item, "limit": QUESTIONS}
+    if "provider" not in item:
+        cut["split"] = SPLITS.get(name, item.get("split", "train"))
+        if "configs" in item:
+            cut["configs"] = list(SUBJECTS)
+    return cut
 
 
 def _probes(probes: dict[str, Any]) -> dict[str, Any]:
     kept: dict[str, Any] = {}
-    counts: dict[str, int] = {}
+    counts = Counter[str]()
     for name, probe in probes.items():
-        counts[probe["category"]] = counts.get(probe["category"], 0) + 1
+        counts[probe["category"]] += 1
         if counts[probe["category"]] <= PROBES_PER_CATEGORY:
             longest = min(probe.get("max_new_tokens", ANSWER_TOKENS), ANSWER_TOKENS)
             kept[name] = {**probe, "max_new_tokens": longest}
     return kept
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Writes the demo's cut-down suites.")
-    parser.add_argument("suites", type=Path, help="folder of the suites")
-    parser.add_argument("target", type=Path, help="folder to write")
-    arguments = parser.parse_args()
-    for path in sorted(arguments.suites.glob("*.yaml")):
+def write_suites(suites: Path, target: Path) -> None:
+    """Write the suites of a folder, cut down, and the demo's own."""
+    for path in sorted(suites.glob("*.yaml")):
         text = yaml.safe_dump(cut_suite(read_yaml(path)), sort_keys=False, allow_unicode=True)
-        write_text(arguments.target / path.name, f"# {path}, cut down by demo/suites.py\n{text}")
+        write_text(target / path.name, f"# {path}, cut down by demo/suites.py\n{text}")
     for name in OWN:
-        shutil.copy(Path(__file__).parent / name, arguments.target / name)
+        shutil.copy(Path(__file__).parent / name, target / name)
 
 
 if __name__ == "__main__":
-    main()
+    command_line(write_suites)

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import gzip
+import inspect
 import json
 import shutil
 import tempfile
@@ -38,13 +39,12 @@ def new_folder(target: Path) -> Iterator[Path]:
         folder.rename(target)
 
 
-def command_line(build: Callable[[Path, Path], None], description: str) -> None:
-    """Run a module that builds something from the packages, as a program."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("packages", type=Path, help="folder of the downloaded wheels")
-    parser.add_argument("target", type=Path, help="folder to write")
-    options = parser.parse_args()
-    build(options.packages, options.target)
+def command_line(build: Callable[..., None]) -> None:
+    """Run a function of paths as a program, which takes them as its arguments."""
+    parser = argparse.ArgumentParser(description=build.__doc__)
+    for name in inspect.signature(build).parameters:
+        parser.add_argument(name, type=Path)
+    build(**vars(parser.parse_args()))
 
 
 def unpack_file(wheel: Path, name: str, target: Path) -> None:

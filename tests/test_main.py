@@ -4,10 +4,8 @@ import argparse
 import errno
 import os
 import signal
-import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -19,8 +17,6 @@ from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
 
 PYTHON = sys.executable
-
-
 COMMANDS = parsers_of(build_parser())
 
 
@@ -44,54 +40,42 @@ def test_streams(paper: Paper, line: str, code: int, said: str) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_what_is_empty_is_refused(command: str) -> None:
     """As of a variable that is not set: no option takes it for a path, or for nothing."""
-    taken = [
-        action.option_strings or action.dest
-        for action in COMMANDS[command]._actions
-        if action.nargs != 0 and action.dest != "snakemake" and not action.choices
-        if not _refuses_empty(action)
-    ]
-    assert taken == []
+    for action in COMMANDS[command]._actions:
+        if action.nargs != 0 and action.dest != "snakemake" and not action.choices:
+            with pytest.raises((argparse.ArgumentTypeError, ValueError)):
+                action.type("")
 
 
-def _refuses_empty(action: argparse.Action) -> bool:
-    try:
-        assert callable(action.type)
-        action.type("")
-    except (argparse.ArgumentTypeError, ValueError):
-        return True
-    return False
-
-
-FULL = OSError(errno.ENOSPC, "No space left on device", "a/b")
-DENIED = PermissionError(errno.EACCES, "Permission denied", "a/b")
-FAULTS: list[tuple[OSError, str, list[str]]] = [
-    (FULL, "score", ["a/b: No space", "free some disk space", "not scored again"]),
-    (OSError(errno.ENOSPC, "No space left"), "tables", ["does not name: No space"]),
-    (DENIED, "prefill", ["a/b: Permission denied", "permissions"]),
-    (NotADirectoryError(errno.ENOTDIR, "Not a directory", "a/b"), "tables", ["a/b: Not a dir"]),
-    (OSError(errno.ENOMEM, "Cannot allocate memory"), "tables", ["memory: this "]),
-    (OSError("no\nnumber"), "score", ["no number", "-v"]),
+FAULTS: list[tuple[int | None, str, str, list[str]]] = [
+    (errno.ENOSPC, "No space left", "a/b", ["a/b: No space", "free some disk space"]),
+    (errno.ENOSPC, "No space left", "", ["does not name: No space"]),
+    (errno.EACCES, "Permission denied", "a/b", ["a/b: Permission denied", "permissions"]),
+    (errno.ENOTDIR, "Not a directory", "a/b", ["a/b: Not a dir"]),
+    (errno.ENOMEM, "Cannot allocate memory", "", ["memory: this "]),
+    (None, "no\nnumber", "", ["no number", "-v"]),
 ]
 
 
-@pytest.mark.parametrize(("error", "command", "words"), FAULTS, ids=str)
-def test_what_the_system_refuses(error: OSError, command: str, words: list[str]) -> None:
-    sentence = machine_fault(error, is_scoring=command == "score")
-    assert "\n" not in sentence
-    for word in words:
-        assert word in sentence
-    assert ("not scored again" in sentence) == (command == "score" and error.errno is not None)
+@pytest.mark.parametrize(("number", "reason", "file", "words"), FAULTS)
+def test_what_the_system_refuses(
+    number: int | None, reason: str, file: str, words: list[str]
+) -> None:
+    error = OSError(reason) if number is None else OSError(number, reason, file or None)
+    for is_scoring in (False, True):
+        sentence = machine_fault(error, is_scoring=is_scoring)
+        assert "\n" not in sentence
+        for word in words:
+            assert word in sentence
+        is_by_item = is_scoring and number not in (None, errno.ENOMEM)
+        assert ("not scored again" in sentence) == is_by_item
 
 
 def test_shared_memory_that_is_full_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     full = os.statvfs_result((4096, 4096, 1, 0, 0, 3, 0, 0, 0, 255))
     monkeypatch.setattr(os, "statvfs", {"/dev/shm": full}.__getitem__)
-    told = machine_fault(OSError(errno.ENOSPC, "No space left on device"))
-    assert told.startswith(
-        "/dev/shm, through which processes of one machine share memory: No space"
-    )
-    named = machine_fault(OSError(errno.ENOSPC, "No space left on device", "a/b"))
-    assert named.startswith("a/b: No space")
+    for names, begin in ((["a/b"], "a/b: No space"), ([], "/dev/shm, through which processes of")):
+        error = OSError(errno.ENOSPC, "No space left on device", *names)
+        assert machine_fault(error).startswith(begin)
 
 
 @pytest.mark.parametrize(
@@ -105,20 +89,13 @@ def test_ctrl_c_while_it_starts(paper: Paper, module: str, code: int, said: str)
     """`module` is imported as the command starts, and Ctrl-C comes just then."""
     pressed = paper.folder / "pressed"
     pressed.mkdir()
-    (pressed / f"{module}.py").write_text(
-        "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
-    )
-    done = subprocess.run(
-        [PYTHON, "-m", "evaluation", "status", "--config", "config.yaml"],
-        cwd=paper.folder,
-        env={**os.environ, "PYTHONPATH": f"{pressed}:{ROOT}"},
-        preexec_fn=partial(
-            signal.signal, signal.SIGINT, signal.SIG_DFL
-        ),  # a shell's `&` ignores it
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    (pressed / f"{module}.py").write_text("import os; os.kill(os.getpid(), 2)")
+    handled = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's `&` ignores it
+    try:
+        line = f"exec {PYTHON} -m evaluation status --config config.yaml"
+        done = run_shell(line, paper.folder, PYTHONPATH=f"{pressed}:{ROOT}")
+    finally:
+        signal.signal(signal.SIGINT, handled)
     assert (done.returncode, done.stderr) == (code, said)
 
 

@@ -1,11 +1,11 @@
-"""The score store: packed, found again, damaged."""
+"""The score store: packed, found again under any name, damaged."""
 
 import contextlib
 import errno
 import os
 import random
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +18,16 @@ from evaluation.errors import OutputError
 from evaluation.store import ScoreStore, StoredScore
 
 
-def got(store: ScoreStore, item: str, key: Any) -> StoredScore | None:
-    return store.read(store.path(item, key).name)
-
-
-def test_a_score_is_found_under_its_key_alone(tmp_path: Path) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    score = StoredScore(pa.table({"nats": [1.5, 2.5]}), {"ppl": 3.0})
-    store.put("web", {"protocol": "1"}, score)
-    found = got(store, "web", {"protocol": "1"})
-    assert found is not None
-    assert found.table.equals(score.table)
-    assert found.summary == {"ppl": 3.0}
-    assert got(store, "web", {"protocol": "2"}) is None
-    assert got(ScoreStore(tmp_path, "other"), "web", {"protocol": "1"}) is None
-
-
 def score(number: float) -> StoredScore:
     return StoredScore(pa.table({"nats": [number]}), {"ppl": number})
 
 
-def stored(folder: Path, packed: bool = False) -> ScoreStore:
-    """A store that holds one score."""
-    store = ScoreStore(folder, "identity")
-    store.put("web", {}, score(1.0))
-    if packed:
-        store.pack()
-    return store
+def got(store: ScoreStore, item: str, key: Any = ()) -> StoredScore | None:
+    return store.read(store.path(item, key).name)
 
 
 def summary(store: ScoreStore, item: str) -> dict[str, Any] | None:
-    found = got(store, item, {})
+    found = got(store, item)
     return None if found is None else found.summary
 
 
@@ -56,15 +35,39 @@ def names(store: ScoreStore) -> list[str]:
     return sorted(path.suffix for path in store.folder.iterdir())
 
 
-def test_packed_scores_are_one_file_and_are_found(tmp_path: Path) -> None:
-    store = ScoreStore(tmp_path, "identity")
+@pytest.fixture
+def store(tmp_path: Path) -> ScoreStore:
+    return ScoreStore(tmp_path, "identity")
+
+
+@pytest.fixture(params=[False, True], ids=["file", "archive"])
+def held(request: pytest.FixtureRequest, store: ScoreStore) -> ScoreStore:
+    """A store that holds one score, in a file or an archive."""
+    store.put("web", (), score(1.0))
+    if request.param:
+        store.pack()
+    return store
+
+
+def test_a_score_is_found_under_its_key_alone(store: ScoreStore, tmp_path: Path) -> None:
+    stored = StoredScore(pa.table({"nats": [1.5, 2.5]}), {"ppl": 3.0})
+    store.put("web", {"protocol": "1"}, stored)
+    found = got(store, "web", {"protocol": "1"})
+    assert found is not None
+    assert found.table.equals(stored.table)
+    assert found.summary == {"ppl": 3.0}
+    assert got(store, "web", {"protocol": "2"}) is None
+    assert got(ScoreStore(tmp_path, "other"), "web", {"protocol": "1"}) is None
+
+
+def test_packed_scores_are_one_file_and_are_found(store: ScoreStore) -> None:
     store.pack()
     for number in (1.0, 2.0):
-        store.put(f"item{number}", {}, score(number))
+        store.put(f"item{number}", (), score(number))
     store.pack()
     store.pack()
     assert names(store) == [".zip"]
-    store.put("later", {}, score(3.0))
+    store.put("later", (), score(3.0))
     assert names(store) == [".parquet", ".zip"]
     store.pack()
     assert names(store) == [".zip", ".zip"]
@@ -73,11 +76,10 @@ def test_packed_scores_are_one_file_and_are_found(tmp_path: Path) -> None:
     assert summary(store, "other") is None
 
 
-def test_parts_of_the_same_keys_are_all_read(tmp_path: Path) -> None:
+def test_parts_of_the_same_keys_are_all_read(store: ScoreStore) -> None:
     """Answers that another stop string ended are generated again, longer, under the same keys."""
-    store = ScoreStore(tmp_path, "identity")
     for text in ("short", "longer", "longest"):
-        store.put_part("answers", {}, StoredScore(pa.table({"key": ["a-0"], "text": [text]}), {}))
+        store.put_part("answers", (), StoredScore(pa.table({"key": ["a-0"], "text": [text]}), {}))
         store.pack()
     parts = [store.read(name) for name in store.names()]
     rows = [part.table.to_pylist()[0] for part in parts if part is not None]
@@ -85,10 +87,10 @@ def test_parts_of_the_same_keys_are_all_read(tmp_path: Path) -> None:
     assert {row["key"] for row in rows} == {"a-0"}
 
 
-def test_nothing_is_lost_when_two_jobs_pack(tmp_path: Path) -> None:
+def test_nothing_is_lost_when_two_jobs_pack(store: ScoreStore, tmp_path: Path) -> None:
     """The other packs what both have, and scores one more item, just before this one removes."""
-    ours, theirs = (ScoreStore(tmp_path, "identity") for _ in range(2))
-    ours.put("both", {}, score(1.0))
+    theirs = ScoreStore(tmp_path, "identity")
+    store.put("both", (), score(1.0))
     atomic = store_module.atomic_path
 
     @contextlib.contextmanager
@@ -96,58 +98,58 @@ def test_nothing_is_lost_when_two_jobs_pack(tmp_path: Path) -> None:
         with atomic(path) as temporary:
             yield temporary
         patch.undo()
-        theirs.put("more", {}, score(2.0))
+        theirs.put("more", (), score(2.0))
         theirs.pack()
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store_module, "atomic_path", disturbed)
-        ours.pack()
-    assert set(names(ours)) == {".zip"}
-    assert summary(ours, "both")
-    assert summary(ours, "more")
+        store.pack()
+    assert set(names(store)) == {".zip"}
+    assert summary(store, "both")
+    assert summary(store, "more")
 
 
-def no_room(*_: Path) -> None:
-    raise OSError(28, "No space left on device")
+def raising(error: OSError) -> Callable[..., None]:
+    def raises(*_: Any) -> None:
+        raise error
+
+    return raises
 
 
-def test_a_failed_packing_keeps_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = stored(tmp_path)
-    monkeypatch.setattr("os.replace", no_room)
+def test_a_failed_packing_keeps_the_files(
+    store: ScoreStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.put("web", (), score(1.0))
+    monkeypatch.setattr("os.replace", raising(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         store.pack()
     assert names(store) == [".parquet"]
     assert summary(store, "web")
 
 
-@pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("keep", [0, 5, 100])
-def test_a_damaged_file_is_set_aside_and_missing(tmp_path: Path, keep: int, packed: bool) -> None:
-    store = stored(tmp_path, packed)
-    (path,) = store.folder.iterdir()
+def test_a_damaged_file_is_set_aside_and_missing(held: ScoreStore, keep: int) -> None:
+    (path,) = held.folder.iterdir()
     path.write_bytes(path.read_bytes()[:keep])
-    assert summary(store, "web") is None
-    assert names(store) == [".damaged"]
+    assert summary(held, "web") is None
+    assert names(held) == [".damaged"]
 
 
 @pytest.mark.parametrize("place", [os.mkfifo, lambda path: path.symlink_to("/dev/zero")])
-@pytest.mark.parametrize("packed", [False, True])
-def test_what_is_no_file_is_set_aside(tmp_path: Path, place: Any, packed: bool) -> None:
-    store = stored(tmp_path, packed)
-    (path,) = store.folder.iterdir()
+def test_what_is_no_file_is_set_aside(held: ScoreStore, place: Any) -> None:
+    (path,) = held.folder.iterdir()
     path.unlink()
     place(path)
-    store.pack()
-    assert summary(store, "web") is None
-    store.pack()
-    assert names(store) == [".damaged"]
+    held.pack()
+    assert summary(held, "web") is None
+    held.pack()
+    assert names(held) == [".damaged"]
 
 
-def test_a_score_damaged_within_an_archive_is_missing(tmp_path: Path) -> None:
+def test_a_score_damaged_within_an_archive_is_missing(store: ScoreStore) -> None:
     """The others of the archive are still read, and it is scored once more only."""
-    store = ScoreStore(tmp_path, "identity")
     for name in ("a", "web"):
-        store.put(name, {}, score(1.0))
+        store.put(name, (), score(1.0))
     store.pack()
     (archive,) = store.folder.glob("*.zip")
     content = bytearray(archive.read_bytes())
@@ -156,7 +158,7 @@ def test_a_score_damaged_within_an_archive_is_missing(tmp_path: Path) -> None:
     assert summary(store, "a") is None
     assert summary(store, "web")
     assert names(store) == [".zip"]
-    store.put("a", {}, score(1.0))
+    store.put("a", (), score(1.0))
     assert summary(store, "a")
     store.pack()
     for name in sorted(store.folder.glob("*.zip")):  # whichever of them is looked into first
@@ -178,22 +180,20 @@ SUMMARIES = (None, b"{", b"[1]", b'{"tokens": {"used": -Infinity}}', b"[" * 100_
 
 @pytest.mark.parametrize("content", [*map(parquet, SUMMARIES), b"nats\n1.5\n"], ids=range(7))
 @pytest.mark.parametrize("packed", [False, True])
-def test_files_that_hold_no_score(tmp_path: Path, content: bytes, packed: bool) -> None:
-    store = ScoreStore(tmp_path, "identity")
+def test_files_that_hold_no_score(store: ScoreStore, content: bytes, packed: bool) -> None:
     store.folder.mkdir()
-    store.path("web", {}).write_bytes(content)
-    store.path("text", {}).write_bytes(parquet(b'{"ppl": 1}'))
+    store.path("web", ()).write_bytes(content)
+    store.path("text", ()).write_bytes(parquet(b'{"ppl": 1}'))
     if packed:
         store.pack()
     assert summary(store, "web") is None
     assert summary(store, "text") == {"ppl": 1}
 
 
-@pytest.mark.parametrize("packed", [False, True])
-def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
+def test_no_damage_gives_another_score(held: ScoreStore) -> None:
     """Bits flipped, bytes zeroed, the end cut off: the score that was stored, or none."""
-    dice, store = random.Random(0), stored(tmp_path, packed)
-    (file,) = store.folder.iterdir()
+    dice = random.Random(0)
+    (file,) = held.folder.iterdir()
     content, found = file.read_bytes(), 0
     for _ in range(500):
         damaged, place = bytearray(content), dice.randrange(len(content))
@@ -201,16 +201,16 @@ def test_no_damage_gives_another_score(tmp_path: Path, packed: bool) -> None:
         if dice.random() < 0.3:
             damaged[place : place + 20] = bytes(20)
         file.write_bytes(damaged[: place + 1] if dice.random() < 0.2 else damaged)
-        read = got(store, "web", {})
+        read = got(held, "web")
         if read is not None:
             found += 1
             assert (read.table, read.summary) == (score(1.0).table, {"ppl": 1.0})
     assert 0 < found < 250
 
 
-def test_a_summary_that_was_changed(tmp_path: Path) -> None:
-    store = stored(tmp_path)
-    path = store.path("web", {})
+def test_a_summary_that_was_changed(store: ScoreStore) -> None:
+    store.put("web", (), score(1.0))
+    path = store.path("web", ())
     table = pq.read_table(path)
     changed = {**table.schema.metadata, b"summary": b'{"ppl": 3.0}'}
     pq.write_table(table.replace_schema_metadata(changed), path)
@@ -218,29 +218,24 @@ def test_a_summary_that_was_changed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_read_is_not_called_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ScoreStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A folder in a file's place, and a file that may not be read, stop in their own words."""
-    store = stored(tmp_path)
-    path = store.path("web", {})
-    content = path.read_bytes()
-    path.unlink()
-    path.mkdir()
-    with pytest.raises(IsADirectoryError, match="web-"):
-        got(store, "web", {})
-    with pytest.raises(OutputError, match="is a folder"):
-        store.put("web", {}, score(1.0))
-    path.rmdir()
-    (store.folder / "a.zip").mkdir()
-    with pytest.raises(IsADirectoryError, match=r"a\.zip"):
-        got(store, "web", {})
-    (store.folder / "a.zip").rmdir()
-    path.write_bytes(content)
+    path, archive = store.path("web", ()), store.folder / "a.zip"
+    for place in (path, archive):
+        place.mkdir(parents=True)
+        with pytest.raises(IsADirectoryError, match=place.name[:4]):
+            got(store, "web")
+        if place == path:
+            with pytest.raises(OutputError, match="is a folder"):
+                store.put("web", (), score(1.0))
+        place.rmdir()
+    store.put("web", (), score(1.0))
     denied = PermissionError(errno.EACCES, "Permission denied", str(path))
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "open_regular", lambda _: (_ for _ in ()).throw(denied))
+        patch.setattr(store_module, "open_regular", raising(denied))
         with pytest.raises(PermissionError, match="denied"):
-            got(store, "web", {})
+            got(store, "web")
     assert summary(store, "web")
     assert names(store) == [".parquet"]
 
@@ -249,7 +244,7 @@ def test_a_store_that_is_a_link(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "store").symlink_to("elsewhere")
     store = ScoreStore(tmp_path / "store", "identity")
-    store.put("web", {}, score(1.0))
+    store.put("web", (), score(1.0))
     store.pack()
     assert summary(store, "web")
     assert (tmp_path / "store").is_symlink()
@@ -257,20 +252,63 @@ def test_a_store_that_is_a_link(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_another_job_sets_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: ScoreStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = stored(tmp_path, True)
-    gone = store.folder / "0.zip"
-    listed = {"*.zip": [gone, *store.folder.glob("*.zip")], "*.parquet": []}
+    store.put("web", (), score(1.0))
+    store.pack()
+    listed = {"*.zip": [store.folder / "0.zip", *store.folder.glob("*.zip")], "*.parquet": []}
     monkeypatch.setattr(Path, "glob", lambda _, pattern: iter(listed[pattern]))
     assert summary(store, "web")
 
 
-def test_an_archive_of_an_unknown_method(tmp_path: Path) -> None:
-    store = ScoreStore(tmp_path, "identity")
-    store.folder.mkdir()
-    with zipfile.ZipFile(store.folder / "a.zip", "w", zipfile.ZIP_BZIP2) as archive:
-        archive.writestr(store.path("web", {}).name, parquet(b"{}"))
+def test_an_archive_of_an_unknown_method(store: ScoreStore) -> None:
     path = store.folder / "a.zip"
+    store.folder.mkdir()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr(store.path("web", ()).name, parquet(b"{}"))
     path.write_bytes(path.read_bytes().replace(b"\x0c\x00", b"\x63\x00"))
     assert summary(store, "web") is None
+
+
+# --- what the item was called makes no difference -------------------------------------------------
+
+KEY = {"protocol": "1", "data": {"b": "2", "a": "1"}}
+SAME = {"data": {"a": "1", "b": "2"}, "protocol": "1"}
+
+
+def part(*keys: str) -> StoredScore:
+    return StoredScore(pa.table({"key": list(keys), "value": [len(keys)] * len(keys)}), {})
+
+
+@pytest.mark.parametrize(
+    ("item", "keys", "found", "missing"),
+    [
+        ("z", "23", "z", ""),
+        ("a", "123", "az", ""),
+        ("new", "14", "a", "4"),
+        ("new", "", "", ""),
+    ],
+)
+def test_rows_are_found_under_every_name_and_the_own_first(
+    store: ScoreStore, item: str, keys: str, found: str, missing: str
+) -> None:
+    store.put_part("a", KEY, part("1", "2"))
+    store.pack()
+    store.put_part("z", KEY, part("2", "3"))
+    store.put_part("m", {**KEY, "protocol": "2"}, part("4"))
+    wanted, parts = set(keys), ""
+    for name, one in store.holding(store.prefix(item, SAME), wanted):
+        parts += name.partition("-")[0]
+        wanted.difference_update(one.table["key"].to_pylist())
+    assert (parts, wanted) == (found, set(missing))
+
+
+def test_a_score_is_found_under_another_name(store: ScoreStore) -> None:
+    for name in ("web", "text"):
+        store.put(name, KEY, score(1.0))
+    assert store.find("web", SAME) == store.path("web", KEY).name
+    store.path("web", KEY).write_bytes(b"damaged")
+    assert store.find("web", SAME) == store.path("text", KEY).name
+    store.pack()
+    assert store.find("new", SAME) == store.path("text", KEY).name
+    assert store.find("web", {**KEY, "protocol": "2"}) is None

@@ -47,8 +47,7 @@ def test_terminals_and_pages(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().err == f"error: {'x' * 100}… (20,000 characters)/{'y' * 300}\n"
     report("two\nlines, and \x1b[2J")
     assert capsys.readouterr().err == "error: two\nlines, and \\x1b[2J\n"
-    assert kind_of(None) == "null"
-    assert kind_of({}) == "keys and values"
+    assert (kind_of(None), kind_of({})) == ("null", "keys and values")
     page = ENVIRONMENT.from_string("{{ text }}").render(text="a\x1bb\nc")
     assert page == "a\\x1bb\nc"
     assert printable("a b") == printable_lines("a b") == "a b"
@@ -62,32 +61,28 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe that nobody writes to": (os.mkfifo, "it is a pipe, and nobody writes to it"),
     "a socket": (bound_socket, "it is a socket, not a file"),
     "an endless device": (lambda path: path.symlink_to("/dev/zero"), "line 1 has more than"),
-    "a long line": (
-        lambda path: path.write_bytes(b"x" * 2000),
-        "line 1 has more than .* give a list",
-    ),
-    "much in little": (
-        lambda path: path.write_bytes(gzip.compress(b"x\n" * 3000)),
-        "more than .* split the file",
-    ),
-    "cut gzip": (
-        lambda path: path.write_bytes(gzip.compress(os.urandom(500))[:-9]),
-        "damaged gzip data",
-    ),
     "a folder": (Path.mkdir, "Is a directory"),
     "nothing": (lambda path: None, "no such file; give a list"),
 }
+BYTES = {
+    "a long line": (b"x" * 2000, "line 1 has more than .* give a list"),
+    "much in little": (gzip.compress(b"x\n" * 3000), "more than .* split the file"),
+    "cut gzip": (gzip.compress(os.urandom(500))[:-9], "damaged gzip data"),
+}
 
 
-@pytest.mark.parametrize("name", NO_FILES)
+@pytest.mark.parametrize("name", [*NO_FILES, *BYTES])
 def test_what_is_no_file_of_lines(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(input_files, "PATIENCE", 0.1)
-    monkeypatch.setattr(input_files, "LONGEST_LINE", 1000)
-    monkeypatch.setattr(input_files, "LARGEST", 5000)
-    make, words = NO_FILES[name]
-    make(tmp_path / "a")
+    for limit, value in (("PATIENCE", 0.1), ("LONGEST_LINE", 1000), ("LARGEST", 5000)):
+        monkeypatch.setattr(input_files, limit, value)
+    if name in NO_FILES:
+        make, words = NO_FILES[name]
+        make(tmp_path / "a")
+    else:
+        content, words = BYTES[name]
+        (tmp_path / "a").write_bytes(content)
     with pytest.raises(ResultsError, match=words):
         read(tmp_path / "a")
 
@@ -101,20 +96,18 @@ def test_a_pipe_that_somebody_writes_to(tmp_path: Path) -> None:
     writer.join()
 
 
-WRONG = {
-    '{"a": 1, "a": 2}': "the key 'a' is there twice",
-    '[{"b": {"a": 1, "b": 2, "a": 3}}]': "the key 'a' is there twice",
-    "[" * 100_000: "nested too deeply",
-    "{": "line 3: not valid JSON",
-    "9" * 5000: "line 3: not valid JSON",
-}
+WRONG = [
+    ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
+    ('[{"b": {"a": 1, "b": 2, "a": 3}}]', "the key 'a' is there twice"),
+    ("[" * 100_000, "nested too deeply"),
+    ("{", "not valid JSON"),
+    ("9" * 5000, "not valid JSON"),
+]
 
 
-@pytest.mark.parametrize("text", WRONG, ids=WRONG.values())
-def test_lines_that_are_no_json(text: str) -> None:
-    with pytest.raises(
-        ResultsError, match=rf"^a: line 3: .*{WRONG[text].removeprefix('line 3: ')}"
-    ):
+@pytest.mark.parametrize(("text", "words"), WRONG, ids=range(len(WRONG)))
+def test_lines_that_are_no_json(text: str, words: str) -> None:
+    with pytest.raises(ResultsError, match=f"^a: line 3: .*{words}"):
         read_json(text.encode(), "a: line 3", ResultsError)
 
 

@@ -98,17 +98,15 @@ def _values() -> dict[str, Any]:
     return dict(yaml.safe_load((HERE / "values.yaml").read_text()))
 
 
-def _of_type(name: str) -> dict[str, dict[str, Any]]:
-    """What is tried for a key of this type, by how it ends, then by name."""
+def _of_type(name: str) -> dict[str, tuple[str, Any]]:
+    """How each value ends that is tried for a key of this type, and the value, by its name."""
     content = _values()[name]
-    found: dict[str, dict[str, Any]] = {end: {} for end in ENDS}
+    found: dict[str, tuple[str, Any]] = {}
     for other in content.get("like", []):
-        for end, values in _of_type(other).items():
-            found[end] |= values
+        found |= _of_type(other)
     for end in ENDS:
-        own = content.get(end, {})
-        found = {other: {k: v for k, v in found[other].items() if k not in own} for other in ENDS}
-        found[end] |= own
+        own = {title: (end, value) for title, value in content.get(end, {}).items()}
+        found = {title: one for title, one in found.items() if title not in own} | own
     return found
 
 
@@ -122,14 +120,14 @@ def _family(family: dict[str, Any]) -> Iterator[Case]:
         tried = _of_type(name)
         for end in ENDS:
             ends = family.get("right_ends", end) if end == "fine" else end
-            chosen = list(tried[end].items())
+            chosen = [(title, value) for title, (its, value) in tried.items() if its == end]
             if end != "fine":
                 chosen = chosen[number % every :: every]
             if end == "refused":
                 chosen += _odd_pieces(number, family.get("few", 3))
             for title, value in chosen:
                 yield _of_key(family, key, ends, title, value)
-        right = next(iter(tried["fine"].values()), "1")
+        right = next((value for end, value in tried.values() if end == "fine"), "1")
         if not key.rpartition(".")[2].isdigit() and family.get("misspelt", True):
             for how, word in (("misspelt", _last(key)[:-1]), ("twice", _last(key))):
                 yield _of_key(family, key, "refused", how, [right, [word]], how)

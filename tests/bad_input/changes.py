@@ -60,18 +60,22 @@ def _names(key: str) -> list[Any]:
     return [int(name) if name.isdigit() else name for name in re.split(r"(?<!\\)\.", key)]
 
 
-def _store(place: Any, name: Any, value: Any) -> None:
-    if isinstance(place, list) and name == len(place):
-        place.append(value)
-    else:
-        place[name] = value
+def _marked(file: str, key: str) -> str:
+    """The YAML of a file with `HERE` in place of a key's value."""
+
+    def mark(place: Any, name: Any) -> None:
+        if isinstance(place, list) and name == len(place):
+            place.append(HERE)
+        else:
+            place[name] = HERE
+
+    return edited(file, key, mark)
 
 
 def put(file: str, key: str, text: str) -> None:
     """Gives a key of a YAML file this value, which is any text, YAML or not."""
     text = re.sub(r"<(.+) x (\d+)>", lambda found: found[1] * int(found[2]), text)
-    dumped = edited(file, key, lambda place, name: _store(place, name, HERE))
-    Path(file).write_text(dumped.replace(HERE, text, 1))
+    Path(file).write_text(_marked(file, key).replace(HERE, text, 1))
 
 
 def drop(file: str, key: str) -> None:
@@ -86,7 +90,7 @@ def misspelt(file: str, key: str, text: str) -> None:
 def twice(file: str, key: str, text: str) -> None:
     """The key stands there two times."""
     put(file, key, text)
-    dumped = edited(file, key, lambda place, name: _store(place, name, HERE))
+    dumped = _marked(file, key)
     line = next(line for line in dumped.splitlines() if HERE in line)
     line = line.replace("- ", "  ") if line.lstrip().startswith("- ") else line
     twofold = dumped.replace(HERE, f"{text}\n{line.replace(HERE, text)}")
@@ -112,12 +116,10 @@ def replaced(file: str, old: str, new: str) -> None:
 
 def recoded(file: str, encoding: str) -> None:
     """The same text in another encoding, or with other ends of lines (`crlf`, `cr`)."""
-    text = Path(file).read_text()
-    ends = {"crlf": "\r\n", "cr": "\r"}
+    text, ends = Path(file).read_text(), {"crlf": "\r\n", "cr": "\r"}
     if encoding in ends:
-        Path(file).write_bytes(text.replace("\n", ends[encoding]).encode())
-    else:
-        Path(file).write_bytes(text.encode(encoding))
+        text, encoding = text.replace("\n", ends[encoding]), "utf-8"
+    Path(file).write_bytes(text.encode(encoding))
 
 
 def as_json(file: str, key: str, value: Any) -> None:
@@ -145,9 +147,8 @@ def jsonl(file: str, *rows: Any) -> None:
 
 def quiz(**keys: Any) -> None:
     """Two questions, with these keys changed; `...` leaves a key out."""
-    row = {"question": "the cat sat", "answers": ["on", "far"], "label": 0, **keys}
-    row = {key: value for key, value in row.items() if value is not ...}
-    jsonl("data/quiz/test.jsonl", row, row)
+    given = {"question": "the cat sat", "answers": ["on", "far"], "label": 0, **keys}
+    jsonl("data/quiz/test.jsonl", *[{k: v for k, v in given.items() if v is not ...}] * 2)
 
 
 def parquet(file: str, columns: dict[str, Any], **options: Any) -> None:
@@ -198,12 +199,11 @@ def header(part: str, old: str, new: str, folder: str = FIRST) -> None:
     """Replaces text in the header of a weight file, whose length stays right."""
     path = weight(part, folder)
     content = path.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    text = content[8 : 8 + size].decode()
-    if old not in text:
-        raise ValueError(f"{path}: no {old!r} in {text}")
-    text = text.replace(old, new)
-    path.write_bytes(len(text.encode()).to_bytes(8, "little") + text.encode() + content[8 + size :])
+    size = 8 + int.from_bytes(content[:8], "little")
+    text = content[8:size].replace(old.encode(), new.encode())
+    if text == content[8:size]:
+        raise ValueError(f"{path}: no {old!r} in {text!r}")
+    path.write_bytes(len(text).to_bytes(8, "little") + text + content[size:])
 
 
 def hugging_face(name: str, how: str, folder: str = "hf/1-10") -> None:

@@ -4,7 +4,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
@@ -16,8 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from tests.bad_input.cases import Case
-from tests.bad_input.workshop import State, Workshop, change, variables
+from tests.bad_input.workshop import State, Workshop, change, states, variables
 from tests.histories.runner import ROOT, SNAKEFILE
 from tests.histories.server import CLIENT
 
@@ -44,10 +45,8 @@ snakemake() {{ {python} -m snakemake -s {snakefile} "$@"; }}
 class Outcome:
     """The end of a case; `verdict` is `right`, or the class of its failure."""
 
-    case: Case
     verdict: str
     detail: str
-    code: int
     output: str
 
 
@@ -57,8 +56,8 @@ def play(case: Case, shop: Workshop, socket: str) -> Outcome:
     try:
         change(shop.folder, case.do)
     except Exception as error:  # noqa: BLE001 - the table is wrong, not what it tests
-        return Outcome(case, "table", repr(error), 0, "")
-    before = shop.states()
+        return Outcome("table", repr(error), "")
+    before = states(shop.folder)
     try:
         code, output, stopped = _run(case, shop.folder, socket)
         verdict, detail = stopped or _judge(case, shop, before, code, output)
@@ -66,24 +65,19 @@ def play(case: Case, shop: Workshop, socket: str) -> Outcome:
         _unmount(shop.folder)
         if any("chmod" in line or "umask" in line for line in (*case.do, case.run)):
             subprocess.run(["chmod", "-R", "u+rwX", str(shop.folder)], check=False)
-    return Outcome(case, verdict, detail, code, output)
+    return Outcome(verdict, detail, output)
 
 
 def _run(case: Case, folder: Path, socket: str) -> tuple[int, str, tuple[str, str] | None]:
     environment = {**os.environ, **variables(folder), "HISTORIES_SOCKET": socket}
-    environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "ROOT": str(ROOT)}
-    environment |= {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "PYTHONWARNINGS": "ignore"}
+    environment |= dict.fromkeys(("PYTHONPATH", "ROOT"), str(ROOT)) | {"PYTHONWARNINGS": "ignore"}
+    environment |= dict.fromkeys(("OMP_NUM_THREADS", "HF_HUB_OFFLINE", "HF_DATASETS_OFFLINE"), "1")
     python = sys.executable if case.cold else str(CLIENT)
     command = ["bash", "-c", SHELL.format(python=python, snakefile=SNAKEFILE) + case.run]
     with tempfile.TemporaryFile() as output:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": output}
         with subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            process_group=0,
+            command, cwd=folder, env=environment, process_group=0, **streams
         ) as process:
             with _watched(process.pid, folder, case.seconds) as stopped:
                 code = process.wait()
@@ -120,33 +114,31 @@ def _watched(group: int, folder: Path, seconds: float) -> Iterator[list[tuple[st
         thread.join()
 
 
-def _processes(group: int, folder: Path) -> list[int]:
+def _processes(group: int, folder: Path) -> list[psutil.Process]:
     """Of the group, at work in the folder, or begun with its environment; never this one."""
     found = []
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit() or int(entry) == os.getpid():
-            continue
-        with contextlib.suppress(OSError):
-            if (
-                os.getpgid(int(entry)) == group
-                or os.readlink(f"/proc/{entry}/cwd").startswith(str(folder))
-                or f"TMPDIR={folder}/" in Path(f"/proc/{entry}/environ").read_text("latin-1")
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and (
+                os.getpgid(process.pid) == group
+                or process.cwd().startswith(str(folder))
+                or process.environ().get("TMPDIR", "").startswith(f"{folder}/")
             ):
-                found.append(int(entry))
+                found.append(process)
     return found
 
 
-def _memory(pid: int) -> int:
-    with contextlib.suppress(OSError):
-        resident, shared = Path(f"/proc/{pid}/statm").read_text().split()[1:3]
-        return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
+def _memory(process: psutil.Process) -> int:
+    with contextlib.suppress(psutil.Error):
+        held = process.memory_info()
+        return int(held.rss - held.shared)
     return 0
 
 
 def _end(group: int, folder: Path) -> None:
-    for pid in _processes(group, folder):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)
+    for process in _processes(group, folder):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
 
 
 def _unmount(folder: Path) -> None:
@@ -159,7 +151,7 @@ def _unmount(folder: Path) -> None:
 def _judge(
     case: Case, shop: Workshop, before: dict[str, State], code: int, output: str
 ) -> tuple[str, str]:
-    after = shop.states()
+    after = states(shop.folder)
     if "Traceback (most recent call last)" in output:
         return "traceback", _last_line(output)
     if code < 0 or code > 128:
@@ -227,28 +219,21 @@ def _numbers(
     case: Case, shop: Workshop, before: dict[str, State], after: dict[str, State]
 ) -> tuple[str, str]:
     """Those of every tier file that was written, beside those of the untouched world."""
-    if case.other_numbers:
-        return "right", ""
     for kept in sorted((shop.copy / "results").rglob("tier*.json")):
         name = str(kept.relative_to(shop.copy))
-        if name in after and after[name] != before.get(name):
-            old, new = (
-                _measured(json.loads((folder / name).read_text()))
-                for folder in (shop.copy, shop.folder)
-            )
+        if not case.other_numbers and name in after and after[name] != before.get(name):
+            paths = (kept, shop.folder / name)
+            old, new = (_measured(json.loads(path.read_text())) for path in paths)
             if old != new:
                 return "numbers", f"{name}: {new} in place of {old}"
     return "right", ""
 
 
-def _measured(content: Any) -> Any:
+def _measured(content: dict[str, Any]) -> dict[str, Any]:
     """The numbers of a tier file that scores decide on."""
-    if not isinstance(content, dict):
-        return content
     inner = {key: _measured(value) for key, value in content.items() if isinstance(value, dict)}
-    return {key: value for key, value in content.items() if key in MEASURED} | {
-        key: value for key, value in inner.items() if value
-    }
+    own = {key: value for key, value in content.items() if key in MEASURED}
+    return own | {key: value for key, value in inner.items() if value}
 
 
 def _last_line(output: str) -> str:

@@ -5,37 +5,30 @@ import os
 import shutil
 import stat
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.state import checkpoint_state
 from tests.bad_input import changes
-from tests.histories.runner import SNAKEFILE, Server
-from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, build_world
+from tests.histories.runner import Server
+from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, build_world
 
 State = tuple[int, int, int, int, str]
-"""Mode, size, time, number of the file, and target of a link."""
+"""Mode, size, number of the file, time, and target of a link."""
 
 
 @dataclass
 class Workshop:
     """One world, a copy of it as it was, and what was where."""
 
-    world: World
+    folder: Path
     copy: Path
-    before: dict[str, State] = field(default_factory=dict)
-
-    @property
-    def folder(self) -> Path:
-        return self.world.folder
-
-    def states(self) -> dict[str, State]:
-        return states(self.folder)
+    before: dict[str, State]
 
     def restore(self) -> None:
         """Puts back whatever differs; what does not stays, down to the number of its file."""
-        now = self.states()
+        now = states(self.folder)
         for name in sorted(set(now) - set(self.before), reverse=True):
             _remove(self.folder / name)
         for name, state in self.before.items():
@@ -44,8 +37,8 @@ class Workshop:
         self._know_checkpoints()
         for name, state in sorted(self.before.items(), reverse=True):
             if stat.S_ISDIR(state[0]):
-                os.utime(self.folder / name, ns=(state[2], state[2]))
-        self.before = self.states()
+                os.utime(self.folder / name, ns=(state[3], state[3]))
+        self.before = states(self.folder)
 
     def _know_checkpoints(self) -> None:
         """Files that were put back are other files of the system, which records of scores tell apart."""
@@ -74,15 +67,11 @@ def states(folder: Path) -> dict[str, State]:
     """What is below a folder, folders before what they hold."""
     found: dict[str, State] = {}
     for place, folders, files in os.walk(folder):
-        for name in sorted([*folders, *files]):
-            path = os.path.join(place, name)
+        for path in (os.path.join(place, name) for name in sorted([*folders, *files])):
             state = os.lstat(path)
             link = os.readlink(path) if stat.S_ISLNK(state.st_mode) else ""
-            size, number = state.st_size, state.st_ino
-            if not stat.S_ISREG(state.st_mode):
-                size = number = 0
-            one = (state.st_mode, size, state.st_mtime_ns, number, link)
-            found[os.path.relpath(path, folder)] = one
+            file = (state.st_size, state.st_ino) if stat.S_ISREG(state.st_mode) else (0, 0)
+            found[os.path.relpath(path, folder)] = (state.st_mode, *file, state.st_mtime_ns, link)
     return found
 
 
@@ -101,8 +90,7 @@ def build(folder: Path, server: Server) -> Workshop:
     world.change(verification={"workers": 1})
     for name in ("tmp", "home"):
         (world.folder / name).mkdir()
-    command = ["-m", "snakemake", "-s", str(SNAKEFILE), *"--configfile config.yaml".split()]
-    done = server.run(world.folder, [*command, "--cores", "2", "--quiet"], variables(world.folder))
+    done = server.snakemake(world.folder, "--quiet", extra=variables(world.folder))
     if done.code != 0:
         raise RuntimeError(f"the untouched world does not run: {done.said}")
     _remove(world.folder / "tmp")  # a fork of the warm server does not tidy up as it exits
@@ -110,7 +98,7 @@ def build(folder: Path, server: Server) -> Workshop:
     for link in world.folder.rglob("*"):
         os.utime(link, ns=(os.lstat(link).st_mtime_ns,) * 2, follow_symlinks=False)
     shutil.copytree(world.folder, folder / "copy", symlinks=True)
-    return Workshop(world, folder / "copy", states(world.folder))
+    return Workshop(world.folder, folder / "copy", states(world.folder))
 
 
 LETTERS: dict[str, Any] = {

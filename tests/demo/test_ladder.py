@@ -31,15 +31,9 @@ from tests.conftest import ROOT
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.manual_seed(0)
     folder = tmp_path_factory.mktemp("model")
-    config = LlamaConfig(
-        vocab_size=96,
-        hidden_size=24,
-        intermediate_size=36,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        num_key_value_heads=3,
-        tie_word_embeddings=True,
-    )
+    sizes = {"vocab_size": 96, "hidden_size": 24, "intermediate_size": 36, "num_hidden_layers": 2}
+    heads = dict.fromkeys(("num_attention_heads", "num_key_value_heads"), 3)
+    config = LlamaConfig(**sizes, **heads, tie_word_embeddings=True)
     LlamaForCausalLM(config).save_pretrained(folder)
     return folder
 

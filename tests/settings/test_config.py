@@ -21,11 +21,15 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage, plan_stages
 from tests.settings.test_wrong_settings import suite_files
 
+WEB = {"slices": {"web": {"dataset": "w"}}}
 
-def content(**stage: Any) -> dict[str, Any]:
+
+def content(folder: Path, **stage: Any) -> dict[str, Any]:
+    """Two stages of one slice, the second one with these keys."""
     return {
-        "results": "results",
+        "results": str(folder / "results"),
         "cache": "cache",
+        "suites": str(suite_files(folder, base=WEB)),
         "tokenizer": {"name": "org/tok"},
         "sequence_length": 64,
         "stages": {
@@ -35,25 +39,21 @@ def content(**stage: Any) -> dict[str, Any]:
     }
 
 
-def test_variables_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRATCH", "/scratch/me")
-    config = validate_config(content(checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
+    config = validate_config(content(tmp_path, checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
     assert config.stages["stage2"].checkpoints == "/scratch/me/ckpts"
 
 
 @pytest.mark.parametrize("written", ["every: 500", {"every": 500}])
-def test_every_is_read_in_both_spellings(written: Any) -> None:
-    config = validate_config(content(steps=written), "mine.yaml")
+def test_every_is_read_in_both_spellings(tmp_path: Path, written: Any) -> None:
+    config = validate_config(content(tmp_path, steps=written), "mine.yaml")
     assert config.stages["stage2"].steps == StepInterval(every=500)
 
 
 def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
-    folder = suite_files(
-        tmp_path,
-        base={"slices": {"web": {"dataset": "w"}}},
-        other={"slices": {"web": {"dataset": "v"}}},
-    )
-    raw = content(suites=["other"]) | {"suites": str(folder)}
+    raw = content(tmp_path, suites=["other"])
+    suite_files(tmp_path, base=WEB, other={"slices": {"web": {"dataset": "v"}}})
     with pytest.raises(ConfigError, match="'web' is defined differently"):
         plan_stages(validate_config(raw, "mine.yaml"))
     raw["stages"]["stage2"]["sequence_length"] = 128  # another cache: no clash
@@ -61,31 +61,25 @@ def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None
     assert plans["stage1"].cache != plans["stage2"].cache
 
 
-def test_tokenizer_and_length_come_from_a_training_config(tmp_path: Path) -> None:
-    training = tmp_path / "train.yaml"
+@pytest.mark.parametrize("origin", ["train.yaml", "ckpts/5/config.yaml"])
+def test_tokenizer_and_length_of_the_training(tmp_path: Path, origin: str) -> None:
+    """From `training_config`, or from the first checkpoint where nothing is given."""
+    training = tmp_path / origin
+    training.parent.mkdir(parents=True, exist_ok=True)
     training.write_text(
         "tokenizer: {tokenizer_name_or_path: org/t}\ntokens: {sequence_length: 4096}"
     )
-    folder = suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
-    raw = content(training_config=str(training)) | {"suites": str(folder)}
+    raw = content(tmp_path, checkpoints=str(tmp_path / "ckpts"))
+    if origin == "train.yaml":
+        raw["stages"]["stage2"]["training_config"] = str(training)
+    else:
+        del raw["tokenizer"], raw["sequence_length"], raw["stages"]["stage1"]
     plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
     assert (plan.tokenizer.name, plan.sequence_length) == ("org/t", 4096)
 
 
-def test_or_from_the_checkpoints_own(tmp_path: Path) -> None:
-    (tmp_path / "ckpts" / "5").mkdir(parents=True)
-    (tmp_path / "ckpts" / "5" / "config.yaml").write_text(
-        "tokenizer: {tokenizer_name_or_path: org/own}\ntokens: {sequence_length: 32}"
-    )
-    folder = suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}})
-    raw = content(checkpoints=str(tmp_path / "ckpts")) | {"suites": str(folder)}
-    del raw["tokenizer"], raw["sequence_length"], raw["stages"]["stage1"]
-    plan = plan_stage(validate_config(raw, "mine.yaml"), "stage2")
-    assert (plan.tokenizer.name, plan.sequence_length) == ("org/own", 32)
-
-
 def test_the_effective_file_reads_back_as_the_same_configuration(tmp_path: Path) -> None:
-    raw = content(bridge={"stage": "stage1", "step": 20}) | {"results": str(tmp_path)}
+    raw = content(tmp_path, bridge={"stage": "stage1", "step": 20})
     config = validate_config(raw, "mine.yaml")
     path = write_effective(config)
     assert load_config(path) == config
@@ -95,8 +89,7 @@ def test_the_effective_file_reads_back_as_the_same_configuration(tmp_path: Path)
 def test_only_its_user_reads_the_effective_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    raw = content(command="score --token s3cret") | {"results": str(tmp_path / "results")}
-    config = validate_config(raw, "mine.yaml")
+    config = validate_config(content(tmp_path, command="score --token s3cret"), "mine.yaml")
     before = os.umask(0o002)  # results that a group shares
     try:
         path = write_effective(config)
@@ -143,17 +136,9 @@ def plans(folder: Path, **suites: dict[str, Any]) -> dict[str, StagePlan]:
     """A stage for each suite, all with one cache."""
     for name, suite in suites.items():
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
-    config = {
-        "results": "results",
-        "cache": "cache",
-        "suites": str(folder),
-        "tokenizer": {"name": "org/tok"},
-        "sequence_length": 64,
-        "stages": {
-            name: {"checkpoints": "ckpts", "steps": [5], "suites": [name]} for name in suites
-        },
-    }
-    return plan_stages(validate_config(config, "mine.yaml"))
+    stage = {"checkpoints": "ckpts", "steps": [5]}
+    stages = {name: {**stage, "suites": [name]} for name in suites}
+    return plan_stages(validate_config({**content(folder), "stages": stages}, "mine.yaml"))
 
 
 def suite(**changes: Any) -> dict[str, Any]:
@@ -224,9 +209,7 @@ def test_a_checkpoint_in_place_of_the_folder_above_it(tmp_path: Path, inside: st
     step = tmp_path / "ckpts" / "200"
     (step / inside).parent.mkdir(parents=True)
     (step / inside).touch()
-    raw = content(checkpoints=str(step), tokenizer=None)
-    del raw["tokenizer"]
-    raw["stages"]["stage1"]["tokenizer"] = {"name": "org/tok"}
-    raw["suites"] = str(suite_files(tmp_path, base={"slices": {"web": {"dataset": "w"}}}))
+    raw = content(tmp_path, checkpoints=str(step))
+    raw["stages"]["stage1"]["tokenizer"] = raw.pop("tokenizer")
     with pytest.raises(ConfigError, match=f"itself a checkpoint; .* steps: {step.parent}$"):
         plan_stages(validate_config(raw, "mine.yaml"))

@@ -25,13 +25,16 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_folder_of_the_file_comes_first(file: Path) -> None:
     Path("ckpts").mkdir()
-    assert load_config(file).stages["one"].checkpoints == str(file.parent / "ckpts")
-    assert load_config("../there/config.yaml").stages["one"].checkpoints == str(
-        file.parent / "ckpts"
-    )
+    for path in (file, "../there/config.yaml"):
+        assert load_config(path).stages["one"].checkpoints == str(file.parent / "ckpts")
 
 
-def test_then_the_working_folder(file: Path) -> None:
+def test_then_the_working_folder_of_which_a_path_stays_as_it_is_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.chdir(file.parent)
+        assert load_config(file).stages["one"].checkpoints == "ckpts"
     (file.parent / "ckpts").rmdir()
     assert load_config(file).stages["one"].checkpoints == "ckpts"
 
@@ -53,13 +56,6 @@ def test_of_several_files_the_last_comes_first(file: Path, tmp_path: Path) -> No
     (other.parent / "ckpts").mkdir(parents=True)
     found = validate_config(content, "both", [file, other]).stages["one"].checkpoints
     assert found == str(other.parent / "ckpts")
-
-
-def test_in_the_working_folder_a_path_stays_as_it_is_written(
-    file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(file.parent)
-    assert load_config(file).stages["one"].checkpoints == "ckpts"
 
 
 def test_suites_that_come_with_the_workflow_need_no_folder(file: Path) -> None:

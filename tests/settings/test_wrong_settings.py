@@ -1,8 +1,8 @@
 """Configurations and suites that a user may get wrong: the error of each."""
 
+import json
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -150,55 +150,30 @@ def test_single_keys_of_inherited_items(tmp_path: Path) -> None:
     assert load_suite(tmp_path, "base").tasks["quiz"].limit == 12_000
 
 
-PROBE = {"category": "c", "messages": [{"role": "user", "content": "x"}]}
-OUTSIDE = {**PROBE, "headline": False, "checks": [{"check": "complies"}]}
+@pytest.mark.parametrize(("text", "words"), cases("settings/wrong", "stage_suite"))
+def test_suites_of_a_stage(tmp_path: Path, text: str | None, words: str) -> None:
+    folder = tmp_path / "suites"
+    if text is not None:
+        folder.mkdir()
+        (folder / "base.yaml").write_text(text)
+    with pytest.raises(ConfigError, match=words):
+        stage_suite(validate_config(content({"suites": str(folder)}), "mine.yaml"), "one")
+    assert folder.exists() == (text is not None)
 
 
-def test_a_folder_without_suites_and_a_suite_without_items(tmp_path: Path) -> None:
-    raw = content({"suites": str(tmp_path / "none")})
-    with pytest.raises(ConfigError, match="nor any other suite"):
-        stage_suite(validate_config(raw, "mine.yaml"), "one")
-    assert not os.path.exists(tmp_path / "none")
-    raw = content({"suites": str(tmp_path)})
-    for base, words in (
-        ({}, "no items"),
-        ({"probes": {"p": OUTSIDE}}, "all probes have `headline: false`"),
-    ):
-        suite_files(tmp_path, base=base)
-        with pytest.raises(ConfigError, match=words):
-            stage_suite(validate_config(raw, "mine.yaml"), "one")
-
-
+WEB, CODE = {"dataset": "made/web", "group": "text"}, {"dataset": "made/code"}
+ALL_TEXT = {"tier": "tier2", "members": ["web", "code"]}
 GROUPED = Suite.model_validate(
-    {
-        "slices": {
-            "web": {"dataset": "made/web", "tokens": 64, "group": "text"},
-            "code": {"dataset": "made/code", "tokens": 64},
-        },
-        "groups": {"all_text": {"tier": "tier2", "members": ["web", "code"]}},
-    }
+    {"slices": {"web": WEB, "code": CODE}, "groups": {"all_text": ALL_TEXT}}
 )
-AIMED = [
-    (("tier2", None), ""),
-    (("tier2", "text"), ""),
-    (("tier2", "all_text"), ""),
-    (
-        ("tier2", "all_txt"),
-        "group: tier2 of the stage's suites has no group 'all_txt' (did you mean all_text?); there "
-        "are all_text, text",
-    ),
-    (
-        ("tier3", None),
-        "the stage's suites hold nothing of tier3; correct the objective or the suites",
-    ),
-    (("tier4", "tone"), "the stage's suites hold nothing of tier4; correct the objective"),
-]
 
 
-@pytest.mark.parametrize(("at", "sentence"), AIMED)
-def test_an_objective_is_at_what_the_suites_have(at: tuple[str, str | None], sentence: str) -> None:
-    objective = Objective.model_validate({**OBJECTIVE, "tier": at[0], "group": at[1]})
-    if not sentence:
+@pytest.mark.parametrize(("tier", "group", "sentence"), cases("settings/wrong", "objective"))
+def test_an_objective_is_at_what_the_suites_have(
+    tier: str, group: str | None, sentence: str | None
+) -> None:
+    objective = Objective.model_validate({**OBJECTIVE, "tier": tier, "group": group})
+    if sentence is None:
         assert settled_objective(objective, GROUPED, "here") == objective
         return
     with pytest.raises(ConfigError) as caught:
@@ -209,29 +184,12 @@ def test_an_objective_is_at_what_the_suites_have(at: tuple[str, str | None], sen
 # --- names that a table, page or terminal would take for a command -------------------------------
 
 LABELS = [one.values[0] for one in cases("settings/wrong", "labels")]
-PATTERN = {"kind": "pattern", "pattern": "x"}
-GENERATED = {"dataset": "d", "prompt": "q", "chat": False, "max_new_tokens": 1}
-PARSED = {**PROBE, "checks": [{"check": "python_parses"}]}
-NAMED: dict[str, Callable[[str], dict[str, Any]]] = {
-    "slices": lambda name: {"slices": {name: {"dataset": "x"}}},
-    "tasks": lambda name: {"tasks": {name: TASK}},
-    "probes": lambda name: {"probes": {name: PARSED}},
-    "generation_tasks": lambda name: {"generation_tasks": {name: GENERATED}},
-    "group": lambda name: {"slices": {"s": {"dataset": "x", "group": name}}},
-    "category": lambda name: {"probes": {"p": {**PARSED, "category": name}}},
-    "verifiers": lambda name: generated(verifiers={name: PATTERN}),
-    "strata": lambda name: generated(strata={name: "x"}),
-}
-
-
-def generated(**keys: Any) -> dict[str, Any]:
-    return {"generation_tasks": {"t": {**GENERATED, **keys}}}
 
 
 @pytest.mark.parametrize("name", LABELS, ids=range(len(LABELS)))
-@pytest.mark.parametrize("where", NAMED)
-def test_names_of_a_suite(tmp_path: Path, where: str, name: str) -> None:
-    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(NAMED[where](name)))
+@pytest.mark.parametrize(("where", "suite"), cases("settings/wrong", "named"))
+def test_names_of_a_suite(tmp_path: Path, where: str, suite: str, name: str) -> None:
+    (tmp_path / "mine.yaml").write_text(suite.replace("NAME", json.dumps(name)))
     with pytest.raises(ConfigError) as caught:
         load_suite(tmp_path, "mine")
     assert f"{name!r}: a name " in str(caught.value)
