@@ -18,12 +18,10 @@ def commit_of(path: Path) -> str | None:
         control, or git is not to be had.
     """
     folder = path if path.is_dir() else path.parent
-    if not folder.is_dir() or not _git(folder, "ls-files", "--", str(path.resolve())):
+    this = ("--", str(path.resolve()))
+    if not folder.is_dir() or not _git(folder, "ls-files", *this):
         return None
-    known = _git(
-        folder, "log", "-1", "--abbrev=12", "--format=%h of %cs", "--", str(path.resolve())
-    )
-    return _with_changes(folder, known, ("--", str(path.resolve())))
+    return _last_commit(folder, this, this)
 
 
 def code_commit(root: Path = ROOT) -> str | None:
@@ -37,15 +35,13 @@ def code_commit(root: Path = ROOT) -> str | None:
     """
     if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
         return None
-    known = _git(root, "log", "-1", "--abbrev=12", "--format=%h of %cs")
-    return _with_changes(root, known, ("--", "evaluation", "workflow"))
+    return _last_commit(root, (), ("--", "evaluation", "workflow"))
 
 
-def _with_changes(folder: Path, known: str | None, where: Sequence[str]) -> str | None:
-    if not known:
-        return None
-    is_modified = _git(folder, "status", "--porcelain", *where)
-    return f"{known}, modified since" if is_modified else known
+def _last_commit(folder: Path, of: Sequence[str], changed: Sequence[str]) -> str | None:
+    known = _git(folder, "log", "-1", "--abbrev=12", "--format=%h of %cs", *of)
+    is_modified = known and _git(folder, "status", "--porcelain", *changed)
+    return f"{known}, modified since" if is_modified else known or None
 
 
 def _git(folder: Path, *arguments: str) -> str | None:

@@ -282,12 +282,7 @@ def part(*keys: str) -> StoredScore:
 
 @pytest.mark.parametrize(
     ("item", "keys", "found", "missing"),
-    [
-        ("z", "23", "z", ""),
-        ("a", "123", "az", ""),
-        ("new", "14", "a", "4"),
-        ("new", "", "", ""),
-    ],
+    [("z", "23", "z", ""), ("a", "123", "az", ""), ("new", "14", "a", "4"), ("new", "", "", "")],
 )
 def test_rows_are_found_under_every_name_and_the_own_first(
     store: ScoreStore, item: str, keys: str, found: str, missing: str

@@ -11,9 +11,9 @@ from evaluation.doctor.findings import Check, Finding
 from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memory
 from evaluation.doctor.machine import check_sandbox, check_slurm, check_versions
 from evaluation.errors import ConfigError
-from evaluation.settings.config import Config, load_config, stage_suite
+from evaluation.settings.config import Config, load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import named_stage, plan_stages
+from evaluation.settings.planning import named_stage, plan_stages, stage_suite
 from evaluation.settings.tiers import TIERS
 
 

@@ -34,8 +34,7 @@ class Scoring(Settings):
         "`off`: plain ones, which are slower.",
     )
     row_tokens: Tokens = Field(
-        16_384,
-        description="Tokens of one forward pass on a GPU; lower it if memory runs out.",
+        16_384, description="Tokens of one forward pass on a GPU; lower it if memory runs out."
     )
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
     generation_batch: Integer = Field(

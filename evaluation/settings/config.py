@@ -8,11 +8,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
-from evaluation.errors import ConfigError
 from evaluation.root import SUITES
 from evaluation.settings.candidates import MergeName, MergeRecipe, StepInterval, Steps
 from evaluation.settings.computing import Generation, Scoring, Verification
-from evaluation.settings.groups import check_groups
 from evaluation.settings.model import (
     Boolean,
     ExpandedPath,
@@ -31,8 +29,6 @@ from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
 from evaluation.settings.steps import step_named
-from evaluation.settings.suites import Suite, load_suite, merge_suites
-from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
 
@@ -293,35 +289,3 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
         return Config.model_validate(content, context=path_context(*files))
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
-
-
-def stage_suite(config: Config, stage: str) -> Suite:
-    """Return all that a stage evaluates: its suites, merged.
-
-    Args:
-        config: The validated configuration.
-        stage: Name of a stage, which may be unknown.
-
-    Returns:
-        One suite with the items and groups of all.
-
-    Raises:
-        ConfigError: When there is no such stage, two suites clash, or nothing is evaluated.
-    """
-    if stage not in config.stages:
-        raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
-    folder = Path(config.suites)
-    named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
-    suite = merge_suites(named, folder)
-    items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
-    if not any(items.values()):
-        raise ConfigError(
-            f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
-        )
-    check_groups(f"stages.{stage}.suites", suite.groups, items)
-    if suite.probes and not any(probe.headline for probe in suite.probes.values()):
-        raise ConfigError(
-            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate is over them; "
-            "take it out of one"
-        )
-    return suite

@@ -10,14 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Annotated, Any, get_args
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    ValidationInfo,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from evaluation.errors import ConfigError
 
@@ -40,20 +33,15 @@ _WRITTEN_WRONG = {
 }
 
 
-class UnsetVariable(ValueError):
-    """A path uses an environment variable that is not set, or empty.
+class _UnsetVariable(ValueError):
+    """A path uses an environment variable that is not set, or empty."""
 
-    Args:
-        variable: As the path has it: `$NAME` or `${NAME}`.
-    """
 
-    def __init__(self, variable: str) -> None:
-        self.variable = variable
-        name = _name(variable)
-        state = "is empty" if name in os.environ else "is not set"
-        super().__init__(
-            f"uses {variable}, which {state}: run `export {name}=…` or write the path out"
-        )
+def _unset(variable: str) -> _UnsetVariable:
+    """Return the error on a variable, which is `$NAME` or `${NAME}`."""
+    state = "is empty" if _name(variable) in os.environ else "is not set"
+    remedy = f"run `export {_name(variable)}=…` or write the path out"
+    return _UnsetVariable(f"uses {variable}, which {state}: {remedy}")
 
 
 def _name(variable: str) -> str:
@@ -67,10 +55,10 @@ def _expand_path(text: str) -> str:
     """
     for variable in _VARIABLE.findall(text):
         if not os.environ.get(_name(variable)):
-            raise UnsetVariable(variable)
+            raise _unset(variable)
     path = os.path.expandvars(os.path.expanduser(text))
     if left := _VARIABLE.search(path):
-        raise UnsetVariable(left.group())
+        raise _unset(left.group())
     if path.startswith("~"):
         user = path.partition("/")[0]
         raise ValueError(f"{path!r}: this machine has no user {user[1:]!r}; write the path out")
@@ -191,7 +179,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
             continue  # what is wrong in it was left out first
         key = ".".join(_readable(str(part)) for part in mistake["loc"] if _is_written(str(part)))
         what = _what(mistake, root)
-        if isinstance(mistake.get("ctx", {}).get("error"), UnsetVariable):
+        if isinstance(mistake.get("ctx", {}).get("error"), _UnsetVariable):
             unset.setdefault(what, []).append(key)
         else:
             lines.append(f"{file}: {key}: {what}" if key else f"{file}: {what}")

@@ -4,6 +4,7 @@ A stage's name is a target of the workflow, a part of its rules' names, and a fo
 only shown may hold more, but nothing that a table, page or terminal would take for a command.
 """
 
+import itertools
 import os
 import re
 from collections.abc import Iterable, Mapping
@@ -110,17 +111,12 @@ def check_names(names: Iterable[str]) -> None:
 
 def _check_rules(names: list[str]) -> None:
     kinds = "|".join(KINDS)
-    for name in names:
-        for other in names:
-            found = other != name and re.fullmatch(
-                rf"(?:{kinds})_{re.escape(other)}(?:_bridge|_from_\d+)?"
-                rf"|{re.escape(other)}(?:_bridge|_from_\d+)",
-                name,
+    for name, other in itertools.permutations(names, 2):
+        stage, part = re.escape(other), r"(?:_bridge|_from_\d+)"
+        if re.fullmatch(rf"(?:{kinds})_{stage}{part}?|{stage}{part}", name):
+            raise ValueError(
+                f"stages.{name}: a rule of stage {other} has this name; rename one of the stages"
             )
-            if found:
-                raise ValueError(
-                    f"stages.{name}: a rule of stage {other} has this name; rename one of the stages"
-                )
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
@@ -136,14 +132,13 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
     Raises:
         ValueError: When a folder is that of all results, of scores, of the cache or of another stage.
     """
-    root, store = Path(os.path.realpath(results)), Path(os.path.realpath(results)) / "scores"
-    prefilled = Path(os.path.realpath(cache))
+    root, prefilled = (Path(os.path.realpath(one)) for one in (results, cache))
     seen: dict[Path, str] = {}
     for name, folder in stages.items():
         key, own = f"stages.{name}.results", Path(os.path.realpath(folder))
         if own == root:
             raise ValueError(f"{key}: {folder} is the folder of all results; choose one inside it")
-        if {store, root / ".config"} & {own, *own.parents}:
+        if {root / "scores", root / ".config"} & {own, *own.parents}:
             raise ValueError(
                 f"{key}: {folder} is where all stages keep their scores; choose another"
             )

@@ -6,15 +6,48 @@ from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
-from evaluation.settings.config import Config, Stage, Tokenizer, stage_suite
-from evaluation.settings.groups import Group
+from evaluation.settings.config import Config, Stage, Tokenizer
+from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
 
 Found = TypeVar("Found")
+
+
+def stage_suite(config: Config, stage: str) -> Suite:
+    """Return all that a stage evaluates: its suites, merged.
+
+    Args:
+        config: The validated configuration.
+        stage: Name of a stage, which may be unknown.
+
+    Returns:
+        One suite with the items and groups of all.
+
+    Raises:
+        ConfigError: When there is no such stage, two suites clash, or nothing is evaluated.
+    """
+    if stage not in config.stages:
+        raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
+    folder = Path(config.suites)
+    named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
+    suite = merge_suites(named, folder)
+    items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
+    if not any(items.values()):
+        raise ConfigError(
+            f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
+        )
+    check_groups(f"stages.{stage}.suites", suite.groups, items)
+    if suite.probes and not any(probe.headline for probe in suite.probes.values()):
+        raise ConfigError(
+            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate is over them; "
+            "take it out of one"
+        )
+    return suite
 
 
 def plan_stage(config: Config, name: str) -> StagePlan:

@@ -17,11 +17,7 @@ from evaluation.settings.verifiers import Provided
 
 ProviderName = Literal["lighteval", "lm_eval", "olmo_eval"]
 
-VERSIONS: Mapping[str, str] = {
-    "lighteval": "0.13.0",
-    "lm_eval": "0.4.13",
-    "olmo_eval": "1.0.0",
-}
+VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13", "olmo_eval": "1.0.0"}
 """The version of each that is asked; its lock file installs it."""
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."

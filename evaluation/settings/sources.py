@@ -102,8 +102,7 @@ class Task(Source):
     )
     primary: Normalization = Field("raw", description="Normalization of the task's accuracy.")
     limit: Count = Field(
-        12_000,
-        description="Maximum number of items, distributed evenly over `configs`.",
+        12_000, description="Maximum number of items, distributed evenly over `configs`."
     )
     num_fewshot: Shots = Field(0, description="Solved examples before every question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")

@@ -16,14 +16,7 @@ from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.groups import Group
-from evaluation.settings.model import (
-    Boolean,
-    Settings,
-    Text,
-    Tokens,
-    one_sentence,
-    unknown_key,
-)
+from evaluation.settings.model import Boolean, Settings, Text, Tokens, one_sentence, unknown_key
 from evaluation.settings.names import Label, Name
 from evaluation.settings.olmo_suites import expand_suites
 from evaluation.settings.provided import ProviderChoices, ProviderTask

@@ -98,10 +98,7 @@ class Tier:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """Return what a mean over several tiers may count of an item, the headline first.
-
-        These are fractions of which more is better.
-        """
+        """What a mean over tiers may count of an item: fractions of which more is better."""
         found = map(self.metric, (self.headline, *self.unranked))
         return tuple(m.name for m in found if m.unit == "fraction" and m.higher_is_better)
 

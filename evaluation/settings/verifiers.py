@@ -106,8 +106,7 @@ class ProgramWithPackages(Program):
 
 
 Verifier = Annotated[
-    Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program,
-    Field(discriminator="kind"),
+    Pattern | Boxed | Minerva | MathVerify | IFEval | IFBench | Program, Field(discriminator="kind")
 ]
 
 

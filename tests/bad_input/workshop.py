@@ -18,49 +18,23 @@ State = tuple[int, int, int, int, str]
 """Mode, size, number of the file, time, and target of a link."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Workshop:
-    """One world, a copy of it as it was, and what was where."""
+    """One world, and a copy of it as it was."""
 
     folder: Path
     copy: Path
-    before: dict[str, State]
 
     def restore(self) -> None:
-        """Puts back whatever differs; what does not stays, down to the number of its file."""
-        now = states(self.folder)
-        for name in sorted(set(now) - set(self.before), reverse=True):
-            _remove(self.folder / name)
-        for name, state in self.before.items():
-            if now.get(name) != state:
-                self._put_back(name, state)
-        self._know_checkpoints()
-        for name, state in sorted(self.before.items(), reverse=True):
-            if stat.S_ISDIR(state[0]):
-                os.utime(self.folder / name, ns=(state[3], state[3]))
-        self.before = states(self.folder)
-
-    def _know_checkpoints(self) -> None:
-        """Files that were put back are other files of the system, which records of scores tell apart."""
-        for record in self.copy.glob("results/**/.made/score.json"):
-            content = json.loads(record.read_text())
-            state = list(checkpoint_state(Path(content["about"]["checkpoint"])))
-            if content["about"]["checkpoint_state"] != state:
-                content["about"]["checkpoint_state"] = state
-                record.write_text(json.dumps(content))
-                name = str(record.relative_to(self.copy))
-                self._put_back(name, self.before[name])
-
-    def _put_back(self, name: str, state: State) -> None:
-        path, kept = self.folder / name, self.copy / name
-        if stat.S_ISDIR(state[0]):
-            if path.is_symlink() or not path.is_dir():
-                _remove(path)
-                path.mkdir()
-            path.chmod(stat.S_IMODE(state[0]))
-        else:
+        """Puts the world back; records of scores, which know files by their numbers, are told the new ones."""
+        for path in self.folder.iterdir():
             _remove(path)
-            shutil.copy2(kept, path, follow_symlinks=False)
+        shutil.copytree(self.copy, self.folder, symlinks=True, dirs_exist_ok=True)
+        for record in self.folder.glob("results/**/.made/score.json"):
+            content = json.loads(record.read_text())
+            state = checkpoint_state(Path(content["about"]["checkpoint"]))
+            content["about"]["checkpoint_state"] = list(state)
+            record.write_text(json.dumps(content))
 
 
 def states(folder: Path) -> dict[str, State]:
@@ -95,10 +69,8 @@ def build(folder: Path, server: Server) -> Workshop:
         raise RuntimeError(f"the untouched world does not run: {done.said}")
     _remove(world.folder / "tmp")  # a fork of the warm server does not tidy up as it exits
     (world.folder / "tmp").mkdir()
-    for link in world.folder.rglob("*"):
-        os.utime(link, ns=(os.lstat(link).st_mtime_ns,) * 2, follow_symlinks=False)
     shutil.copytree(world.folder, folder / "copy", symlinks=True)
-    return Workshop(world.folder, folder / "copy", states(world.folder))
+    return Workshop(world.folder, folder / "copy")
 
 
 LETTERS: dict[str, Any] = {

@@ -49,10 +49,7 @@ SLICES = load_suite(REAL, "stage4_ppl_slices").slices
 
 @pytest.mark.parametrize(
     ("name", "rows", "shortest"),
-    [
-        ("code", standard_library, 0),
-        ("code_starcoder2data_extras_lhq", python_reference, 500),
-    ],
+    [("code", standard_library, 0), ("code_starcoder2data_extras_lhq", python_reference, 500)],
 )
 def test_python_itself_gives_code_and_documentation(name: str, rows: Any, shortest: int) -> None:
     """In the field that the slice reads."""

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from evaluation.root import SUITES
-from evaluation.settings.config import load_config, stage_suite, validate_config
+from evaluation.settings.config import load_config, validate_config
+from evaluation.settings.planning import stage_suite
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
 CONTENT = {"results": "results", "cache": "cache", "sequence_length": 64, "stages": {"one": STAGE}}
