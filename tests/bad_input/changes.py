@@ -21,7 +21,7 @@ from safetensors.torch import load_file, save_file
 
 HERE = "VALUE_HERE"
 FIRST = "ckpts/stage1/10"
-WEIGHTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+WEIGHTS: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "nan": lambda data: torch.full_like(data, float("nan")),
     "one nan": lambda data: data.flatten().index_fill(0, torch.tensor(0), torch.nan).view_as(data),
     "inf": lambda data: torch.full_like(data, float("inf")),
@@ -39,6 +39,7 @@ WEIGHTS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "one dimension more": lambda data: data[None].contiguous(),
     "transposed": lambda data: data.T.contiguous(),
     "shuffled": lambda data: data.flip(0).contiguous(),
+    "gone": lambda data: None,
 }
 
 
@@ -189,10 +190,14 @@ def all_tensors(how: str, folder: str = FIRST) -> None:
         _rewrite(path, WEIGHTS[how])
 
 
-def _rewrite(path: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+def _rewrite(
+    path: Path, change: Callable[[torch.Tensor], torch.Tensor | None], part: str = ""
+) -> None:
+    """Changes the tensors whose names have this part; those that become None are removed."""
     with safe_open(path, "pt") as file:
         metadata = file.metadata()
-    save_file({"data": change(load_file(path)["data"])}, path, metadata)
+    content = {name: change(one) if part in name else one for name, one in load_file(path).items()}
+    save_file({name: one for name, one in content.items() if one is not None}, path, metadata)
 
 
 def header(part: str, old: str, new: str, folder: str = FIRST) -> None:
@@ -206,15 +211,9 @@ def header(part: str, old: str, new: str, folder: str = FIRST) -> None:
     path.write_bytes(len(text).to_bytes(8, "little") + text + content[size:])
 
 
-def hugging_face(name: str, how: str, folder: str = "hf/1-10") -> None:
-    """Changes the tensors of a Hugging Face folder whose names have this part; `gone` removes them."""
-    path = Path(folder) / "model.safetensors"
-    content = load_file(path)
-    for key in [key for key in content if name in key]:
-        tensor = content.pop(key)
-        if how != "gone":
-            content[key] = WEIGHTS[how](tensor)
-    save_file(content, path, {"format": "pt"})
+def hugging_face(part: str, how: str, folder: str = "hf/1-10") -> None:
+    """The same of a Hugging Face folder."""
+    _rewrite(Path(folder) / "model.safetensors", WEIGHTS[how], part)
 
 
 def torch_file(name: str, tensor: str) -> None:
