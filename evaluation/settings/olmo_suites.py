@@ -76,10 +76,9 @@ def expand_suites(names: Iterable[str]) -> Sections:
 
 def _groups(name: str) -> dict[str, Any]:
     """Return the groups of a suite: one of each kind that several tasks have, behind those inside it."""
-    tasks = _tasks(name)
-    kinds = [_kind(task) for task in tasks if _is_shipped(task)]
-    several = [kind for kind in _SECTIONS if kinds.count(kind) > 1 or kinds == [kind]]
-    label = name if all(map(_is_shipped, tasks)) else f"{name} (Python)"
+    tasks = _shipped(name)
+    several = [kind for kind, own in tasks.items() if len(own) > 1 or len(tasks) == 1]
+    label = name if all(map(_is_shipped, _tasks(name))) else f"{name} (Python)"
     found: dict[str, Any] = {}
     for kind in several:
         members = list(chain(*(_member(part, kind, found) for part in suite_parts(name))))
@@ -95,27 +94,18 @@ def _over_tiers(name: str, label: str, groups: dict[str, Any]) -> dict[str, Any]
 
     Its tasks without choices are counted by greedy answers, so none may be one of bits per byte.
     """
-    parts = {
-        part: {_kind(task) for task in filter(_is_shipped, _tasks(part))}
-        for part in suite_parts(name)
-    }
-    gold = [task for task in filter(_is_shipped, _tasks(name)) if _kind(task) == "gold"]
-    if any(len(kinds) > 1 for kinds in parts.values()) or any("bpb" in task for task in gold):
+    parts = [(part, [*_shipped(part)]) for part in suite_parts(name)]
+    gold = _shipped(name).get("gold", [])
+    if any(len(kinds) > 1 for _, kinds in parts) or any("bpb" in task for task in gold):
         return {}
-    members = [
-        one
-        for part, kinds in parts.items()
-        for kind in kinds
-        for one in _member(part, kind, groups)
-    ]
-    about = {"tier": "tier5", "also": ["tier3"], "members": members}
+    members = chain(*(_member(part, kind, groups) for part, kinds in parts for kind in kinds))
+    about = {"tier": "tier5", "also": ["tier3"], "members": list(members)}
     return {label: {**about, "greedy": list(map(_short, gold))}}
 
 
 def _member(part: str, kind: str, groups: dict[str, Any]) -> list[str]:
     """Return what a part is called as a member; nothing where it has no tasks of this kind."""
-    tasks = [task for task in _tasks(part) if _kind(task) == kind and _is_shipped(task)]
-    members = list(map(_short, tasks))
+    members = list(map(_short, _shipped(part).get(kind, [])))
     if not members or not is_suite(part):
         return members
     label = f"{part} (flat)" if any(map(is_suite, suite_parts(part))) else part
@@ -148,6 +138,13 @@ def _tasks(name: str) -> list[str]:
     if not is_suite(name):
         return [name]
     return list(dict.fromkeys(chain(*map(_tasks, suite_parts(name)))))
+
+
+def _shipped(name: str) -> dict[str, list[str]]:
+    """Return the tasks of a suite by their kind, or a task alone; nothing of those not shipped."""
+    tasks = [(_kind(task), task) for task in filter(_is_shipped, _tasks(name))]
+    found = {kind: [task for its, task in tasks if its == kind] for kind in _SECTIONS}
+    return {kind: own for kind, own in found.items() if own}
 
 
 @cache
