@@ -28,6 +28,8 @@ LONGEST = 2000
 """Letters of a line that a person still reads."""
 PROTECTED = ("ckpts/", "data/", "suites/", "tokenizer/", "hf/", "config.yaml", "results/scores/")
 """What no command may change or remove."""
+UNSEEN = ("home/", ".snakemake/", "tmp/pymp-", "tmp/torchelastic")
+"""What libraries leave."""
 MEASURED = ("nats_per_token", "accuracy", "gold_bits_per_byte", "rate", "pass_rate")
 INNER = re.compile(
     r"KeyError|TypeError|AttributeError|IndexError|ValueError|NoneType|' object has no attribute|<class '|"
@@ -60,7 +62,8 @@ def play(case: Case, shop: Workshop, socket: str) -> Outcome:
     before = states(shop.folder)
     try:
         code, output, stopped = _run(case, shop.folder, socket)
-        verdict, detail = stopped or _judge(case, shop, before, code, output)
+        found = _faults(case, shop, before, code, output)
+        verdict, detail = stopped or next(found, ("right", ""))
     finally:
         _unmount(shop.folder)
         if any("chmod" in line or "umask" in line for line in (*case.do, case.run)):
@@ -148,85 +151,80 @@ def _unmount(folder: Path) -> None:
             subprocess.run(["umount", "--lazy", line.split()[1]], check=False)
 
 
-def _judge(
+def _faults(
     case: Case, shop: Workshop, before: dict[str, State], code: int, output: str
-) -> tuple[str, str]:
+) -> Iterator[tuple[str, str]]:
+    """Yield what is wrong with an end, the worst first."""
     after = states(shop.folder)
     if "Traceback (most recent call last)" in output:
-        return "traceback", _last_line(output)
+        yield "traceback", _last_line(output)
     if code < 0 or code > 128:
-        return "crash", f"exit code {code}"
-    if left := _left(before, after, refused=code != 0):
-        return "left", left
-    if lost := _lost(before, after):
-        return "lost", lost
+        yield "crash", f"exit code {code}"
+    yield from _left(before, after, refused=code != 0)
+    yield from _lost(before, after)
     if case.end == "warned" and any(word not in output for word in case.words):
-        return "silent", f"does not say {case.words}: {_last_line(output)}"
-    if case.end == "fine" or (case.end in ("either", "warned") and code == 0):
-        if code != 0:
-            return "refused", _last_line(output)
-        return _numbers(case, shop, before, after)
-    if code == 0:
-        return "silent", _last_line(output)
-    return _sentence(case, code, output)
+        yield "silent", f"does not say {case.words}: {_last_line(output)}"
+    if case.end == "refused" or (code != 0 and case.end != "fine"):
+        yield from _unclear(case, code, output)
+    elif code != 0:
+        yield "refused", _last_line(output)
+    elif not case.other_numbers:
+        yield from _numbers(shop, before, after)
 
 
-def _sentence(case: Case, code: int, output: str) -> tuple[str, str]:
+def _unclear(case: Case, code: int, output: str) -> Iterator[tuple[str, str]]:
+    """Yield why a refusal is no sentence with the words of the case."""
     if code not in (1, 2, 3):
-        return "code", f"exit code {code}"
+        yield "code" if code else "silent", f"exit code {code}: {_last_line(output)}"
     if missing := [word for word in case.words if word not in output]:
-        return "unclear", f"does not say {', '.join(map(repr, missing))}: {_last_line(output)}"
+        yield "unclear", f"does not say {', '.join(map(repr, missing))}: {_last_line(output)}"
     if (found := INNER.search(output)) and found[0] not in " ".join((*case.do, case.run)):
-        return "unclear", f"says {found[0]!r}: {_last_line(output)}"
+        yield "unclear", f"says {found[0]!r}: {_last_line(output)}"
     if "\x1b" in output or "\x07" in output:
-        return "unclear", "control characters go to the terminal as they are"
+        yield "unclear", "control characters go to the terminal as they are"
     longest = max(output.splitlines(), key=len, default="")
     if len(longest) > LONGEST:
-        return "unclear", f"a line of {len(longest)} letters: {longest[:200]}"
+        yield "unclear", f"a line of {len(longest)} letters: {longest[:200]}"
     if not output.strip():
-        return "unclear", "says nothing"
-    return "right", ""
+        yield "unclear", "says nothing"
 
 
-def _left(before: dict[str, State], after: dict[str, State], *, refused: bool) -> str:
+def _left(
+    before: dict[str, State], after: dict[str, State], *, refused: bool
+) -> Iterator[tuple[str, str]]:
     """What a command leaves that nobody wants: temporary files, and output of a refused one."""
     for name in sorted(set(after) - set(before)):
-        if stat.S_ISDIR(after[name][0]):
+        is_output = name == "planted" or name.startswith("out")
+        is_temporary = re.search(r"^tmp/|\.tmp|\.part|(^|/)tmp[a-z0-9_]{8}", name)
+        if stat.S_ISDIR(after[name][0]) or name.startswith(UNSEEN):
             continue
-        if name.startswith(("home/", ".snakemake/", "tmp/pymp-", "tmp/torchelastic")):
-            continue
-        if name.startswith("tmp/") or re.search(r"\.tmp|\.part|(^|/)tmp[a-z0-9_]{8}", name):
-            return f"leaves {name}"
-        if refused and (name.startswith("out") or name == "planted"):
-            return f"leaves {name}"
-    return ""
+        if is_temporary or (refused and is_output):
+            yield "left", f"leaves {name}"
 
 
-def _lost(before: dict[str, State], after: dict[str, State]) -> str:
+def _lost(before: dict[str, State], after: dict[str, State]) -> Iterator[tuple[str, str]]:
     """What was the user's, or a score that cannot be made again; scores may be packed with others."""
     packed = {os.path.dirname(name) for name in set(after) - set(before)}
     for name, state in before.items():
         if not name.startswith(PROTECTED) or (name.startswith("results/") and name in after):
             continue
         if name not in after and os.path.dirname(name) not in packed:
-            return f"removes {name}"
+            yield "lost", f"removes {name}"
         if name in after and state[:2] != after[name][:2]:
-            return f"changes {name}"
-    return ""
+            yield "lost", f"changes {name}"
 
 
 def _numbers(
-    case: Case, shop: Workshop, before: dict[str, State], after: dict[str, State]
-) -> tuple[str, str]:
+    shop: Workshop, before: dict[str, State], after: dict[str, State]
+) -> Iterator[tuple[str, str]]:
     """Those of every tier file that was written, beside those of the untouched world."""
     for kept in sorted((shop.copy / "results").rglob("tier*.json")):
         name = str(kept.relative_to(shop.copy))
-        if not case.other_numbers and name in after and after[name] != before.get(name):
+        if name in after and after[name] != before.get(name):
             paths = (kept, shop.folder / name)
             old, new = (_measured(json.loads(path.read_text())) for path in paths)
             if old != new:
-                return "numbers", f"{name}: {new} in place of {old}"
-    return "right", ""
+                yield "numbers", f"{name}: {new} in place of {old}"
 
 
 def _measured(content: dict[str, Any]) -> dict[str, Any]:
