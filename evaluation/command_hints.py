@@ -115,11 +115,8 @@ def _read(words: Sequence[str]) -> dict[str, list[str]]:
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name, number in _KEPT.items():
         names = [name, _SHORT[name]] if name in _SHORT else [name]
-        parser.add_argument(*names, nargs=number, const="all" if number == "?" else None)
-    found = vars(parser.parse_known_args(list(words))[0])
-    given = {name: found[name.removeprefix("--").replace("-", "_")] for name in _KEPT}
-    return {
-        name: value if isinstance(value, list) else [value]
-        for name, value in given.items()
-        if value is not None
-    }
+        const = "all" if number == "?" else None
+        parser.add_argument(*names, dest=name, nargs=number, const=const)
+    given = vars(parser.parse_known_args(list(words))[0])
+    given = {name: value for name, value in given.items() if value is not None}
+    return {n: value if isinstance(value, list) else [value] for n, value in given.items()}

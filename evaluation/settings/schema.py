@@ -26,11 +26,11 @@ from evaluation.settings.suites import Probe, Suite
 Parts = Mapping[type[BaseModel], str]
 """Models that have their own table, and its heading; variants of one thing share a heading."""
 
-NO_PARTS: Parts = MappingProxyType({})
+_NO_PARTS: Parts = MappingProxyType({})
 
 
 def key_rows(
-    model: type[BaseModel], prefix: str = "", parts: Parts = NO_PARTS
+    model: type[BaseModel], prefix: str = "", parts: Parts = _NO_PARTS
 ) -> Iterator[tuple[str, str, str]]:
     """Yield a row for every key of a model, depth-first, without the keys of `parts`.
 
@@ -55,7 +55,7 @@ def key_rows(
                 yield from key_rows(one, f"{key}.", parts)
 
 
-def key_table(model: type[BaseModel], parts: Parts = NO_PARTS) -> str:
+def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:
     """Return the table of a model's keys; a line above it links to what the model inherits.
 
     Args:

@@ -142,12 +142,11 @@ def plans(folder: Path, **suites: dict[str, Any]) -> dict[str, StagePlan]:
 
 
 def suite(**changes: Any) -> dict[str, Any]:
-    own = {key: {**ANSWERED, key: value} for key, value in changes.items() if key in ANSWERED}
-    task = {**TASK, **{key: value for key, value in changes.items() if key in TASK}}
-    return {
-        "tasks": {"quiz": task},
-        "generation_tasks": {"sums": next(iter(own.values()), ANSWERED)},
-    }
+    task, answered = (
+        {**one, **{key: value for key, value in changes.items() if key in one}}
+        for one in (TASK, ANSWERED)
+    )
+    return {"tasks": {"quiz": task}, "generation_tasks": {"sums": answered}}
 
 
 def keys(plan: StagePlan) -> dict[str, str]:
@@ -165,38 +164,29 @@ def swapped(mapping: dict[str, Any]) -> dict[str, Any]:
     return dict(reversed(mapping.items()))
 
 
+PROBE = {"category": "chat", "messages": [{"role": "user", "content": "Hi"}]}
+ASKED = {"probes": {"greeting": {**PROBE, "checks": [{"check": "complies"}]}}, **suite()}
+ITEMS = {**suite(), "tasks": {"quiz": TASK, "riddles": TASK}}
+TURNED = {**suite(), "tasks": {"riddles": swapped(TASK), "quiz": swapped(TASK)}}
+
+
 @pytest.mark.parametrize(
-    ("changes", "others"),
+    ("before", "after", "others"),
     [
-        ({}, set()),
-        ({"let": SECOND}, {"questions", "prompts", "documents", "collect"}),
-        ({"strata": swapped(ANSWERED["strata"])}, {"documents", "collect"}),
-        ({"verifiers": swapped(ANSWERED["verifiers"])}, {"collect"}),
+        (suite(), suite(), set()),
+        (suite(), suite(let=SECOND), {"questions", "prompts", "documents", "collect"}),
+        (suite(), suite(strata=swapped(ANSWERED["strata"])), {"documents", "collect"}),
+        (suite(), suite(verifiers=swapped(ANSWERED["verifiers"])), {"collect"}),
+        (ITEMS, TURNED, {"collect"}),
+        (ASKED, {**ASKED, "answer_after": "</think>"}, {"collect"}),
     ],
+    ids=["nothing", "let", "strata", "verifiers", "items and their keys", "end of thinking"],
 )
-def test_what_is_computed_or_chosen_in_order(
-    tmp_path: Path, changes: dict[str, Any], others: set[str]
+def test_what_depends_on_the_order_of_keys_and_on_the_end_of_thinking(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any], others: set[str]
 ) -> None:
-    before = keys(plans(tmp_path, one=suite())["one"])
-    after = keys(plans(tmp_path, one=suite(**changes))["one"])
-    assert {name for name, key in after.items() if key != before[name]} == others
-
-
-def test_where_thinking_ends_grades_again_and_asks_nothing_again(tmp_path: Path) -> None:
-    probe = {"category": "chat", "messages": [{"role": "user", "content": "Hi"}]}
-    asked = {"probes": {"greeting": {**probe, "checks": [{"check": "complies"}]}}, **suite()}
-    before = keys(plans(tmp_path, one=asked)["one"])
-    after = keys(plans(tmp_path, one={**asked, "answer_after": "</think>"})["one"])
-    assert {name for name, key in after.items() if key != before[name]} == {"collect"}
-
-
-def test_the_order_of_items_and_of_their_keys_scores_nothing_again(tmp_path: Path) -> None:
-    items = {"quiz": TASK, "riddles": TASK}
-    turned = swapped({name: swapped(task) for name, task in items.items()})
-    before, after = (
-        keys(plans(tmp_path, one={**suite(), "tasks": tasks})["one"]) for tasks in (items, turned)
-    )
-    assert {name for name, key in after.items() if key != before[name]} == {"collect"}
+    old, new = (keys(plans(tmp_path, one=one)["one"]) for one in (before, after))
+    assert {name for name, key in new.items() if key != old[name]} == others
 
 
 def test_one_name_for_two_orders_in_one_cache_is_refused(tmp_path: Path) -> None:
