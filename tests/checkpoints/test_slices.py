@@ -53,7 +53,12 @@ def test_partitions_are_covered_and_their_damage_is_not(data: st.DataObject) -> 
 
 
 def write_shards(
-    folder: Path, whole: torch.Tensor, boxes: list[Slices], owners: list[int], ranks: int
+    folder: Path,
+    whole: torch.Tensor,
+    boxes: list[Slices],
+    owners: list[int],
+    ranks: int,
+    label: str = "tp-rank-{}-of-{}",
 ) -> None:
     """Each rank's file holds its boxes flattened end to end along dimension 0."""
     place = folder / "model" / "model" / "x"
@@ -77,7 +82,7 @@ def write_shards(
             "unsharded_shape": str(tuple(whole.shape)),
             "local_global_slices_pairs": ";".join(pairs),
         }
-        name = f"model_weight_pp-rank-0-of-1_tp-rank-{rank}-of-{ranks}.safetensors"
+        name = f"model_weight_pp-rank-0-of-1_{label.format(rank, ranks)}.safetensors"
         save_file({"data": shard}, place / name, metadata)
 
 
@@ -136,23 +141,16 @@ def test_open_and_negative_slices(tmp_path: Path) -> None:
 
 def test_expert_parallel_shards(tmp_path: Path) -> None:
     """They merge where they say their place, and are refused by name where they do not."""
-    place = tmp_path / "model" / "model" / "x"
-    place.mkdir(parents=True)
     whole = torch.arange(24.0).view(4, 6)
-    for rank in range(2):
-        metadata = {
-            "unsharded_shape": "(4, 6)",
-            "local_global_slices_pairs": f"0,2,None|0,6,None#{2 * rank},{2 * rank + 2},None|0,6,None",
-        }
-        name = f"model_w_pp-rank-0-of-1_tp-rank-0-of-1_exp-rank-{rank}-of-2.safetensors"
-        save_file({"data": whole[2 * rank : 2 * rank + 2].contiguous()}, place / name, metadata)
-    parameter = read_parameters(tmp_path)["model.x.w"]
+    boxes: list[Slices] = [((0, 2), (0, 6)), ((2, 4), (0, 6))]
+    write_shards(tmp_path, whole, boxes, [0, 1], 2, "tp-rank-0-of-1_exp-rank-{}-of-{}")
+    parameter = read_parameters(tmp_path)["model.x.weight"]
     result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
     source = Source((4, 6), (Target("t", 0, 4),))
     load_weights([(shard, source) for shard in parameter.shards], {"t": result})
     assert torch.equal(result, whole)
 
-    for path in place.iterdir():
+    for path in tmp_path.rglob("*.safetensors"):
         save_file({"data": torch.zeros(2, 6)}, path)
     with pytest.raises(UnsupportedCheckpoint, match="exp-rank-0-of-2"):
         read_parameters(tmp_path)
