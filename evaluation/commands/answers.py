@@ -21,9 +21,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command = add_configured(
         commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )
-    command.add_argument(
-        "completions", type=a_path, help="JSONL of completions: a file, a pipe, or -"
-    )
+    command.add_argument("completions", type=a_path, help="JSONL: a file, a pipe, or -")
     command.add_argument(
         "--task", type=a_name, required=True, help="generation task that was completed"
     )
