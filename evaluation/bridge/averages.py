@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.bridge.deciding_deltas import decisive_deltas, gain_interval
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
+from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.verdicts import answer_of
 from evaluation.errors import ResultsError

@@ -16,8 +16,7 @@ from evaluation.bridge.delta import change_columns, flag_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
-from evaluation.bridge.statistics import holm
-from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.bridge.statistics import holm, paired_ratio
 from evaluation.errors import BridgeError
 from evaluation.metrics.positions import Positions, bins_of
 from evaluation.metrics.variance import Floats

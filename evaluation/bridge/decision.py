@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluation.bridge.deciding_deltas import decisive_deltas, secondary_delta
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.estimate import ALPHA
+from evaluation.bridge.means import decisive_deltas, secondary_delta
 from evaluation.bridge.simultaneous_intervals import (
     Leaves,
     Ranking,

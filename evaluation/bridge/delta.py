@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.simultaneous_intervals import detectable
+from evaluation.bridge.paired_binary import detectable
 from evaluation.bridge.statistics import holm
 from evaluation.results.deltas_file import Flag
 from evaluation.settings.metric import Metric

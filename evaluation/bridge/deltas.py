@@ -32,8 +32,14 @@ from evaluation.bridge.estimate import Estimate, identical, unknown
 from evaluation.bridge.means import means, means_over_tiers
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
-from evaluation.bridge.statistics import macro_mean, paired_measure, tested_by
-from evaluation.bridge.text_blocks import paired_perplexity, paired_ratio, unpaired_difference
+from evaluation.bridge.statistics import (
+    macro_mean,
+    paired_measure,
+    paired_perplexity,
+    paired_ratio,
+    tested_by,
+    unpaired_difference,
+)
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem
 from evaluation.results.read import Results

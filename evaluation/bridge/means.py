@@ -1,25 +1,20 @@
-"""Means of deltas: macro averages, groups, and means over several tiers."""
+"""Means of deltas over items, groups and several tiers, and which of them decides an objective."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evaluation.bridge.delta import OVERALL, Delta, group_item
+from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.statistics import macro_mean
+from evaluation.errors import BridgeError
+from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, Tier
 
 
-def macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
-    """Return the mean of one metric over items.
-
-    Args:
-        rows: Deltas of the metric, one for each item; at least one.
-        item: What the mean is called.
-        weights: Weight of each item, which add up to 1; None weighs all alike.
-
-    Returns:
-        A delta that is not primary and has no flag.
-    """
+def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
+    """Return the mean of one metric over items, which is not primary; without weights, all weigh alike."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
         rows[0],
@@ -42,16 +37,10 @@ def _stand_next_to_another(rows: Sequence[Delta]) -> bool:
     return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)
 
 
-def counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
-    """Return the delta of each item that a mean over several tiers counts.
+def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
+    """Return by name the delta of each item that a mean over several tiers counts.
 
     That is the headline's, or of items of which only the right answer is scored the greedy rate's.
-
-    Args:
-        deltas: Deltas of several tiers.
-
-    Returns:
-        Deltas by the item's name.
     """
     found: dict[str, Delta] = {}
     for delta in deltas:
@@ -79,7 +68,7 @@ def means(
     """
     known = {row.item: row for row in rows}
     for name, weights in weights_of_means(known, count, groups):
-        yield macro([known[leaf] for leaf in weights], name, weights)
+        yield _macro([known[leaf] for leaf in weights], name, weights)
 
 
 def means_over_tiers(
@@ -99,12 +88,12 @@ def means_over_tiers(
     Yields:
         A delta for each such group, in order.
     """
-    counted = counted_deltas(found)
+    counted = _counted_deltas(found)
     for name, weights in groups.items():
         if weights.keys() <= set(items) or not weights.keys() <= counted.keys():
             continue
         rows = [counted[leaf] for leaf in weights]
-        mean = macro(rows, group_item(name), weights)
+        mean = _macro(rows, group_item(name), weights)
         tiers = [one for one in TIERS if one in {row.tier for row in rows}]
         note = mean.estimate.note or f"a mean over tasks of {' and '.join(tiers)}"
         yield replace(
@@ -134,3 +123,94 @@ def weights_of_means(
     for name, weights in groups.items():
         if weights.keys() <= set(items):
             yield group_item(name), weights
+
+
+def decisive_deltas(
+    objective: Objective, deltas: Sequence[Delta], key: str
+) -> tuple[list[Delta], Delta]:
+    """Return the deltas that an objective is decided on.
+
+    Args:
+        objective: One of the stage's objectives.
+        deltas: Deltas of the step against the bridge.
+        key: Place of the objective in the configuration, for messages.
+
+    Returns:
+        The deltas of its items, and the one it is decided on, which may be their mean.
+
+    Raises:
+        BridgeError: When nothing of the objective was scored.
+    """
+    own, headline = _find(objective, deltas)
+    if headline is None:
+        tier, metric = objective.tier, objective.metric
+        place = f"{tier} of the group {objective.group!r}" if objective.group else tier
+        if metric is not None and _find(objective, deltas, TIERS[tier].headline)[1]:
+            raise BridgeError(
+                f"{key}: it is on {metric} of {place}, which needs each candidate's log-probability; "
+                "score both sides with per-item tables, or leave `metric` out"
+            )
+        raise BridgeError(
+            f"{key}: it is on {place}, of which the two sides have no item in common; {AGAIN}"
+        )
+    return own, headline
+
+
+def _find(
+    objective: Objective, deltas: Sequence[Delta], metric: str | None = None
+) -> tuple[list[Delta], Delta | None]:
+    """Return the deltas of an objective's items, and their mean; of a tier of rates, its rate alone.
+
+    By `metric`, if that is not the one that decides it.
+    """
+    group, item = objective.group, objective.group or OVERALL
+    name = f"delta_{metric or objective.decided_on.name}"
+    own = [delta for delta in deltas if delta.tier == objective.tier]
+    if TIERS[objective.tier].rates:
+        own = [delta for delta in own if delta.item == item]
+        return own, next((delta for delta in own if delta.metric == name), None)
+    own = [delta for delta in own if delta.metric == name]
+    items = [delta for delta in own if not delta.is_mean]
+    mean = next((delta for delta in own if group and delta.item == group_item(group)), None)
+    if mean is not None:  # a group of the suite
+        weights = mean.estimate.weights
+        parts = [delta for delta in items if delta.item in weights]
+        if len(parts) < len(weights):  # of several tiers
+            counted = _counted_deltas(deltas)
+            parts = [counted[leaf] for leaf in weights if leaf in counted]
+        return parts, replace(mean, item=item)
+    own = [delta for delta in items if group in (None, delta.group)]
+    return own, _macro(own, item) if own else None
+
+
+def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:
+    """Return the interval of the gain.
+
+    Args:
+        sign: 1 if more of the metric is better, else -1.
+        estimate: Difference of the metric.
+
+    Returns:
+        Low and high bound, positive where they are for the better; None without interval.
+    """
+    if estimate.low is None or estimate.high is None:
+        return None, None
+    return (estimate.low, estimate.high) if sign > 0 else (-estimate.high, -estimate.low)
+
+
+def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
+    """Return the delta of the tier's first secondary metric over an objective's items.
+
+    Args:
+        objective: One of the stage's objectives.
+        deltas: Deltas of the step against the bridge.
+
+    Returns:
+        None where there is none, or where the objective names such a metric itself.
+    """
+    secondary = TIERS[objective.tier].secondary
+    if not secondary or objective.decided_on.is_secondary:
+        return None
+    names = {delta.item for delta in _find(objective, deltas)[0]}
+    same = [delta for delta in deltas if delta.item in names or delta.is_mean]
+    return _find(objective, same, secondary[0].name)[1]

@@ -1,5 +1,7 @@
 """Paired binary tests of a difference of rates: McNemar's exact test, Tango's interval.
 
+What an estimate shows at another alpha or bound follows here, too: by these tests, or by Student's t.
+
 Items that are right on both sides, or wrong on both, say nothing of a difference; what is left are
 the discordant ones, `wins` and `losses`. With at least FEW of them Student's t holds. Below:
 
@@ -24,22 +26,32 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from evaluation.bridge.estimate import ALPHA, POWER, Counts, Estimate, quantile, unknown
-from evaluation.bridge.skewed_t import by_t
+from evaluation.bridge.estimate import (
+    ALPHA,
+    POWER,
+    Counts,
+    Estimate,
+    by_t,
+    detectable_by_t,
+    interval_by_t,
+    p_beyond_by_t,
+    quantile,
+    unknown,
+)
 from evaluation.bridge.statistics import paired_mean
 from evaluation.metrics.variance import Floats, grouped_variance
 
 FEW = 25
 """Discordant items below which the exact test is used."""
 
-HALVINGS = 50
+_HALVINGS = 50
 """Halvings of an interval of at most 2: to the last digit. scipy.optimize takes longer to import than to use,
 and every step's deltas are a process of their own."""
 
 FEWEST_TO_REJECT = 6
 """2 * 0.5^6 < 0.05 < 2 * 0.5^5."""
 
-UNLIKELY = 1e-4
+_UNLIKELY = 1e-4
 """Probability of the pass rates that the exact test leaves out."""
 
 
@@ -65,13 +77,17 @@ def paired_rate(
     """
     difference = ours - theirs
     n, discordant = len(difference), int(np.count_nonzero(difference))
-    is_binary = not discordant or (_pass_or_fail(ours) and _pass_or_fail(theirs))
+    is_binary = not discordant or bool(np.isin([ours, theirs], (0.0, 1.0)).all())
     if is_binary and n < 2:
         note = "no interval: one item, so its variance is not known"
         return unknown(float(difference.mean()), n=n, units=n, note=note)
     known = paired_mean(ours, theirs, clusters, strata)
     if not is_binary:
-        return _as_few_as_differ(known, discordant)
+        # Items that are alike on both sides say little of how far one that differs may move: with four
+        # that all moved one way, t with n - 1 degrees of freedom rejects, and no fair coin would.
+        df = max(1, discordant - 1)
+        has_more = known.se is not None and (known.df is None or known.df > df)
+        return by_t(replace(known, df=df)) if has_more else known
     if discordant >= FEW:
         return known
     exact = _exact(difference)
@@ -81,29 +97,13 @@ def paired_rate(
     return known if is_wider else replace(exact, units=known.units)
 
 
-def _as_few_as_differ(estimate: Estimate, differing: int) -> Estimate:
-    """Return Student's t with no more degrees of freedom than the items that differ have.
-
-    Items that are alike on both sides say little of how far one that differs may move: with four that
-    all moved one way, t with n - 1 rejects, and no fair coin would.
-    """
-    df = max(1, differing - 1)
-    if estimate.se is None or (estimate.df is not None and estimate.df <= df):
-        return estimate
-    return by_t(replace(estimate, df=df))
-
-
-def _pass_or_fail(credit: Floats) -> bool:
-    return bool(np.isin(credit, (0.0, 1.0)).all())
-
-
 def _exact(difference: Floats) -> Estimate:
     n = len(difference)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
     value, counts = (wins - losses) / n, Counts(wins, losses, n)
-    low, high = tango_interval(wins, losses, n)
+    low, high = _tango_interval(wins, losses, n, ALPHA)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
-    low, high = exact_interval(counts, ALPHA)
+    low, high = _exact_interval(counts, ALPHA)
     variance = grouped_variance((difference - value) / n)
     known = Estimate(
         value=value,
@@ -119,7 +119,65 @@ def _exact(difference: Floats) -> Estimate:
         counts=counts,
         variance=variance,
     )
-    return replace(known, mde=exact_detectable(known, ALPHA))
+    return replace(known, mde=_exact_detectable(known, ALPHA))
+
+
+def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
+    """Return the same estimate with the interval and MDE of another alpha.
+
+    Args:
+        estimate: A difference.
+        alpha: Error rate of the two-sided interval, one minus its confidence.
+
+    Returns:
+        The estimate; unchanged where it has no interval, or both sides are identical.
+    """
+    if estimate.se is None or estimate.method == "identical":
+        return estimate
+    if estimate.counts is not None:
+        low, high = _exact_interval(estimate.counts, alpha)
+    else:
+        low, high = interval_by_t(estimate, alpha)
+    return replace(estimate, low=low, high=high, mde=detectable(estimate, alpha))
+
+
+def detectable(estimate: Estimate, alpha: float) -> float | None:
+    """Return the minimum detectable effect (MDE) of an estimate at another alpha.
+
+    Args:
+        estimate: A difference.
+        alpha: Level of the two-sided test.
+
+    Returns:
+        The true difference that the test finds with probability POWER; None where there is none.
+    """
+    if estimate.se is None or estimate.mde is None:
+        return None
+    return (detectable_by_t if estimate.counts is None else _exact_detectable)(estimate, alpha)
+
+
+def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
+    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
+
+    Args:
+        estimate: A difference.
+        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
+        above: Whether the claim is that it lies above; otherwise below.
+
+    Returns:
+        A p-value; None where the standard error is not known. Where the exact test holds, that of the
+        unconditional one, but never below that of the binomial one for a difference of that sign.
+    """
+    if estimate.counts is None:
+        return None if estimate.se is None else p_beyond_by_t(estimate, bound, above=above)
+    wins, losses, n = estimate.counts
+    if not above:
+        wins, losses, bound = losses, wins, -bound
+    by_coin = float(special.bdtr(losses, wins + losses, 0.5))
+    if bound == 0:
+        return by_coin
+    p = _unconditional(wins, losses, n, bound)
+    return max(p, by_coin) if bound > 0 else p
 
 
 def mcnemar(wins: int, losses: int) -> float:
@@ -135,51 +193,20 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
-def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
-    """Return Tango's interval, with zero in it where the exact test does not reject.
-
-    Args:
-        counts: Discordant and all items.
-        alpha: Error rate of the two-sided interval, one minus its confidence.
-
-    Returns:
-        Low and high bound of the difference, in fractions.
-    """
-    low, high = tango_interval(*counts, alpha)
+def _exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
+    """Return Tango's interval, with zero in it where the exact test does not reject."""
+    low, high = _tango_interval(*counts, alpha)
     is_shown = mcnemar(counts.wins, counts.losses) < alpha
     return (low, high) if is_shown else (min(low, 0.0), max(high, 0.0))
-
-
-def exact_p_beyond(counts: Counts, bound: float, *, above: bool) -> float:
-    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
-
-    Never below that of the exact binomial test where the claim implies a difference of that sign.
-
-    Args:
-        counts: Discordant and all items.
-        bound: Difference that the truth is claimed to lie beyond, in fractions.
-        above: Whether the claim is that it lies above; otherwise below.
-
-    Returns:
-        A p-value, of the unconditional test where the bound is not zero.
-    """
-    wins, losses, n = counts
-    if not above:
-        wins, losses, bound = losses, wins, -bound
-    by_coin = float(special.bdtr(losses, wins + losses, 0.5))
-    if bound == 0:
-        return by_coin
-    p = _unconditional(wins, losses, n, bound)
-    return max(p, by_coin) if bound > 0 else p
 
 
 def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
     """Return the largest chance, over the rate q of losses, of a score as large as the observed one.
 
     q is looked for where it is not contradicted by as few losses as there are, which errs by at most
-    UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
+    _UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
     """
-    most = min((1 - bound) / 2, float(special.gammaincinv(losses + 1, 1 - UNLIKELY)) / n)
+    most = min((1 - bound) / 2, float(special.gammaincinv(losses + 1, 1 - _UNLIKELY)) / n)
     rates = np.linspace(max(0.0, -bound), max(most, max(0.0, -bound)), 25)
     cap = [min(n, int(x + 8 * math.sqrt(x) + 12)) for x in (n * (rates[-1] + bound), n * rates[-1])]
     w, lost = (grid.ravel() for grid in np.mgrid[0 : cap[0] + 1, 0 : cap[1] + 1].astype(float))
@@ -196,11 +223,11 @@ def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
         ).sum()
         for q in rates
     ]
-    return min(1.0, float(max(chances)) + UNLIKELY)
+    return min(1.0, float(max(chances)) + _UNLIKELY)
 
 
 def _score(wins: Floats | float, losses: Floats | float, n: int, d: float) -> Any:
-    """Return the score of a difference d, as in `tango_interval`; 0 where nothing differs and d is 0."""
+    """Return the score of a difference d, as in `_tango_interval`; 0 where nothing differs and d is 0."""
     linear = -wins - losses + (2 * n - wins + losses) * d
     root = np.sqrt(np.maximum(0.0, linear**2 + 8 * n * losses * d * (1 - d)))
     variance = n * ((root - linear) / (2 * n) + d * (1 - d))
@@ -215,18 +242,11 @@ def _note(discordant: int, n: int) -> str:
     return f"{discordant} of {n} items differ"
 
 
-def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the minimum detectable effect (MDE) of the exact test.
+def _exact_detectable(estimate: Estimate, alpha: float) -> float | None:
+    """Return the d for which the exact test finds a difference with probability POWER; None for too few items.
 
     At least the d for which so many of n items change in one direction that the test can reject:
     P(Binomial(n, d) >= k) = POWER, with k the smallest for which 2 * 0.5^k < alpha.
-
-    Args:
-        estimate: Difference of a rate, with its standard error.
-        alpha: Level of the two-sided test.
-
-    Returns:
-        The true difference that the test finds with probability POWER; None for fewer than k items.
     """
     assert estimate.se is not None
     n, fewest = estimate.n, math.floor(1 - math.log2(alpha)) + 1
@@ -237,21 +257,12 @@ def exact_detectable(estimate: Estimate, alpha: float) -> float | None:
     return min(1.0, max(by_score, detected))
 
 
-def tango_interval(wins: int, losses: int, n: int, alpha: float = ALPHA) -> tuple[float, float]:
+def _tango_interval(wins: int, losses: int, n: int, alpha: float) -> tuple[float, float]:
     """Return the range of differences that the score test does not reject.
 
     The score is (wins - losses - n d) / sqrt(n (2 q + d (1 - d))), with q the rate of losses that
     is likeliest given d: the root of 2n q^2 + (-wins - losses + (2n - wins + losses) d) q
     - losses d (1 - d).
-
-    Args:
-        wins: Items that pass on our side alone.
-        losses: Items that pass on the other side alone.
-        n: All items.
-        alpha: Error rate of the two-sided interval, one minus its confidence.
-
-    Returns:
-        Low and high bound of the difference, in fractions.
     """
     z = quantile(1 - alpha / 2, None)
     centre = (wins - losses) / n
@@ -283,7 +294,7 @@ def bisect(is_beyond: Callable[[float], bool], near: float, end: float) -> tuple
     Returns:
         The last place where the condition is false, and the first one where it is true.
     """
-    for _ in range(HALVINGS):
+    for _ in range(_HALVINGS):
         middle = (near + end) / 2
         near, end = (near, middle) if is_beyond(middle) else (middle, end)
     return near, end

@@ -21,7 +21,7 @@ Draws depend on nothing but how many steps there are, so results can be repeated
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -29,8 +29,6 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
-from evaluation.bridge.paired_binary import exact_detectable, exact_interval, exact_p_beyond
-from evaluation.bridge.skewed_t import detectable_by_t, interval_by_t, p_beyond_by_t
 from evaluation.metrics.variance import Floats, Variance
 
 ALPHA_DRAWS = 4_000
@@ -49,58 +47,6 @@ one way, or five, no exact test at 0.05 rejects, and with six it does."""
 
 Leaves = Mapping[str, tuple[float, Variance | None]]
 """Weight and variance of each slice or task of an estimate."""
-
-
-def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
-    """Return the same estimate with the interval and MDE of another alpha.
-
-    Args:
-        estimate: A difference.
-        alpha: Error rate of the two-sided interval, one minus its confidence.
-
-    Returns:
-        The estimate; unchanged where it has no interval, or both sides are identical.
-    """
-    if estimate.se is None or estimate.method == "identical":
-        return estimate
-    if estimate.counts is not None:
-        low, high = exact_interval(estimate.counts, alpha)
-    else:
-        low, high = interval_by_t(estimate, alpha)
-    return replace(estimate, low=low, high=high, mde=detectable(estimate, alpha))
-
-
-def detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the minimum detectable effect (MDE) of an estimate at another alpha.
-
-    Args:
-        estimate: A difference.
-        alpha: Level of the two-sided test.
-
-    Returns:
-        The true difference that the test finds with probability POWER; None where the estimate has
-        none.
-    """
-    if estimate.se is None or estimate.mde is None:
-        return None
-    exact = estimate.counts is not None
-    return exact_detectable(estimate, alpha) if exact else detectable_by_t(estimate, alpha)
-
-
-def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
-    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
-
-    Args:
-        estimate: A difference.
-        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
-        above: Whether the claim is that it lies above; otherwise below.
-
-    Returns:
-        A p-value, by the exact test where it holds; None where the standard error is not known.
-    """
-    if estimate.counts is not None:
-        return exact_p_beyond(estimate.counts, bound, above=above)
-    return None if estimate.se is None else p_beyond_by_t(estimate, bound, above=above)
 
 
 def leaves(estimate: Estimate, name: str) -> Leaves:

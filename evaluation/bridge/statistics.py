@@ -1,10 +1,15 @@
-"""Paired differences with intervals, p-values and minimum detectable effects (MDE).
+"""Paired differences of means, ratios and perplexities, with intervals, p-values and MDE.
 
 Every estimator is reduced to what each unit contributes to it, its influence u_i (they add up to
-zero). Independent units give Var = n/(n-1) sum u_i^2; for a mean of d = a - b, u_i = (d_i - mean) / n.
-Units that belong together are in `metrics.variance`, ratios over neighbouring blocks of text in
-`text_blocks`, items that pass or fail in `paired_binary`.
-Intervals are those of `skewed_t`.
+zero). Independent units give Var = n/(n-1) sum u_i^2:
+
+    mean of d = a - b            u_i = (d_i - mean) / n
+    ratio R = sum d / sum w      u_i = (d_i - R w_i) / sum w
+    exp(A) - exp(B), A and B     u_i = exp(A) (a_i - A w_i) / sum w - exp(B) (b_i - B w_i) / sum w
+      both such ratios           (delta method; a and b stay paired, so their covariance counts)
+
+Units that belong together are in `metrics.variance`, neighbouring blocks of text, whose order counts,
+in `metrics.serial_dependence`, items that pass or fail in `paired_binary`.
 """
 
 import math
@@ -13,31 +18,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from evaluation.bridge.estimate import ALPHA, Estimate, identical, unknown
-from evaluation.bridge.skewed_t import by_t, skewness_of
+from evaluation.bridge.estimate import ALPHA, Estimate, by_t, identical, unknown
+from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, Variance, grouped_variance
 
-
-def from_variance(value: float, variance: Variance, n: int, skew: float, method: str) -> Estimate:
-    """Return an estimate by what its items contribute to it.
-
-    Args:
-        value: The difference.
-        variance: Its variance, and the items' contributions.
-        n: Items that it is over.
-        skew: Skewness of the estimate.
-        method: Name of the method, for tables.
-
-    Returns:
-        An estimate by Student's t; without interval where the contributions do not differ.
-    """
-    se = math.sqrt(variance.value)
-    if se <= 1e-12 * abs(value) or se == 0.0:
-        same = "both sides score the same on every item" if value == 0 else "all items differ alike"
-        note = f"no interval: {same}, so its variance is not known"
-        return unknown(value, n=n, units=variance.units, note=note)
-    known = Estimate(value=value, n=n, units=variance.units, method=method, se=se, df=variance.df)
-    return by_t(replace(known, skew=skew, variance=variance))
+_FEWEST = 20
+"""Blocks, or batches of them, from which skewness is estimated."""
 
 
 def paired_mean(
@@ -61,14 +47,12 @@ def paired_mean(
     n, value = len(difference), float(difference.mean())
     if n < 2 or (clusters is not None and len(set(clusters)) < 2):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
-        return unknown(
-            value, n=n, units=1, note=f"no interval: {only}, so its variance is not known"
-        )
+        return _without_variance(value, n, only)
     variance = grouped_variance((difference - value) / n, clusters, strata)
-    units = variance.independent if variance.dependent is None else variance.dependent
     method = "paired t" + (", clustered" if clusters is not None else "")
     method += ", stratified" if strata is not None else ""
-    return from_variance(value, variance, n, skewness_of(units, variance.value), method)
+    skew = _skewness(_units(variance), variance.value)
+    return _from_variance(value, variance, n, skew, method)
 
 
 def paired_measure(
@@ -95,26 +79,126 @@ def paired_measure(
     return paired_mean(ours, theirs, clusters, strata)
 
 
-def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
-    """Return an estimate with the p-value of another one, which tests no difference in its place.
+def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
+    """Return the difference of two ratios with one denominator, such as nats per token.
 
     Args:
-        estimate: A difference, such as that of perplexities.
-        test: Difference of the same items whose test holds for both, such as that of nats.
+        ours: Nats of our side by block, shape (blocks,), in the text's order.
+        theirs: Nats of the other side for the same blocks.
+        weights: Denominator by block: tokens, or bytes times ln 2 for bits per byte.
 
     Returns:
-        The estimate; its interval includes zero where the test does not reject, else excludes it.
+        sum(ours - theirs) / sum(weights).
     """
-    low, high = estimate.low, estimate.high
-    if low is None or high is None or test.p is None:
-        return replace(estimate, p=test.p)
-    if test.p >= ALPHA:
-        low, high = min(low, 0.0), max(high, 0.0)
-    elif test.value > 0:
-        low = max(low, math.nextafter(0.0, 1.0))
-    else:
-        high = min(high, math.nextafter(0.0, -1.0))
-    return replace(estimate, p=test.p, low=low, high=high)
+    if np.array_equal(ours, theirs):
+        return identical(n=len(ours))
+    value = float((ours - theirs).sum() / weights.sum())
+    return _from_blocks(value, ratio_influence(ours - theirs, weights), "paired ratio, t")
+
+
+def paired_perplexity(
+    ours: Floats,
+    theirs: Floats,
+    tokens: Floats,
+    scales: tuple[float, float] | None = None,
+) -> Estimate:
+    """Return the difference of two perplexities over the same blocks.
+
+    Args:
+        ours: Nats of our side by block, shape (blocks,), in the text's order.
+        theirs: Nats of the other side for the same blocks.
+        tokens: Scored tokens by block.
+        scales: Perplexities of both sides that the blocks contribute to; None for the blocks' own.
+
+    Returns:
+        ppl_ours - ppl_theirs of these blocks.
+    """
+    if np.array_equal(ours, theirs):
+        return identical(n=len(ours))
+    own = tuple(math.exp(nats.sum() / tokens.sum()) for nats in (ours, theirs))
+    scale_ours, scale_theirs = scales or own
+    influence = scale_ours * ratio_influence(ours, tokens)
+    influence -= scale_theirs * ratio_influence(theirs, tokens)
+    return _from_blocks(own[0] - own[1], influence, "paired ratio, delta method, t")
+
+
+def _from_blocks(value: float, influence: Floats, method: str) -> Estimate:
+    n = len(influence)
+    if n < 2:
+        return _without_variance(value, n, "one item")
+    variance = serial_variance(influence)
+    return _from_variance(value, variance, n, _batch_skewness(influence, variance), method)
+
+
+def _without_variance(value: float, n: int, only: str) -> Estimate:
+    note = f"no interval: {only}, so its variance is not known"
+    return unknown(value, n=n, units=1, note=note)
+
+
+def _from_variance(value: float, variance: Variance, n: int, skew: float, method: str) -> Estimate:
+    """Return an estimate by Student's t; without interval where the contributions do not differ."""
+    se = math.sqrt(variance.value)
+    if se <= 1e-12 * abs(value) or se == 0.0:
+        same = "both sides score the same on every item" if value == 0 else "all items differ alike"
+        note = f"no interval: {same}, so its variance is not known"
+        return unknown(value, n=n, units=variance.units, note=note)
+    known = Estimate(value=value, n=n, units=variance.units, method=method, se=se, df=variance.df)
+    return by_t(replace(known, skew=skew, variance=variance))
+
+
+def _units(variance: Variance) -> Floats:
+    return variance.independent if variance.dependent is None else variance.dependent
+
+
+def _skewness(units: Floats, variance: float) -> float:
+    """Return the third cumulant over the standard deviation cubed; 0 without variance."""
+    return float((units**3).sum() / variance**1.5) if variance > 0 else 0.0
+
+
+def _batch_skewness(influence: Floats, variance: Variance) -> float:
+    """Return the skewness of the sum of influences; 0 for fewer than _FEWEST, which cannot tell.
+
+    Dependent blocks are added up in batches first, so long that these hardly depend on each other.
+    """
+    cosines_used = 0 if variance.dependent is None else 2 * len(variance.dependent)
+    length = max(1, len(influence) // cosines_used) if cosines_used else 1
+    batches = np.add.reduceat(influence, np.arange(0, len(influence), length))
+    if len(batches) < _FEWEST:
+        return 0.0
+    batches = batches - batches.mean()
+    return _skewness(batches, float(batches @ batches))
+
+
+def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
+    """Return the difference of estimates from two samples; degrees of freedom by Welch.
+
+    Args:
+        ours: Estimate of our side.
+        theirs: Estimate of the other side, of independent units.
+
+    Returns:
+        ours - theirs; without interval where one of them has none.
+    """
+    value = ours.value - theirs.value
+    n, units = ours.n + theirs.n, ours.units + theirs.units
+    a, b = ours.variance, theirs.variance
+    if a is None or b is None:
+        note = (ours if a is None else theirs).note or "no interval: one side has none"
+        return unknown(value, n=n, units=units, note=note)
+    total = a.value + b.value
+    df = total**2 / (a.value**2 / a.df + b.value**2 / b.df)
+    third = ours.skew * a.value**1.5 - theirs.skew * b.value**1.5
+    independent = np.concatenate([a.independent, -b.independent])
+    dependent = np.concatenate([_scaled_units(a), -_scaled_units(b)])
+    known = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
+    variance = Variance(independent, dependent, units, df)
+    return by_t(replace(known, se=math.sqrt(total), skew=third / total**1.5, variance=variance))
+
+
+def _scaled_units(variance: Variance) -> Floats:
+    """Return what the variance is of, scaled where that of independent items is larger."""
+    units = _units(variance)
+    return units * math.sqrt(variance.value / float(units @ units))
 
 
 def macro_mean(
@@ -148,13 +232,11 @@ def _macro_mean(
     if value is None:
         value = math.fsum(weights[name] * part.value for name, part in parts.items())
     n, units = sum(part.n for part in estimates), sum(part.units for part in estimates)
-    variances = [
-        (weights[name] * part.se) ** 2 for name, part in parts.items() if part.se is not None
-    ]
-    if len(variances) < len(estimates):
-        name = next(name for name, part in parts.items() if part.se is None)
-        note = (parts[name].note or "no interval").removeprefix("no interval: ")
-        return unknown(value, n=n, units=units, note=f"no interval: {name}: {note}")
+    lacking = next((name for name, part in parts.items() if part.se is None), None)
+    if lacking is not None:
+        note = (parts[lacking].note or "no interval").removeprefix("no interval: ")
+        return unknown(value, n=n, units=units, note=f"no interval: {lacking}: {note}")
+    variances = [(weights[name] * (part.se or 0.0)) ** 2 for name, part in parts.items()]
     if not any(variances):
         return replace(identical(n=n), parts=parts)
     pairs = list(zip(estimates, variances, strict=True))
@@ -163,6 +245,28 @@ def _macro_mean(
     skew = sum(part.skew * variance**1.5 for part, variance in pairs) / se**3
     whole = Estimate(value=value, n=n, units=units, method=f"mean of {len(parts)}", se=se, df=df)
     return by_t(replace(whole, skew=skew, parts=parts))
+
+
+def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
+    """Return an estimate with the p-value of another one, which tests no difference in its place.
+
+    Args:
+        estimate: A difference, such as that of perplexities.
+        test: Difference of the same items whose test holds for both, such as that of nats.
+
+    Returns:
+        The estimate; its interval includes zero where the test does not reject, else excludes it.
+    """
+    low, high = estimate.low, estimate.high
+    if low is None or high is None or test.p is None:
+        return replace(estimate, p=test.p)
+    if test.p >= ALPHA:
+        low, high = min(low, 0.0), max(high, 0.0)
+    elif test.value > 0:
+        low = max(low, math.nextafter(0.0, 1.0))
+    else:
+        high = min(high, math.nextafter(0.0, -1.0))
+    return replace(estimate, p=test.p, low=low, high=high)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -29,10 +29,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
-from evaluation.bridge.deciding_deltas import decisive_deltas, gain_interval, secondary_delta
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
+from evaluation.bridge.means import decisive_deltas, gain_interval, secondary_delta
+from evaluation.bridge.paired_binary import at_alpha, p_beyond
 from evaluation.bridge.statistics import holm
 from evaluation.results.deltas_file import Answer, ObjectiveRow, SecondaryRow
 from evaluation.settings.metric import Metric

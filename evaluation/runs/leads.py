@@ -12,7 +12,8 @@ from typing import Literal
 
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.simultaneous_intervals import Leaves, at_alpha, leaves, simultaneous_alpha
+from evaluation.bridge.paired_binary import at_alpha
+from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
 from evaluation.settings.tiers import TIERS, TierName, metric_of

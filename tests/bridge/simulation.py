@@ -15,11 +15,10 @@ from scipy import special
 
 from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.delta import Delta, delta_of
-from evaluation.bridge.estimate import Estimate, upper_tail
+from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose, recommend
-from evaluation.bridge.statistics import holm
-from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.bridge.statistics import holm, paired_ratio
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
@@ -183,7 +182,7 @@ def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]
         return []
     best = max(pool, key=lambda step: step.objectives[headline].gain).step
     p_values = {
-        str(one.step): 2 * upper_tail(abs(gap) / error, None) if error > 0 else 1.0
+        str(one.step): 2 * special.ndtr(-abs(gap) / error) if error > 0 else 1.0
         for one in pool
         if one.step != best
         if (error := float(ranking.error[one.step, best])) >= 0

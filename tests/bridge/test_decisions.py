@@ -14,9 +14,8 @@ import pytest
 from scipy.stats import binom
 
 from evaluation.bridge.decision import Decision, decide
-from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.estimate import Estimate, by_t
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.skewed_t import by_t
 from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas, simulate
 
 STAGES = {1: 2000, 6: 1500, 22: 200}

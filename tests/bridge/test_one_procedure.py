@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from evaluation.bridge.delta import corrected
 from evaluation.bridge.deltas import nats_estimates
 from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.paired_binary import paired_rate
-from evaluation.bridge.simultaneous_intervals import at_alpha, p_beyond
+from evaluation.bridge.paired_binary import at_alpha, p_beyond, paired_rate
 from evaluation.bridge.statistics import paired_mean, paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks

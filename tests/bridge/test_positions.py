@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from evaluation.bridge.breakdowns import position_deltas, position_values
-from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.bridge.statistics import paired_ratio
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_parquet

@@ -8,8 +8,7 @@ from scipy import stats
 
 from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.paired_binary import paired_rate
-from evaluation.bridge.power import needed_units
-from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
+from evaluation.bridge.power import agreement, monotonicity, needed_units, neighbour_noise, trend
 from evaluation.bridge.statistics import paired_measure
 
 STEPS = [500, 1500, 3500, 5000, 9000, 9500]

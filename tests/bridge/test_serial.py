@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import signal
 
-from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.bridge.statistics import paired_ratio
 from evaluation.metrics.serial_dependence import cosines, serial_variance
 from evaluation.metrics.variance import Floats
 

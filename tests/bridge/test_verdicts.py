@@ -9,10 +9,9 @@ from scipy import stats
 
 from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.delta import Delta, flagged
-from evaluation.bridge.estimate import Counts, Estimate
-from evaluation.bridge.paired_binary import FEW, exact_p_beyond, paired_rate
+from evaluation.bridge.estimate import Counts, Estimate, by_t
+from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.skewed_t import by_t
 from evaluation.bridge.statistics import holm
 from evaluation.bridge.verdicts import Answer, conjunction, judge_objective
 from evaluation.results.deltas_file import ObjectiveRow
@@ -136,9 +135,9 @@ def test_four_losses_of_seven_prove_nothing() -> None:
 def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) -> None:
     """Over all outcomes, at the rate of losses where it is largest: never above 2.5 %."""
     outcomes = [(w, x) for w in range(n + 1) for x in range(n + 1 - w) if w + x < FEW]
-    said = [
-        pair for pair in outcomes if exact_p_beyond(Counts(*pair, n), margin, above=True) < 0.025
-    ]
+    bare = Estimate(value=0.0, n=n, units=n, method="given")
+    counted = [(pair, replace(bare, counts=Counts(*pair, n))) for pair in outcomes]
+    said = [pair for pair, one in counted if p_beyond(one, margin, above=True) < 0.025]
     worst = 0.0
     for q in np.linspace(max(0.0, -margin), (1 - margin) / 2, 40):
         chances = [max(0.0, q + margin), q, max(0.0, 1 - margin - 2 * q)]

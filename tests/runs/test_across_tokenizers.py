@@ -10,8 +10,7 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.statistics import paired_mean
-from evaluation.bridge.text_blocks import unpaired_difference
+from evaluation.bridge.statistics import paired_mean, unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs

@@ -1,6 +1,6 @@
 """How much each slice and task of a stage can detect, and what would decide what is undecided.
 
-The formulas are in `bridge.signal_noise` and `bridge.power`. Series are those of the stage's checkpoints; questions are
+The formulas are in `bridge.power`. Series are those of the stage's checkpoints; questions are
 counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.power import needed_units
-from evaluation.bridge.signal_noise import agreement, monotonicity, neighbour_noise, trend
+from evaluation.bridge.power import agreement, monotonicity, needed_units, neighbour_noise, trend
 from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import ResultsError
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance

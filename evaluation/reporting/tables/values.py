@@ -14,8 +14,7 @@ import numpy as np
 from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.estimate import Estimate, unknown
 from evaluation.bridge.means import weights_of_means
-from evaluation.bridge.statistics import macro_mean, paired_mean
-from evaluation.bridge.text_blocks import paired_ratio
+from evaluation.bridge.statistics import macro_mean, paired_mean, paired_ratio
 from evaluation.metrics.variance import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem, Units
 from evaluation.results.read import Results, TierResults
