@@ -23,7 +23,7 @@ from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results
 
-BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
+_BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
 _EDGES = (0.0, 1 / 3, 2 / 3)
 _CLOSE = 1e-9  # a rate of 1/3 is a float
 
@@ -144,13 +144,13 @@ def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]
     """
     for pair in tier_pairs(ours, theirs):
         for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
-            counts = np.zeros((len(BANDS), len(BANDS)), dtype=int)
+            counts = np.zeros((len(_BANDS), len(_BANDS)), dtype=int)
             np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
             about = {"tier": pair.tier.name, "item": item}
-            yield {**about, "bands": BANDS, "counts": counts.tolist()}
+            yield {**about, "bands": _BANDS, "counts": counts.tolist()}
 
 
 def _bands(rates: Floats) -> Any:
     """Return the index of each rate's band, (n,)."""
     inner = np.searchsorted(np.asarray(_EDGES) + _CLOSE, rates)
-    return np.where(rates >= 1 - _CLOSE, len(BANDS) - 1, inner)
+    return np.where(rates >= 1 - _CLOSE, len(_BANDS) - 1, inner)

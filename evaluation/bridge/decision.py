@@ -78,7 +78,14 @@ class Decision:
         Returns:
             All pairs of steps, tested together; None where steps have other items, or there is one.
         """
-        return _ranking(self.objective, self.decisive)
+        columns = [_column(delta) for delta in self.decisive]
+        if any(column.keys() != columns[0].keys() for column in columns):
+            return None
+        gains = [delta.gain for delta in self.decisive]
+        estimates = [delta.estimate for delta in self.decisive]
+        has_credits = TIERS[self.objective.tier].kind == "credit"
+        counts_items = has_credits and not self.objective.decided_on.is_secondary
+        return rank(gains, estimates, columns, counts_items=counts_items)
 
 
 def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
@@ -127,7 +134,8 @@ def decide(
         for i, one in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
-    secondary_alphas = [_secondary_alpha(one, list(deltas.values()), awaited) for one in objectives]
+    secondary = [[secondary_delta(one, own) for own in deltas.values()] for one in objectives]
+    secondary_alphas = [_alpha([one for one in own if one], awaited) for own in secondary]
     judged = []
     for step, own in deltas.items():
         alone = [row.verdict for row in judge_step(objectives, own, stage)]
@@ -168,15 +176,8 @@ def _alphas(
     return [min(alpha, mixed) for alpha in own]
 
 
-def _secondary_alpha(
-    objective: Objective, deltas: Sequence[Sequence[Delta]], awaited: int
-) -> float:
-    """Return the alpha at which the secondary metric's intervals of all steps hold together."""
-    found = [secondary_delta(objective, own) for own in deltas]
-    return _alpha([delta for delta in found if delta is not None], awaited)
-
-
 def _alpha(deltas: Sequence[Delta], awaited: int) -> float:
+    """Return the alpha at which the intervals of all steps hold together."""
     known = [delta for delta in deltas if delta.estimate.se]
     estimates = [delta.estimate for delta in known]
     return simultaneous_alpha(estimates, [_column(delta) for delta in known], awaited=awaited)
@@ -186,15 +187,6 @@ def _distance(objective: Objective, delta: Delta) -> float | None:
     """Return how clearly an objective is met, in standard errors."""
     se = delta.estimate.se
     return (delta.gain - needed_gain(objective)) / se if se else None
-
-
-def _ranking(objective: Objective, deltas: Sequence[Delta]) -> Ranking | None:
-    columns = [_column(delta) for delta in deltas]
-    if any(column.keys() != columns[0].keys() for column in columns):
-        return None
-    gains, estimates = [delta.gain for delta in deltas], [delta.estimate for delta in deltas]
-    counts_items = TIERS[objective.tier].kind == "credit" and not objective.decided_on.is_secondary
-    return rank(gains, estimates, columns, counts_items=counts_items)
 
 
 def corrected_for(decision: Decision, *, is_open: bool) -> str:

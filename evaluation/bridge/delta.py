@@ -162,29 +162,21 @@ def corrected(deltas: Sequence[Delta]) -> list[Delta]:
         The deltas in the same order; the MDE of primary ones is that of one of so many tests.
     """
     adjusted = holm({delta.key: delta.estimate.p for delta in deltas if delta.primary})
-    tests = sum(p is not None for p in adjusted.values())
-    return [flagged(_as_one_of(delta, tests), adjusted) for delta in deltas]
+    alpha = ALPHA / max(1, sum(p is not None for p in adjusted.values()))
+    return [_flagged(_as_one_of(delta, alpha), adjusted) for delta in deltas]
 
 
-def _as_one_of(delta: Delta, tests: int) -> Delta:
-    """Return a primary delta with its MDE as one of so many tests."""
+def _as_one_of(delta: Delta, alpha: float) -> Delta:
+    """Return a primary delta with the MDE that it has as one of several tests."""
     if not delta.primary or delta.estimate.p is None:
         return delta
-    mde = detectable(delta.estimate, ALPHA / tests)
-    return replace(delta, estimate=replace(delta.estimate, mde=mde))
+    return replace(delta, estimate=replace(delta.estimate, mde=detectable(delta.estimate, alpha)))
 
 
-def flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
+def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
     """Return a delta with its flag, if it is of the family of tests, or an overall value.
 
-    Secondary metrics are of no family.
-
-    Args:
-        delta: A delta that is not corrected.
-        adjusted: Holm's adjusted p-values by the keys of primary deltas.
-
-    Returns:
-        The delta with `p_holm` and `flag`, or the same one.
+    Secondary metrics are of no family. `adjusted` are Holm's p-values by the keys of primary deltas.
     """
     if delta.is_secondary:
         return delta

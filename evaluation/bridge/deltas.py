@@ -45,7 +45,7 @@ from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem
 from evaluation.results.read import Results
 from evaluation.settings.tiers import Tier
 
-NO_TABLE = "no interval: an external command gave no per-item scores"
+_NO_TABLE = "no interval: an external command gave no per-item scores"
 
 PER_BYTE = "bits_per_byte"
 
@@ -117,7 +117,7 @@ def _bits_per_byte(blocks: Blocks) -> Estimate:
 
 
 def _no_table(values: tuple[float, float]) -> Estimate:
-    return unknown(values[0] - values[1], n=0, units=0, note=NO_TABLE)
+    return unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
 
 
 def _nats(pair: Pair) -> list[Delta]:

@@ -11,11 +11,11 @@ from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.settings.tiers import TIERS, Tier
 from evaluation.wording import first_few
 
-AnyItem = TypeVar("AnyItem", NatsItem, CreditItem)
+_AnyItem = TypeVar("_AnyItem", NatsItem, CreditItem)
 
 AGAIN = "score both sides again with the same version and settings"
 
-OF_TOKENS = ("data", "prompts")
+_OF_TOKENS = ("data", "prompts")
 """Checksums of what holds token ids, and so differs with every tokenizer."""
 
 
@@ -41,7 +41,7 @@ class Pair(NamedTuple):
         other = self.theirs.file.groups
         return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
 
-    def both(self, kind: type[AnyItem]) -> Iterator[tuple[str, AnyItem, AnyItem]]:
+    def both(self, kind: type[_AnyItem]) -> Iterator[tuple[str, _AnyItem, _AnyItem]]:
         """Yield the items of a kind that both sides have.
 
         Args:
@@ -175,7 +175,7 @@ def check_comparable(
         other = theirs.tiers.get(name)
         if other is None:
             raise BridgeError(f"{theirs.folder}: has no {name}, which {ours.folder} has; score it")
-        _check_tier(mine, other, OF_TOKENS if across_tokenizers else ())
+        _check_tier(mine, other, _OF_TOKENS if across_tokenizers else ())
         notes += _notes(mine, other)
     headers = [side.tiers[next(iter(ours.tiers))].file for side in (ours, theirs)]
     lengths = [header.trained_sequence_length for header in headers]

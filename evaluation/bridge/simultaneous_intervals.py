@@ -31,16 +31,16 @@ from scipy import special
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
 from evaluation.metrics.variance import Floats, Variance
 
-ALPHA_DRAWS = 4_000
+_ALPHA_DRAWS = 4_000
 """They give the chance of an alpha to about 1 % of itself, however small it is."""
 
-DRAWS, MOST_DRAWS, PAIRS_DRAWN = 10_000, 40_000, 10**7
+_DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
 """Draws for a ranking: at least and at most; in between so many that this many pairs are drawn."""
 
-ROUNDS, CLOSE = 8, 1e-3
+_ROUNDS, _CLOSE = 8, 1e-3
 """Rounds of looking for an alpha, from that of Bonferroni on, and the share by which the last may change it."""
 
-SLACK = 2.0
+_SLACK = 2.0
 """Discordant items that are added to the variance of two steps' difference: with four that all turned
 one way, or five, no exact test at 0.05 rejects, and with six it does."""
 
@@ -137,10 +137,10 @@ def simultaneous_alpha(
     dfs = [estimate.df for estimate in estimates if estimate.df is not None]
     df = max(dfs) if len(dfs) == len(estimates) else None  # alpha is lowest for the largest
     errors, found = _JointErrors(cov, df), alpha / count
-    for _ in range(ROUNDS):
+    for _ in range(_ROUNDS):
         joint = errors.of(found) + awaited * found
         before, found = found, min(alpha, alpha * found / joint)
-        if found - before <= CLOSE * found:
+        if found - before <= _CLOSE * found:
             break
     return found
 
@@ -155,14 +155,14 @@ class _JointErrors:
 
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
-        self.drawn = _draw(cov, ALPHA_DRAWS)
-        self.first = np.arange(ALPHA_DRAWS) % len(cov)  # the step that is known to be beyond
+        self.drawn = _draw(cov, _ALPHA_DRAWS)
+        self.first = np.arange(_ALPHA_DRAWS) % len(cov)  # the step that is known to be beyond
         correlation = _correlation(cov)
         np.fill_diagonal(correlation, 1.0)
         self.carried = correlation[self.first]
         dice = np.random.default_rng(0)
-        self.place = dice.random(ALPHA_DRAWS)
-        self.squares = np.ones(ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, ALPHA_DRAWS)
+        self.place = dice.random(_ALPHA_DRAWS)
+        self.squares = np.ones(_ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, _ALPHA_DRAWS)
 
     def of(self, alpha: float) -> float:
         """Return the chance that one of the intervals misses.
@@ -176,12 +176,12 @@ class _JointErrors:
         limit = quantile(1 - alpha / 2, self.df)
         tail = self.place * alpha / 2
         if self.df is None:
-            beyond, scale = -special.ndtri(tail), np.ones(ALPHA_DRAWS)
+            beyond, scale = -special.ndtri(tail), np.ones(_ALPHA_DRAWS)
         else:
             # Given t, the sum of squares below it is chi-squared with df + 1 over 1 + t^2 / df.
             beyond = -special.stdtrit(self.df, tail)
             scale = np.sqrt((self.df + beyond**2) / self.squares)
-        rows = np.arange(ALPHA_DRAWS)
+        rows = np.arange(_ALPHA_DRAWS)
         shift = beyond / scale - self.drawn[rows, self.first]
         others = np.abs(self.drawn + self.carried * shift[:, None]) * scale[:, None] >= limit
         others[rows, self.first] = True
@@ -231,7 +231,7 @@ def rank(
     gap = np.subtract.outer(np.asarray(gains), np.asarray(gains))
     t = np.divide(np.abs(gap), error, out=np.zeros_like(gap), where=error > 0)
     left = np.triu(plain > 0, 1)
-    count = min(MOST_DRAWS, max(DRAWS, PAIRS_DRAWN // max(1, int(left.sum()))))
+    count = min(_MOST_DRAWS, max(_DRAWS, _PAIRS_DRAWN // max(1, int(left.sum()))))
     vectors = np.ascontiguousarray((_draw(cov, count) * np.sqrt(np.diag(cov))).T)
     scales = _scales(df, count)
     largest = _largest_pair(vectors, plain, left) * scales
@@ -279,7 +279,7 @@ def _above(variance: Variance | None) -> float:
 
 def _slack(column: Leaves) -> float:
     shares = [weight / len(one.independent) for weight, one in column.values() if one is not None]
-    return sum(SLACK / len(shares) * share**2 for share in shares)
+    return sum(_SLACK / len(shares) * share**2 for share in shares)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:

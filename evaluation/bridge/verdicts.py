@@ -65,7 +65,7 @@ def judge_step(
     plain = [ALPHA] * len(objectives)
     both = zip(alphas or plain, secondary_alphas or plain, strict=True)
     return [
-        judge_objective(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
+        _judge(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
         for number, (objective, pair) in enumerate(zip(objectives, both, strict=True))
     ]
 
@@ -86,25 +86,10 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
     return "met" if set(verdicts) == {"met"} else "undecided"
 
 
-def judge_objective(
-    objective: Objective,
-    deltas: Sequence[Delta],
-    key: str,
-    alpha: float = ALPHA,
-    secondary_alpha: float = ALPHA,
+def _judge(
+    objective: Objective, deltas: Sequence[Delta], key: str, alpha: float, secondary_alpha: float
 ) -> ObjectiveRow:
-    """Return the verdict on one objective.
-
-    Args:
-        objective: One of the stage's objectives.
-        deltas: Corrected deltas of the step against the bridge.
-        key: Place of the objective in the configuration, for messages.
-        alpha: Error rate of the interval that decides it.
-        secondary_alpha: Error rate of the interval of its secondary metric.
-
-    Returns:
-        The row of `bridge_deltas.json`.
-    """
+    """Return the row of `bridge_deltas.json` on one objective."""
     parts, headline = decisive_deltas(objective, deltas, key)
     estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
     regressions = _regressions(objective, parts, deltas, alpha)

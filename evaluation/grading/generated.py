@@ -23,17 +23,9 @@ from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
-from evaluation.prefill.caches import (
-    DocumentLine,
-    check_cached_golds,
-    read_documents,
-    read_prompts,
-)
-from evaluation.scoring.stored_completions import (
-    Completion,
-    counted_completions,
-    sample_key,
-)
+from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
+from evaluation.results.columns import COMPLETED, arrow_schema
+from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
 from evaluation.settings.generation import Judged
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
@@ -42,20 +34,7 @@ from evaluation.store import ScoreStore
 
 FOLDER = "generation"
 
-PROMPTS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("verifier", pa.string()),
-        ("n", pa.int32()),
-        ("correct", pa.int32()),
-        ("pass_rate", pa.float64()),
-        ("weight", pa.float64()),
-        ("truncated", pa.int32()),
-        ("errors", pa.int32()),
-        ("strata", pa.string()),
-    ]
-)
-"""`n` counts the samples that the verifier could read; rates are null where there are none."""
+_PROMPTS = arrow_schema(COMPLETED[1:])  # the first one names the task
 
 
 @dataclass(frozen=True)
@@ -159,10 +138,10 @@ def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Ta
         views: Names of the verifiers.
 
     Returns:
-        Rows of PROMPTS, the verifiers of a prompt together.
+        Rows of `results.columns.COMPLETED`, the verifiers of a prompt together.
     """
     rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
-    return pa.Table.from_pylist(rows, schema=PROMPTS)
+    return pa.Table.from_pylist(rows, schema=_PROMPTS)
 
 
 def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:

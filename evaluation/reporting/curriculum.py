@@ -7,7 +7,7 @@ from typing import Literal
 from evaluation.errors import ResultsError
 from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
-from evaluation.results.columns import COMPLETED, as_rows, read_table
+from evaluation.results.columns import COMPLETED, read_table
 from evaluation.results.files import SCORE_AGAIN
 from evaluation.wording import no_such
 
@@ -56,7 +56,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
                 f"{path}: is no file, though {task} has results; `collect` this checkpoint again"
             )
         raise ResultsError(f"{results}: {no_such('results of', task, there)}")
-    rows = as_rows(read_table(path, COMPLETED[1:], SCORE_AGAIN))
+    rows = read_table(path, COMPLETED[1:], SCORE_AGAIN).to_pylist()
     views = list(dict.fromkeys(row["verifier"] for row in rows))
     if not views:
         raise ResultsError(f"{path}: it has no rows; {SCORE_AGAIN}")

@@ -238,19 +238,6 @@ def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -
     return rows
 
 
-def as_rows(table: "pa.Table") -> list[dict[str, Any]]:
-    """Return a table as records.
-
-    Args:
-        table: An Arrow table.
-
-    Returns:
-        A record per row: values by column.
-    """
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
-
-
 def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
     """Write rows under a header line.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluation.metrics.rates import TRUNCATED
 from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
 from evaluation.results.files import SCORE_AGAIN, unusable
@@ -15,8 +16,6 @@ from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-TRUNCATED = "truncated_rate"
 
 Rows = list[dict[str, Any]]
 

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluation import protocol
-from evaluation.results.columns import as_rows, columns_of, read_table
+from evaluation.results.columns import columns_of, read_table
 from evaluation.results.deltas_file import (
     DELTAS,
     STAGE_TABLE,
@@ -28,13 +28,7 @@ from evaluation.results.deltas_file import (
     Mde,
     TierOf,
 )
-from evaluation.results.files import (
-    RUN_AGAIN,
-    FileModel,
-    optional,
-    read_model,
-    unusable,
-)
+from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model, unusable
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
@@ -68,11 +62,9 @@ def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
     Returns:
         Names of files, those about the bridge last.
     """
-    own = (
-        *(SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX),
-        *(QUALITY_TABLE, QUALITY, PAGE),
-    )
-    return own if plan.stage.bridge is None else (*own, *BRIDGE_FILES)
+    scores = SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX
+    bridge = () if plan.stage.bridge is None else BRIDGE_FILES
+    return (*scores, QUALITY_TABLE, QUALITY, PAGE, *bridge)
 
 
 class Headline(Change):
@@ -293,7 +285,7 @@ def read_summary(path: Path) -> list[dict[str, Any]]:
     Raises:
         ResultsError: It is missing, or not as it must be.
     """
-    rows = as_rows(read_table(path, SUMMARY_COLUMNS, RUN_AGAIN))
+    rows: list[dict[str, Any]] = read_table(path, SUMMARY_COLUMNS, RUN_AGAIN).to_pylist()
     try:
         _ROWS.validate_python(rows)
     except ValidationError as error:

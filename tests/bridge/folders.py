@@ -114,6 +114,10 @@ def write_side(
     from `seed`, so that sides are paired as real checkpoints are.
     """
     groups: dict[str, Any] = {}
+    for name, group in plan.suite.groups.items():
+        same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
+        weights = group_weights(name, plan.suite.groups, same)
+        groups.setdefault(group.tier, {})[name] = weights
     common = {
         "stage": plan.name,
         "step": step,
@@ -126,24 +130,21 @@ def write_side(
         "seconds": 2.0,
         "tokens_per_second": 500.0,
         "items": {"asked": items, "used": items, "left_out": {}},
+        **header,
     }
-    for name, group in plan.suite.groups.items():
-        same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
-        weights = group_weights(name, plan.suite.groups, same)
-        groups.setdefault(group.tier, {})[name] = weights
-    common |= header
+    about = {tier: {**common, "groups": groups.get(tier, {})} for tier in plan.tiers}
     folder.mkdir(parents=True, exist_ok=True)
-    if "tier2" in plan.tiers:
-        about = {**common, "groups": groups.get("tier2", {})}
-        _tier2(folder, plan, about, nats, seed, blocks, per_item)
-    if "tier3" in plan.tiers:
-        about = {**common, "groups": groups.get("tier3", {})}
-        _tier3(folder, plan, about, skill, seed, items, per_item)
-    if "tier4" in plan.tiers:
+    if "tier2" in about:
+        _tier2(folder, plan, about["tier2"], nats, seed, blocks)
+    if "tier3" in about:
+        _tier3(folder, plan, about["tier3"], skill, seed, items)
+    if "tier4" in about:
         _tier4(folder, common, skill, seed, prompts)
-    if "tier5" in plan.tiers:
-        about = {**common, "groups": groups.get("tier5", {})}
-        write_tier5(folder, about, skill, seed, prompts)
+    if "tier5" in about:
+        write_tier5(folder, about["tier5"], skill, seed, prompts)
+    if not per_item:
+        for name in ("tier2_ppl_blocks.parquet", "tier3_cf_candidates.parquet"):
+            (folder / name).unlink(missing_ok=True)
     return folder
 
 
@@ -156,15 +157,7 @@ def split_by_position(nats: Floats, tokens: Floats, length: int) -> Positions:
     return Positions(nats[:, None] * weights / weights.sum(axis=1, keepdims=True), tokens_there)
 
 
-def _tier2(
-    folder: Path,
-    plan: StagePlan,
-    common: dict[str, Any],
-    nats: float,
-    seed: int,
-    blocks: int,
-    per_item: bool,
-) -> None:
+def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, blocks: int) -> None:
     tables, entries = [], {}
     for number, (name, item) in enumerate(plan.suite.slices.items()):
         shared, own = np.random.default_rng(number), np.random.default_rng([seed, number])
@@ -194,11 +187,10 @@ def _tier2(
             "data_checksum": {"packed_tokens.pt": name},
             "group": item.group,
         }
-    if per_item:
-        write_parquet(folder / "tier2_ppl_blocks.parquet", pa.concat_tables(tables))
+    write_parquet(folder / "tier2_ppl_blocks.parquet", pa.concat_tables(tables))
     mean = float(np.mean([entry["nats_per_token"] for entry in entries.values()]))
     overall = {"ppl": math.exp(mean), "nats_per_token": mean}
-    content = {**common, "attention": "block", "overall": overall, "slices": entries}
+    content = {**about, "attention": "block", "overall": overall, "slices": entries}
     write_json(folder / "tier2_ppl.json", content)
 
 
@@ -207,18 +199,12 @@ def candidates(name: str, number: int, skill: float, seed: int, items: int) -> p
     shared, own = np.random.default_rng(50 + number), np.random.default_rng([seed, 50 + number])
     logprob = shared.normal(-10, 1, (items, 4)) + own.normal(0, 0.2, (items, 4))
     logprob[:, 0] += 0.5 + skill
+    clusters = [f"subject {i % 20}" if name == "exam" else None for i in range(items)]
     rows = items * 4
     return pa.table(
         {
             "item": [f"{name}/{i}" for i in range(items) for _ in range(4)],
-            "cluster": pa.array(
-                [
-                    f"subject {i % 20}" if name == "exam" else None
-                    for i in range(items)
-                    for _ in "1234"
-                ],
-                pa.string(),
-            ),
+            "cluster": pa.array(np.repeat(clusters, 4), pa.string()),
             "candidate": np.tile(np.arange(4, dtype=np.int16), items),
             "gold": np.tile([True, False, False, False], items),
             "logprob": logprob.ravel(),
@@ -231,15 +217,7 @@ def candidates(name: str, number: int, skill: float, seed: int, items: int) -> p
     )
 
 
-def _tier3(
-    folder: Path,
-    plan: StagePlan,
-    common: dict[str, Any],
-    skill: float,
-    seed: int,
-    items: int,
-    per_item: bool,
-) -> None:
+def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, items: int) -> None:
     tables, entries = [], {}
     for number, (name, task) in enumerate(plan.suite.tasks.items()):
         table = candidates(name, number, skill, seed, items)
@@ -252,14 +230,13 @@ def _tier3(
             "data_checksum": {"examples.jsonl": name},
             "group": task.group,
         }
-    if per_item:
-        write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
+    write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
     overall = {
         key: float(np.mean([entry[key] for entry in entries.values() if key in entry]))
         for key in ("accuracy", "centered", "gold_bits_per_byte")
         if any(key in entry for entry in entries.values())
     }
-    write_json(folder / "tier3_cf.json", {**common, "overall": overall, "tasks": entries})
+    write_json(folder / "tier3_cf.json", {**about, "overall": overall, "tasks": entries})
 
 
 def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompts: int) -> None:

@@ -7,7 +7,7 @@ differ by a step's true loss and noise.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +17,7 @@ from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
-from evaluation.bridge.recommendation import choose, recommend
+from evaluation.bridge.recommendation import recommend
 from evaluation.bridge.statistics import holm, paired_ratio
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
@@ -61,7 +61,6 @@ class Counts:
     own_covered: float = 0
     excluded: float = 0
     own_excluded: float = 0
-    chosen_is_best: float = 0
 
 
 def simulate(world: World, stages: int, seed: int) -> Counts:
@@ -75,27 +74,6 @@ def simulate(world: World, stages: int, seed: int) -> Counts:
         if name != "stages":
             setattr(found, name, value / stages)
     return found
-
-
-def simulate_looks(world: World, stages: int, seed: int, *, is_list: bool) -> float:
-    """Share of stages that are wrongly called met at some look, one after each step of the world.
-
-    With `is_list` each look knows how many steps are to come. Takes seconds for 100 looks.
-    """
-    rng = np.random.default_rng(seed)
-    return sum(_is_wrong_at_a_look(world, rng, is_list) for _ in range(stages)) / stages
-
-
-def _is_wrong_at_a_look(world: World, rng: np.random.Generator, is_list: bool) -> bool:
-    deltas = draw_deltas(world, rng)
-    for seen in range(1, len(deltas) + 1):
-        so_far = {step: deltas[step] for step in range(seen)}
-        awaited = len(deltas) - seen if is_list else 0
-        decision = decide("simulated", world.objective, so_far, awaited)
-        chosen, _ = choose(decision.steps, decision.headline)
-        if chosen.verdict == "met" and not meets(world, chosen.step):
-            return True
-    return False
 
 
 def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]]:
@@ -134,7 +112,8 @@ def _count(world: World, decision: Decision, found: Counts) -> None:
         "simulated", world.objective, decision, {one.step: "" for one in decision.steps}
     )
     chosen, head = content["step"], content["headline"]
-    truths = _truths(world)
+    tier2 = all(objective.tier == "tier2" for objective in world.objective)
+    truths = world.losses if tier2 else world.gains
     found.met += content["meets"]
     found.met_wrongly += content["meets"] and not meets(world, chosen)
     own_met = [step for step in decision.steps if step.own_verdict == "met"]
@@ -142,37 +121,21 @@ def _count(world: World, decision: Decision, found: Counts) -> None:
     found.own_met += bool(own_met)
     truth = truths[chosen]
     found.covered += head["low"] <= truth <= head["high"]
-    found.own_covered += _own_covers(decision, chosen, truth)
+    own = decision.decisive[chosen].estimate  # whose 95 % interval knows of no choice
+    found.own_covered += own.low <= truth <= own.high
     best = [step for step, value in enumerate(truths) if value == max(truths)]
-    found.chosen_is_best += chosen in best
     behind = [e["step"] for e in content["others"] if "significantly behind" in e["why"]]
     found.excluded += any(step in best for step in behind)
     found.own_excluded += any(step in best for step in _behind_by_holm(decision, own_pool))
 
 
-def _truths(world: World) -> Sequence[float]:
-    tier2 = all(objective.tier == "tier2" for objective in world.objective)
-    return world.losses if tier2 else world.gains
-
-
 def meets(world: World, step: int) -> bool:
     """Whether a step truly meets the objective."""
-    loss = world.losses[step] if world.losses else 0.0
-    reached: dict[tuple[str, str], Callable[[float], bool]] = {
-        ("tier3", "improve"): lambda margin: world.gains[step] > margin,
-        ("tier3", "keep"): lambda margin: world.gains[step] > -margin,
-        ("tier2", "improve"): lambda margin: loss < -margin,
-        ("tier2", "keep"): lambda margin: loss < margin,
-    }
+    gains = {"tier3": world.gains[step], "tier2": -world.losses[step] if world.losses else 0.0}
     return all(
-        reached[objective.tier, objective.want](objective.margin) for objective in world.objective
+        gains[one.tier] > (one.margin if one.want == "improve" else -one.margin)
+        for one in world.objective
     )
-
-
-def _own_covers(decision: Decision, chosen: int, truth: float) -> bool:
-    """Whether the chosen step's own 95 % interval, which knows of no choice, covers the truth."""
-    own = decision.decisive[chosen].estimate
-    return own.low <= truth <= own.high
 
 
 def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]:
@@ -181,12 +144,10 @@ def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]
     if ranking is None:
         return []
     best = max(pool, key=lambda step: step.objectives[headline].gain).step
-    p_values = {
-        str(one.step): 2 * special.ndtr(-abs(gap) / error) if error > 0 else 1.0
-        for one in pool
-        if one.step != best
-        if (error := float(ranking.error[one.step, best])) >= 0
-        if (gap := one.objectives[headline].gain - decision.steps[best].objectives[headline].gain)
-        <= 0
-    }
+    p_values = {}
+    for one in pool:
+        gap = one.objectives[headline].gain - decision.steps[best].objectives[headline].gain
+        error = float(ranking.error[one.step, best])
+        if one.step != best and gap <= 0:
+            p_values[str(one.step)] = 2 * special.ndtr(-abs(gap) / error) if error > 0 else 1.0
     return [int(name) for name, p in holm(p_values).items() if p is not None and p < 0.05]

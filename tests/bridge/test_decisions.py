@@ -101,7 +101,13 @@ def test_what_a_look_finds_all_later_ones_find() -> None:
             }
             for seen in range(1, 7)
         ]
-        met = [{is_list: met_steps(one) for is_list, one in look.items()} for look in looks]
+        met = [
+            {
+                is_list: {s.step for s in one.steps if s.verdict == "met"}
+                for is_list, one in look.items()
+            }
+            for look in looks
+        ]
         for before, later in pairwise(met):
             found += len(before[True])
             lost += len(before[True] - later[True])
@@ -114,26 +120,25 @@ def test_what_a_look_finds_all_later_ones_find() -> None:
     assert lost_if_open > 0
 
 
-def met_steps(decision: Decision) -> set[int]:
-    return {one.step for one in decision.steps if one.verdict == "met"}
+def decided(world: World, seed: int, awaited: int = 0) -> Decision:
+    return decide("s", world.objective, draw_deltas(world, np.random.default_rng(seed)), awaited)
 
 
 def test_what_is_said_of_steps_to_come() -> None:
     world = World(gains=[0.0] * 2)
-    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(4)), 3)
-    said = {
-        is_open: recommend("s", world.objective, decision, {0: "a", 1: "b"}, is_open=is_open)
-        for is_open in (True, False)
-    }
-    assert "hold for all 5 at once" in said[False]["corrected_for"]
-    assert "3 of them are to come" in said[False]["corrected_for"]
-    assert "judged again after each new checkpoint" in said[True]["corrected_for"]
+    known, unknown = (
+        recommend("s", (IMPROVE,), decided(world, 4, 3), {0: "a", 1: "b"}, is_open=is_open)
+        for is_open in (False, True)
+    )
+    assert "hold for all 5 at once" in known["corrected_for"]
+    assert "3 of them are to come" in known["corrected_for"]
+    assert "judged again after each new checkpoint" in unknown["corrected_for"]
 
 
 def test_a_clear_gain_and_a_clear_loss() -> None:
     """The good step is recommended, the bad ones are named as such, whatever the number of steps."""
     world = World(gains=[-0.1, 0.2, -0.1], losses=[0.0, 0.0, 0.1], objective=(IMPROVE, KEEP))
-    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(1)))
+    decision = decided(world, 1)
     content = recommend("s", world.objective, decision, {0: "a", 1: "b", 2: "c"})
     assert (content["step"], content["kind"], content["checkpoint"]) == (1, "recommended", "b")
     assert [step.verdict for step in decision.steps] == ["not met", "met", "not met"]
@@ -141,8 +146,7 @@ def test_a_clear_gain_and_a_clear_loss() -> None:
 
 
 def test_one_step_is_judged_by_its_own_interval() -> None:
-    world = World(gains=[0.03])
-    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(3)))
+    decision = decided(World(gains=[0.03]), 3)
     assert decision.alphas == pytest.approx([0.05])
     assert decision.steps[0].verdict == decision.steps[0].own_verdict
 
@@ -167,8 +171,7 @@ def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
 
 def test_undecided_is_not_called_a_failure() -> None:
     world = World(gains=[0.0] * 3, questions=50)
-    decision = decide("s", world.objective, draw_deltas(world, np.random.default_rng(6)))
-    content = recommend("s", world.objective, decision, dict.fromkeys(range(3), ""))
+    content = recommend("s", (IMPROVE,), decided(world, 6), dict.fromkeys(range(3), ""))
     assert content["verdict"] == "undecided"
     assert content["kind"] == "best candidate"
     assert "none is shown to meet the objective (undecided)" in content["why"]

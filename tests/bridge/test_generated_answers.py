@@ -1,5 +1,6 @@
 """Tier5 against the bridge: verifiers that failed, fixed groups of prompts, and pass-rate changes."""
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -10,13 +11,12 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from evaluation.bridge.write import write_deltas, write_stage
+from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import Credits
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import edited, make_plans, read, write_side
+from tests.bridge.folders import edited, make_plans, read, write_stage_of
 
-STEPS = (10, 20, 30)
 OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 
 
@@ -24,18 +24,7 @@ OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 def plan(tmp_path: Path) -> StagePlan:
     """Verifiers failed on other prompts at every step."""
     plan = make_plans(tmp_path, tiers=("generation_tasks",), objective=OBJECTIVES)["second"]
-    write_side(plan.bridge_folder, plan, step=100, seed=0)
-    for number, step in enumerate(STEPS, 1):
-        plan.checkpoint(step).mkdir(parents=True)
-        write_side(plan.step_folder(step), plan, step=step, skill=0.1 * number, seed=number)
-    return plan
-
-
-@pytest.fixture
-def compared(plan: StagePlan) -> StagePlan:
-    for step in STEPS:
-        write_deltas(plan, step)
-    write_stage(plan, STEPS)
+    write_stage_of(plan, {10 * n: {"skill": 0.1 * n, "seed": n} for n in (1, 2, 3)})
     return plan
 
 
@@ -44,12 +33,12 @@ def deltas(plan: StagePlan) -> dict[str, Any]:
     return found
 
 
-def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(compared: StagePlan) -> None:
-    rows = {one["metric"]: one for one in deltas(compared)["deltas"] if one["item"] == "sums"}
+def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(plan: StagePlan) -> None:
+    rows = {one["metric"]: one for one in deltas(plan)["deltas"] if one["item"] == "sums"}
     assert rows["delta_pass_rate"]["n"] == 46  # of 48, as each side lacks one of its own
     assert rows["delta_truncated_rate"]["n"] == 48
     assert rows["delta_truncated_rate"]["want"] == "<= 0"
-    chosen = read(compared.results / "recommendation.json")
+    chosen = read(plan.results / "recommendation.json")
     assert chosen["step"] == 30
 
 
@@ -94,9 +83,11 @@ def plain_p(differences: np.ndarray[Any, Any]) -> float:
     return float(2 * stats.t.sf(abs(t), np.count_nonzero(differences) - 1))
 
 
-def test_every_group_is_paired_by_its_own_prompts(compared: StagePlan) -> None:
-    ours, theirs = rates(compared.step_folder(30)), rates(compared.bridge_folder)
-    found = deltas(compared)["groups"]
+def test_every_group_is_paired_by_its_own_prompts(plan: StagePlan) -> None:
+    ours, theirs = rates(plan.step_folder(30)), rates(plan.bridge_folder)
+    (primary,) = (row for row in deltas(plan)["deltas"] if row["primary"])
+    assert (primary["item"], primary["p_holm"]) == ("sums", primary["p"])  # groups are a family
+    found = deltas(plan)["groups"]
     assert [(row["item"], row["by"], row["group"]) for row in found] == [
         ("sums", "level", "0"),
         ("sums", "level", "1"),
@@ -115,26 +106,13 @@ def test_every_group_is_paired_by_its_own_prompts(compared: StagePlan) -> None:
     assert [row["flag"] for row in found] == ["better" if p < 0.05 else "unclear" for p in adjusted]
 
 
-def test_groups_change_no_other_delta(compared: StagePlan) -> None:
-    """They are a family of their own."""
-    found = deltas(compared)
-    primary = [row for row in found["deltas"] if row["primary"]]
-    assert [row["item"] for row in primary] == ["sums"]
-    assert primary[0]["p_holm"] == primary[0]["p"]
-
-
-def test_prompts_are_counted_by_their_rates(compared: StagePlan) -> None:
-    ours, theirs = rates(compared.step_folder(30)), rates(compared.bridge_folder)
-    (moves,) = deltas(compared)["moves"]
+def test_prompts_are_counted_by_their_rates(plan: StagePlan) -> None:
+    ours, theirs = rates(plan.step_folder(30)), rates(plan.bridge_folder)
+    (moves,) = deltas(plan)["moves"]
     counts = np.array(moves["counts"])
     assert counts.sum() == len(ours.keys() & theirs.keys())
     band = {0.0: "never", 0.5: "up to 2/3", 1.0: "always"}  # of two samples
-    for before, row in zip(moves["bands"], counts, strict=True):
-        for after, count in zip(moves["bands"], row, strict=True):
-            pairs = [
-                name
-                for name in ours.keys() & theirs.keys()
-                if (band[theirs[name][1]], band[ours[name][1]]) == (before, after)
-            ]
-            assert count == len(pairs)
+    for (i, before), (j, after) in itertools.product(enumerate(moves["bands"]), repeat=2):
+        pairs = [(theirs[name][1], ours[name][1]) for name in ours.keys() & theirs.keys()]
+        assert counts[i, j] == [(band[a], band[b]) for a, b in pairs].count((before, after))
     assert np.triu(counts, 1).sum() > np.tril(counts, -1).sum()  # it gained

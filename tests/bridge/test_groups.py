@@ -1,40 +1,60 @@
-"""Means of means: what members weigh, their intervals, and what no mean can hold."""
+"""Means of means, of one tier and of several: held to arithmetic that is written out here."""
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
+from evaluation.reporting.tables.task_quality import stage_quality
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.groups import Group, group_weights
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
-TASK: dict[str, Any] = SUITE["tasks"]["quiz"]
-TASKS = dict.fromkeys(("quiz", "exam", "riddles"), TASK)
+QUIZ: dict[str, Any] = SUITE["tasks"]["quiz"]
+TASKS = {**dict.fromkeys(("quiz", "exam", "riddles"), QUIZ), "last_word": GOLD}
+CORE = {"quiz": 0.25, "exam": 0.25, "riddles": 0.5}
+WHOLE = {"quiz": 1 / 6, "riddles": 1 / 6, "last_word": 1 / 3, "sums": 1 / 3}
 GROUPS: dict[str, Any] = {
     "core": {"tier": "tier3", "members": ["known", "riddles"]},
     "known": {"tier": "tier3", "members": ["quiz", "exam"]},
     "texts": {"tier": "tier2", "members": ["web", "code"]},
+    "choices": {"tier": "tier3", "members": ["quiz", "riddles"]},
+    "whole": {
+        "tier": "tier5",
+        "also": ["tier3"],
+        "greedy": ["last_word"],
+        "members": ["choices", "last_word", "sums"],
+    },
 }
-SHARES = {"quiz": 0.25, "exam": 0.25, "riddles": 0.5}
+OF_CORE = {"tier": "tier3", "group": "core", "want": "improve", "margin": 0.0}
+OF_WHOLE = {**OF_CORE, "tier": "tier5", "group": "whole"}
+STEPS = (10, 20, 30)
 
 
-def planned(root: Path, *objectives: dict[str, Any], **keys: Any) -> StagePlan:
-    suite = {"slices": SUITE["slices"], "tasks": TASKS, "groups": GROUPS, **keys}
-    return make_plans(root, suite=suite, objective=list(objectives), steps=(10, 20))["second"]
+def planned(
+    root: Path, *objectives: dict[str, Any], group: str = "core", **changes: Any
+) -> StagePlan:
+    groups = {**GROUPS, group: {**GROUPS.get(group, {"tier": "tier3"}), **changes}}
+    suite = {**SUITE, "tasks": TASKS, "groups": groups}
+    del suite["probes"]
+    return make_plans(root, suite=suite, objective=list(objectives), steps=STEPS)["second"]
 
 
-def written(root: Path, *objectives: dict[str, Any]) -> StagePlan:
+def written(root: Path, *objectives: dict[str, Any], skill: float = 0.3) -> StagePlan:
     plan = planned(root, *objectives)
-    write_stage_of(plan, {n: {"skill": 0.3, "nats": 2.9 - n / 1000} for n in (10, 20)})
+    write_stage_of(plan, {n: {"skill": skill, "nats": 2.9 - n / 1000} for n in STEPS})
     return plan
 
 
@@ -54,67 +74,168 @@ def test_weights_by_hand() -> None:
         assert group_weights("outer", models, sizes) == pytest.approx(weights)
 
 
-def test_a_group_has_the_interval_of_independent_means(tmp_path: Path) -> None:
+def questions(folder: Path) -> dict[str, Any]:
+    """What each question of a side counts, from its tables alone; NaN without a verdict."""
+    columns = pq.read_table(folder / "tier3_cf_candidates.parquet").to_pydict()
+    names, found = np.array(columns["task"]), {}
+    for name in ("quiz", "riddles"):
+        logprobs = np.array(columns["logprob"])[names == name].reshape(-1, 4)
+        found[name] = (logprobs.argmax(axis=1) == 0).astype(float)
+    found["last_word"] = np.array(columns["is_greedy"])[names == "last_word"].astype(float)
+    prompts = pq.read_table(folder / "tier5_verified_prompts.parquet").to_pylist()
+    rates = [row["pass_rate"] for row in prompts if row["verifier"] == "lenient"]
+    return found | {"sums": np.array(rates, dtype=float)}
+
+
+def by_hand(ours: Path, theirs: Path) -> tuple[float, float]:
+    """The weighted mean of the tasks' paired differences, and its standard error."""
+    mine, other = questions(ours), questions(theirs)
+    value, variance = 0.0, 0.0
+    for name, share in WHOLE.items():
+        differences = mine[name] - other[name]
+        strata = np.arange(len(differences)) % (2 if name == "sums" else 1)
+        known = ~np.isnan(differences)
+        differences, strata = differences[known], strata[known]
+        value += share * differences.mean()
+        for stratum in set(strata):
+            own = differences[strata == stratum]
+            part = len(own) / len(differences)
+            variance += share**2 * part**2 * own.var(ddof=1) / len(own)
+    return value, math.sqrt(variance)
+
+
+def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     plan = written(tmp_path)
-    sides = [read_results(f, plan.tiers) for f in (plan.step_folder(20), plan.bridge_folder)]
+    folders = plan.step_folder(20), plan.bridge_folder
+    sides = [read_results(folder, plan.tiers) for folder in folders]
     found = {(one.tier, one.item, one.metric): one for one in compare(*sides)}
     for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_margin"):
         group = found["tier3", "core (group)", metric]
-        parts = {name: found["tier3", name, metric].estimate for name in SHARES}
-        value = sum(SHARES[name] * part.value for name, part in parts.items())
-        se = math.sqrt(sum((SHARES[name] * (part.se or 0)) ** 2 for name, part in parts.items()))
+        parts = {name: found["tier3", name, metric].estimate for name in CORE}
+        value = sum(CORE[name] * part.value for name, part in parts.items())
+        se = math.sqrt(sum((CORE[name] * part.se) ** 2 for name, part in parts.items()))
         assert (group.estimate.value, group.estimate.se) == pytest.approx((value, se))
-        assert group.estimate.low < value < (group.estimate.high or 0) or metric != "delta_acc"
+        assert group.estimate.low < value < group.estimate.high
         assert not group.primary
     assert found["tier3", "exam", "delta_acc"].estimate.units == 20  # clusters
-    texts = found["tier2", "texts (group)", "delta_ppl"]
-    overall = found["tier2", "overall", "delta_ppl"]
+    texts, overall = (found["tier2", item, "delta_ppl"] for item in ("texts (group)", "overall"))
     assert texts.estimate == overall.estimate  # the same slices, of equal weight
-    values = {(one.item, one.metric): one for one in values_of(sides[0])}
-    accuracies = [SHARES[name] * values[name, "acc"].value for name in SHARES]
-    assert values["core (group)", "acc"].value == pytest.approx(sum(accuracies))
+    (whole,) = (one for one in found.values() if one.item == "whole (group)")
+    known = whole.estimate
+    assert (known.value, known.se) == pytest.approx(by_hand(*folders), abs=1e-12)
+    assert known.low < known.value < known.high
+    assert (whole.tier, whole.metric, whole.primary) == ("tier5", "delta_pass_rate", False)
+    assert whole.flag == "better"
+    for side, folder in zip(sides, folders, strict=True):
+        values = {(one.item, one.metric): one for one in values_of(side)}
+        accuracies = [CORE[name] * values[name, "acc"].value for name in CORE]
+        assert values["core (group)", "acc"].value == pytest.approx(sum(accuracies))
+        mean = values["whole (group)", "pass_rate"]
+        rates = {name: np.nanmean(one) for name, one in questions(folder).items()}
+        expected = sum(share * rates[name] for name, share in WHOLE.items())
+        assert mean.value == pytest.approx(expected, abs=1e-12)
+        assert mean.low < mean.value < mean.high
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
-    objective = {"tier": "tier3", "want": "improve", "group": "core", "margin": 0.0}
-    plan = written(tmp_path, objective, {**objective, "metric": "gold_bits_per_byte", "average": 3})
+    bits = {**OF_CORE, "metric": "gold_bits_per_byte", "average": 3}
+    plan = written(tmp_path, OF_CORE, bits, {**OF_WHOLE, "average": 3})
     content = read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
-    for judged in content["objectives"]:
-        assert judged["verdict"] == "met"
-        assert set(judged["items"]) == set(SHARES)
-        assert judged["delta"] == rows["core (group)", judged["metric"]]["delta"]
+    for judged, items in zip(content["objectives"], (CORE, CORE, WHOLE), strict=True):
+        group = f"{judged['group']} (group)"
+        assert (judged["verdict"], judged["delta"]) == (
+            "met",
+            rows[group, judged["metric"]]["delta"],
+        )
+        assert set(judged["items"]) == set(items)
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["group"]) == ("met", "core")
-    found = read_stage(plan, (10, 20))
-    write_matrix(found)
+    average = advice["averages"][1]
+    deltas = [by_hand(plan.step_folder(n), plan.bridge_folder)[0] for n in STEPS]
+    assert average["delta"] == pytest.approx(np.mean(deltas), abs=0.01)  # other prompts fail
+    assert average["se_checkpoints"] is not None
+    write_matrix(read_stage(plan, STEPS))
     lines = (plan.results / "score_matrix.csv").read_text().splitlines()
-    items = [line.split(",")[1] for line in lines if line.startswith("tier3")]
-    assert items == ["overall", "core (group)", "known (group)", *TASKS]
-    assert "core (group) & " in (plan.results / "score_matrix.tex").read_text()
-    page = write_front_page({plan.name: plan})
-    assert "tier3 accuracy of core (group): " in page.read_text()
+    items = [tuple(line.split(",")[:2]) for line in lines if not line.startswith("tier2")][1:]
+    names = [f"{name} (group)" for name in ("core", "known", "choices")]
+    assert items == [
+        *(("tier3", name) for name in ("overall", *names, *TASKS)),
+        *(("tier5", name) for name in ("overall", "whole (group)", "sums")),
+    ]
+    table = (plan.results / "score_matrix.tex").read_text()
+    page = plan.results.parent / "report.html"
+    write_front_page({plan.name: plan}, page)
+    for name, words in (("core", "tier3 accuracy"), ("whole", "tier5 pass rate")):
+        assert f"{name} (group) & " in table
+        assert f"{words} of {name} (group): " in page.read_text()
+
+
+def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
+    plan = written(tmp_path, {**OF_WHOLE, "want": "keep", "margin": 0.02}, skill=-1.0)
+    (judged,) = read(plan.step_folder(20) / "bridge_deltas.json")["objectives"]
+    assert judged["verdict"] == "not met"
+    assert {"quiz", "riddles", "last_word"} <= set(judged["regressions"])
 
 
 @pytest.mark.parametrize(
-    ("group", "message"),
+    ("name", "group", "message"),
     [
-        ({"members": ["quiz", "exma"]}, "no task or group 'exma' .did you mean exam"),
-        ({"members": ["quiz", "sums"]}, "higher is better .* of quiz, lower .* of sums"),
-        ({"members": ["known", "quiz", "new"]}, "in a circle: new > new"),
-        ({"members": ["quiz", "quiz"]}, "a member is there twice"),
-        ({"members": ["texts"]}, "no task or group 'texts'"),
-        ({"tier": "tier4", "members": ["lists"]}, "tier4 has rates over all prompts"),
+        ("new", {"members": ["quiz", "exma"]}, "no task or group 'exma' .did you mean exam"),
+        (
+            "new",
+            {"members": ["quiz", "last_word"]},
+            "higher is better .* of quiz, lower .* of last_word",
+        ),
+        ("new", {"members": ["known", "quiz", "new"]}, "in a circle: new > new"),
+        ("new", {"members": ["quiz", "quiz"]}, "a member is there twice"),
+        ("new", {"members": ["texts"]}, "no task or group 'texts'"),
+        ("new", {"tier": "tier4", "members": ["lists"]}, "tier4 has rates over all prompts"),
+        (
+            "hq",
+            {"tier": "tier2", "members": ["web"]},
+            "a slice, or the `group` of one, is called so",
+        ),
+        (
+            "whole",
+            {"greedy": []},
+            "lower is better for the bits per byte of last_word, .* add it to",
+        ),
+        (
+            "whole",
+            {"greedy": ["last_word", "quiz"]},
+            "greedy: 'quiz' is no member that has no choi",
+        ),
+        ("whole", {"also": ["tier2"], "greedy": []}, "no mean over tiers holds the nats per token"),
+        ("whole", {"also": ["tier4"], "greedy": []}, "no mean over tiers holds the .* of tier4"),
+        ("whole", {"also": ["tier3", "tier3"]}, "name each tier once, in order, and the last as"),
+        ("whole", {"tier": "tier3", "also": ["tier5"]}, "the last as `tier`: tier3, tier5"),
+        ("whole", {"weigh": "questions"}, "of several tiers are not of one kind; set `leaves`"),
+        ("whole", {"also": [], "members": ["sums"]}, "greedy: it is for members from several tier"),
+        ("whole", {"also": [], "greedy": []}, "tier5 has no task or group 'choices'"),
+        ("whole", {"members": ["choices", "sum"], "greedy": []}, "'sum' .did you mean sums"),
     ],
 )
-def test_what_is_no_mean_is_refused(tmp_path: Path, group: Any, message: str) -> None:
-    groups = {**GROUPS, "new": {"tier": "tier3", **group}}
-    with pytest.raises(ConfigError, match=rf"groups\.new: .*{message}"):
-        planned(tmp_path, tasks={**TASKS, "sums": GOLD}, groups=groups)
+def test_what_is_no_mean_is_refused(tmp_path: Path, name: str, group: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=rf"groups\.{name}: .*{message}"):
+        planned(tmp_path, group=name, **group)
 
 
-def test_a_name_means_one_thing(tmp_path: Path) -> None:
-    with pytest.raises(
-        ConfigError, match=r"groups\.hq: a slice, or the `group` of one, is called so"
-    ):
-        planned(tmp_path, groups={"hq": {"tier": "tier2", "members": ["web"]}})
+def test_one_name_in_two_tiers_is_refused(tmp_path: Path) -> None:
+    suite = {
+        "tasks": {"quiz": QUIZ, "sums": QUIZ},
+        "generation_tasks": SUITE["generation_tasks"],
+        "groups": {"whole": {"tier": "tier5", "also": ["tier3"], "members": ["quiz", "sums"]}},
+    }
+    with pytest.raises(ConfigError, match="members: 'sums' is in two of its tiers; rename one"):
+        make_plans(tmp_path, suite=suite)
+
+
+def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
+    found = read_stage(written(tmp_path, OF_WHOLE, skill=0.0), STEPS)
+    (sentence,) = advice_of(found, stage_quality(found).rows)
+    assert re.match(
+        r"tier5: pass rate of whole is undecided; a difference of .* in the mean of 4 tasks takes "
+        r".* times as many questions and prompts",
+        sentence,
+    )

@@ -39,7 +39,7 @@ def test_another_dtype_is_refused(tmp_path: Path, file: str) -> None:
 
 
 GPUS = ({"gpu": "H100"}, {"gpu": "A100"})
-BUDGETS = ({"row_tokens": [16384]}, {"row_tokens": [4096, 8192]})
+NARROW = {"dtype": "bfloat16"}
 SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
 
 
@@ -49,35 +49,31 @@ SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
         ({"device": "cuda"}, {"device": "cpu"}, "scored on the device cuda, the bridge on cpu"),
         (*GPUS, "scored on the GPU H100, the bridge on A100"),
         (
-            {**GPUS[0], "dtype": "bfloat16"},
-            {**GPUS[1], "dtype": "bfloat16"},
+            {**GPUS[0], **NARROW},
+            {**GPUS[1], **NARROW},
             f"scored on the GPU H100, the bridge on A100{SINGLE}",
         ),
         ({"device": "cuda"}, {"device": "cuda"}, None),
         ({"device": "cuda"}, {}, None),
         ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
         ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
+        (
+            {"row_tokens": [16384], **NARROW},
+            {"row_tokens": [4096, 8192], **NARROW},
+            f"scored in rows of 16,384 tokens, the bridge in rows of 4,096 and 8,192{SINGLE}",
+        ),
     ],
 )
-def test_another_device_is_noted(
+def test_another_device_or_row_budget_is_noted(
     tmp_path: Path, ours: dict[str, Any], theirs: dict[str, Any], note: str | None
 ) -> None:
-    """What an older file does not tell is not compared."""
+    """What an older file does not tell is not compared; answers are written without rows."""
     plan, content = compared(tmp_path, ours, theirs)
-    expected = [f"{tier}: {note}" for tier in ("tier2", "tier3", "tier4") if note]
+    tiers = ("tier2", "tier3") if note and "rows" in note else ("tier2", "tier3", "tier4")
+    expected = [f"{tier}: {note}" for tier in tiers if note]
     assert content["notes"] == expected
-    assert_shown(plan, expected)
-
-
-def test_another_row_budget_is_noted(tmp_path: Path) -> None:
-    """Of log-probabilities alone: answers are written without rows."""
-    same = {"dtype": "bfloat16"}
-    plan, content = compared(tmp_path, {**BUDGETS[0], **same}, {**BUDGETS[1], **same})
-    note = f"scored in rows of 16,384 tokens, the bridge in rows of 4,096 and 8,192{SINGLE}"
-    expected = [f"{tier}: {note}" for tier in ("tier2", "tier3")]
-    assert content["checkpoint"]["row_tokens"] == [16384]
-    assert content["bridge"]["row_tokens"] == [4096, 8192]
-    assert content["notes"] == expected
+    assert content["checkpoint"]["row_tokens"] == ours.get("row_tokens", [])
+    assert content["bridge"]["row_tokens"] == theirs.get("row_tokens", [])
     assert_shown(plan, expected)
 
 
@@ -105,14 +101,10 @@ def assert_shown(plan: Any, expected: list[str]) -> None:
 def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:
     plan, content = compared(tmp_path, *GPUS)
     assert (content["checkpoint"]["gpu"], content["bridge"]["gpu"]) == ("H100", "A100")
-    write_side(plan.step_folder(20), plan, step=20, seed=2, **FEW, gpu="A100")
-    write_side(plan.step_folder(30), plan, step=30, seed=3, **FEW, gpu="H100")
-    for step in (20, 30):
+    for step, gpu in ((20, "A100"), (30, "H100")):
+        write_side(plan.step_folder(step), plan, step=step, seed=step, **FEW, gpu=gpu)
         write_deltas(plan, step)
-    write_stage(plan, (10, 20, 30))
-    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
-    note = "scored on the GPU H100, the bridge on A100"
-    assert stage.notes[0] == f"tier2: {note} (steps 10, 30)"
-    write_stage(plan, (10, 20))
-    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
-    assert stage.notes[0] == f"tier2: {note} (step 10)"
+    for steps, of in (((10, 20, 30), "steps 10, 30"), ((10, 20), "step 10")):
+        write_stage(plan, steps)
+        stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+        assert stage.notes[0] == f"tier2: scored on the GPU H100, the bridge on A100 ({of})"

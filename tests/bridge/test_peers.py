@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from evaluation.bridge.paired_binary import mcnemar
+from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.statistics import holm, paired_mean
 from evaluation.metrics.serial_dependence import cosines, ratio_influence
 from evaluation.metrics.variance import grouped_variance
@@ -13,7 +13,7 @@ from evaluation.metrics.variance import grouped_variance
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     sm = pytest.importorskip("statsmodels.api")
-    from statsmodels.stats.contingency_tables import mcnemar as peer_mcnemar
+    from statsmodels.stats.contingency_tables import mcnemar
     from statsmodels.stats.multitest import multipletests
 
 SEEDS = range(5)
@@ -55,20 +55,23 @@ def test_cosines_agree_with_newey_and_west_on_what_they_estimate(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mcnemar(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for wins, losses in rng.integers(0, 15, (20, 2)):
-        table = [[30, losses], [wins, 20]]
-        peer = peer_mcnemar(table, exact=True).pvalue
-        assert mcnemar(int(wins), int(losses)) == pytest.approx(min(1.0, peer))
+def test_few_discordant_items_are_tested_by_mcnemar(seed: int) -> None:
+    """Exactly, below 25 of them."""
+    for wins, losses in np.random.default_rng(seed).integers(0, 12, (20, 2)).tolist():
+        d = np.array([1.0] * wins + [-1.0] * losses + [0.0] * 50)
+        own = paired_rate(d.clip(0), (-d).clip(0))
+        peer = min(1.0, mcnemar([[30, losses], [wins, 20]], exact=True).pvalue)
+        assert own.p == pytest.approx(peer)
+        assert own.low <= own.value <= own.high
+        assert (own.p < 0.05) == (own.low > 0 or own.high < 0)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_holm(seed: int) -> None:
     p_values = np.random.default_rng(seed).beta(0.3, 1, 12)
-    own = holm({str(i): p for i, p in enumerate(p_values)})
+    own = holm({"no test": None, **{str(i): p for i, p in enumerate(p_values)}})
     peer = multipletests(p_values, method="holm")[1]
-    assert [own[str(i)] for i in range(12)] == pytest.approx(list(peer))
+    assert list(own.values()) == pytest.approx([None, *peer])
 
 
 @pytest.mark.parametrize("seed", SEEDS)

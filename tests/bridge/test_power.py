@@ -1,11 +1,73 @@
-"""What a number of prompts can show: against draws, and as the page and the docs say it."""
+"""How much a task can tell, on simulated stages of known truth and against scipy and statsmodels."""
+
+import itertools
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
-from evaluation.bridge.paired_binary import mcnemar
-from evaluation.bridge.power import power, power_sentence, smallest_shown
+from evaluation.bridge.estimate import ALPHA, POWER, Estimate
+from evaluation.bridge.paired_binary import mcnemar, paired_rate
+from evaluation.bridge.power import (
+    agreement,
+    monotonicity,
+    needed_units,
+    neighbour_noise,
+    power,
+    power_sentence,
+    smallest_shown,
+    trend,
+)
+from evaluation.bridge.statistics import paired_measure
 from tests.conftest import ROOT
+
+STEPS = [500, 1500, 3500, 5000, 9000, 9500]
+
+
+def test_monotonicity_is_scipys_with_ties() -> None:
+    dice = np.random.default_rng(1)
+    for _ in range(50):
+        values = dice.integers(0, 4, len(STEPS)).tolist()
+        if len(set(values)) > 1:
+            wanted = stats.spearmanr(STEPS, values).statistic
+            assert monotonicity(STEPS, values) == pytest.approx(wanted)
+    assert monotonicity(STEPS, [1.0] * 6) is None
+    assert monotonicity(STEPS[:2], [1.0, 2.0]) is None
+
+
+def test_a_straight_line_is_signal_and_no_noise() -> None:
+    line = [0.25 + 1e-5 * step for step in STEPS]
+    assert neighbour_noise(STEPS, line) == pytest.approx(0, abs=1e-12)
+    assert trend(STEPS, line) == pytest.approx(0.09)
+
+
+@pytest.mark.parametrize("curve", [0.0, 0.2])
+def test_noise_is_found_whatever_the_trend(curve: float) -> None:
+    """Of a known standard deviation about a straight or bent curve, at uneven steps."""
+    dice = np.random.default_rng(2)
+    steps = np.cumsum(dice.integers(500, 1500, 400))
+    truth = curve * np.log(steps / steps[0])
+    values = truth + dice.normal(0, 0.01, len(steps))
+    assert neighbour_noise(steps.tolist(), values.tolist()) == pytest.approx(0.01, rel=0.1)
+
+
+def test_noise_of_few_checkpoints_is_unbiased() -> None:
+    """In the mean square over many stages of six checkpoints."""
+    dice = np.random.default_rng(3)
+    found = [neighbour_noise(STEPS, dice.normal(0, 1, 6).tolist()) for _ in range(3000)]
+    squares = [one**2 for one in found if one is not None]
+    assert np.mean(squares) == pytest.approx(1, abs=0.06)
+
+
+def test_agreement_is_kendalls_tau() -> None:
+    dice = np.random.default_rng(4)
+    ours, theirs = dice.normal(0, 1, 8).tolist(), dice.normal(0, 1, 8).tolist()
+    wanted = (1 + stats.kendalltau(ours, theirs).statistic) / 2
+    assert agreement(ours, theirs) == pytest.approx(wanted)
+    assert agreement([0.5] * 3, [1.0, 2.0, 3.0]) == 0.5
+    assert agreement([1.0], [2.0]) is None
 
 
 @pytest.mark.parametrize(
@@ -40,3 +102,52 @@ def test_few_prompts() -> None:
 def test_the_sentence_of_the_docs_is_computed() -> None:
     text = " ".join((ROOT / "docs" / "verdicts.md").read_text().split())
     assert power_sentence(105, "prompts") in text
+
+
+@pytest.mark.parametrize(("deviation", "difference"), [(1.0, 0.1), (0.3, 0.1), (2.0, 1.5)])
+def test_questions_by_t_are_those_of_statsmodels(deviation: float, difference: float) -> None:
+    peer = pytest.importorskip("statsmodels.stats.power").TTestPower()
+    wanted = peer.solve_power(difference / deviation, alpha=ALPHA, power=POWER)
+    assert wanted - 1 <= needed_units(deviation**2, difference) <= wanted + 2
+
+
+def share_shown(
+    test: Callable[..., Estimate], draw: Callable[[], tuple[Any, Any]], runs: int
+) -> float:
+    p_values = [test(*draw()).p for _ in range(runs)]
+    return float(np.mean([p is not None and p < ALPHA for p in p_values]))
+
+
+@pytest.mark.parametrize(
+    ("turning", "difference"),
+    [*itertools.product([0.1, 0.3], [0.03, 0.1]), (0.05, 0.05), (0.12, 0.1)],
+)
+def test_so_many_questions_decide_an_accuracy(turning: float, difference: float) -> None:
+    """The predicted number gives the power within five points, by the test that decides."""
+    n = needed_units(turning - difference**2, difference, turning)
+    dice = np.random.default_rng([int(1000 * turning), int(1000 * difference)])
+    wins = (turning + difference) / 2
+
+    def draw() -> tuple[Any, Any]:
+        drawn = dice.random(n)
+        return (drawn < wins) * 1.0, ((drawn >= wins) & (drawn < turning)) * 1.0
+
+    assert share_shown(paired_rate, draw, 500) == pytest.approx(POWER, abs=0.05)
+
+
+@pytest.mark.parametrize(("spread", "difference"), [(0.5, 0.05), (0.2, 0.03)])
+def test_so_many_questions_decide_a_secondary_metric(spread: float, difference: float) -> None:
+    """Skewed measures of questions, whose differences are what is known beforehand."""
+    dice = np.random.default_rng(5)
+    n = needed_units(spread**2, difference)
+
+    def draw() -> tuple[Any, Any]:
+        theirs = dice.gamma(2, 1, n)
+        return theirs + difference + spread * (dice.gamma(4, 0.5, n) - 2), theirs
+
+    assert share_shown(paired_measure, draw, 1000) == pytest.approx(POWER, abs=0.05)
+
+
+def test_what_never_differs_says_nothing_of_how_many_are_needed() -> None:
+    assert needed_units(0.0, 0.05, 0.0) is None
+    assert needed_units(0.0, 0.05) is None

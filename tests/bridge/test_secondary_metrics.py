@@ -1,38 +1,49 @@
-"""Secondary metrics of accuracy: beside it in every file, in no family of tests, and heard where it is undecided."""
+"""Metrics next to accuracy, and tasks that rank nothing: decided on bits per byte, in no mean with accuracies."""
 
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
-from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ConfigError
-from evaluation.metrics.measures import choice_measures
+from evaluation.reporting.tables.score_matrix import write_matrix
+from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
-from tests.bridge.folders import make_plans, read, write_side, write_stage_of
+from tests.bridge.folders import GOLD, SUITE, make_plans, read, write_stage_of
 
 SMALL = 0.05
 """A skill that few questions show and every log-probability does."""
 
-BITS = "delta_gold_bits_per_byte"
+BITS, ACC, GREEDY = "delta_gold_bits_per_byte", "delta_acc", "delta_greedy"
+RANKED: dict[str, Any] = SUITE["tasks"]
+MIXED = {
+    "quiz": RANKED["quiz"],
+    "sums": {**GOLD, "group": "math"},
+    "code": {**GOLD, "group": "math"},
+}
+EXTERNAL = {"per_item": False, "protocol": "external: launch"}
 
 
-def improve(**keys: Any) -> list[dict[str, Any]]:
-    return [{"tier": "tier3", "want": "improve", "margin": 0.0, **keys}]
+def improve(**keys: Any) -> dict[str, Any]:
+    return {"tier": "tier3", "want": "improve", "margin": 0.0, **keys}
 
 
-def compared(root: Path, skill: float = SMALL, **keys: Any) -> tuple[StagePlan, dict[str, Any]]:
-    plan = make_plans(root, tiers=("tasks",), objective=improve(**keys), steps=(10, 20))["second"]
-    write_stage_of(plan, {step: {"skill": skill} for step in (10, 20)})
-    return plan, read(plan.step_folder(20) / "bridge_deltas.json")
+def compared(
+    root: Path, tasks: dict[str, Any], *objectives: dict[str, Any], **ours: Any
+) -> tuple[StagePlan, dict[str, Any], dict[tuple[str, str], Any]]:
+    """The plan, the second step's deltas, and their rows."""
+    external = {key: ours[key] for key in EXTERNAL if key in ours}
+    options: Any = {"steps": (10, 20), "command": "launch" if external else None}
+    plan = make_plans(root, suite={"tasks": tasks}, objective=list(objectives), **options)["second"]
+    write_stage_of(plan, dict.fromkeys((10, 20), ours), **external)
+    content = read(plan.step_folder(20) / "bridge_deltas.json")
+    return plan, content, {(row["item"], row["metric"]): row for row in content["deltas"]}
 
 
 def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None:
-    plan, content = compared(tmp_path)
+    plan, content, rows = compared(tmp_path, RANKED, improve(), skill=SMALL)
     (objective,) = content["objectives"]
     assert objective["verdict"] == content["verdict"] == "undecided"
     secondary = objective["secondary"]
@@ -46,12 +57,7 @@ def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None
     assert line.startswith(said)
     assert line != secondary["sentence"]  # at the level of both steps together, so wider
     assert f"\n{line}\n" in bridge_table({plan.name: plan})
-
-
-def test_a_companion_is_in_no_family_of_tests(tmp_path: Path) -> None:
-    _, content = compared(tmp_path)
-    rows = {(row["item"], row["metric"]): row for row in content["deltas"]}
-    for item in ("quiz", "exam", "overall"):
+    for item in ("quiz", "exam", "overall"):  # it is in no family of tests
         row = rows[item, BITS]
         assert (row["primary"], row["flag"], row["p_holm"]) == (False, None, None)
         assert row["want"] == "<= 0"
@@ -59,53 +65,91 @@ def test_a_companion_is_in_no_family_of_tests(tmp_path: Path) -> None:
     both = [rows[item, BITS]["delta"] for item in ("quiz", "exam")]
     assert rows["overall", BITS]["delta"] == pytest.approx(np.mean(both))
     assert rows["exam", BITS]["clusters"] == 20
-    primary = [row for row in content["deltas"] if row["primary"]]
-    assert {row["metric"] for row in primary} == {"delta_acc"}
+    assert {metric for (_, metric), row in rows.items() if row["primary"]} == {ACC}
 
 
 def test_an_objective_may_name_a_secondary_metric(tmp_path: Path) -> None:
-    plan, content = compared(tmp_path, metric="gold_bits_per_byte")
+    bits = improve(metric="gold_bits_per_byte")
+    plan, content, _ = compared(tmp_path / "improved", RANKED, bits, skill=SMALL)
     (objective,) = content["objectives"]
     assert (objective["verdict"], objective["metric"]) == ("met", BITS)
     assert objective["secondary"] is None
     advice = read(plan.results / "recommendation.json")
     assert (advice["verdict"], advice["headline"]["metric"]) == ("met", "gold_bits_per_byte")
     assert advice["secondary"] == []
-
-
-def test_a_loss_of_a_companion_breaks_a_keep(tmp_path: Path) -> None:
-    _, content = compared(tmp_path, -1.0, want="keep", margin=0.001, metric="correct_probability")
+    keep = improve(want="keep", margin=0.001, metric="correct_probability")
+    _, content, _ = compared(tmp_path / "lost", RANKED, keep, skill=-1.0)
     (objective,) = content["objectives"]
     assert (objective["verdict"], objective["regressions"]) == ("not met", ["quiz", "exam"])
 
 
-def test_without_candidates_a_secondary_metric_decides_nothing(tmp_path: Path) -> None:
-    objectives = improve(metric="margin")
-    plan = make_plans(tmp_path, tiers=("tasks",), objective=objectives, command="launch")["second"]
-    for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
-        write_side(folder, plan, step=step, seed=step, per_item=False, protocol="external: launch")
+def matrix(plan: StagePlan) -> list[tuple[str, ...]]:
+    write_matrix(read_stage(plan, (10, 20)))
+    lines = (plan.results / "score_matrix.csv").read_text().splitlines()
+    return [tuple(line.split(",")[1:3]) for line in lines[1:]]
+
+
+def test_each_headline_has_a_mean_of_its_own(tmp_path: Path) -> None:
+    objectives = improve(metric="acc"), improve(group="math"), improve(metric="greedy")
+    plan, content, rows = compared(tmp_path, MIXED, *objectives, skill=0.3)
+    primary = {key for key, row in rows.items() if row["primary"]}
+    assert primary == {("quiz", ACC), ("sums", BITS), ("code", BITS)}
+    assert all(rows[key]["flag"] == "better" and rows[key]["p_holm"] < 0.05 for key in primary)
+    assert rows["overall", ACC]["value"] == rows["quiz", ACC]["value"]
+    for metric, names in ((BITS, ("quiz", "sums", "code")), (GREEDY, ("sums", "code"))):
+        mean = np.mean([rows[name, metric]["delta"] for name in names])
+        assert rows["overall", metric]["delta"] == pytest.approx(mean)
+        assert rows["overall", metric]["flag"] is None  # next to accuracy, or to bits per byte
+    decided = [(one["metric"], one["items"], one["verdict"]) for one in content["objectives"]]
+    math = ["sums", "code"]
+    assert decided == [(ACC, ["quiz"], "met"), (BITS, math, "met"), (GREEDY, math, "met")]
+    assert plan.stage.objective[1].metric == "gold_bits_per_byte"
+    bits = "gold_bits_per_byte"
+    assert matrix(plan) == [("overall", "acc"), ("quiz", "acc"), ("sums", bits), ("code", bits)]
+
+
+def test_without_choices_bits_per_byte_are_the_headline_everywhere(tmp_path: Path) -> None:
+    plan, content, rows = compared(tmp_path, {"sums": GOLD, "code": GOLD}, improve(), skill=0.3)
+    assert {metric for _, metric in rows} == {BITS, GREEDY}
+    assert rows["overall", BITS]["flag"] == "better"
+    assert rows["overall", GREEDY]["flag"] is None
+    assert (content["objectives"][0]["metric"], content["verdict"]) == (BITS, "met")
+    advice = read(plan.results / "recommendation.json")
+    assert advice["headline"]["metric"] == "gold_bits_per_byte"
+    assert "tier3 Δgold_bits_per_byte" in bridge_table({plan.name: plan})
+    assert matrix(plan) == [(item, "gold_bits_per_byte") for item in ("overall", "sums", "code")]
+    assert "bits per byte)" in (plan.results / "score_matrix.tex").read_text()
+
+
+def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
+    _, _, rows = compared(tmp_path / "own", MIXED, skill=0.3, seed=0, **EXTERNAL)
+    assert rows["sums", BITS]["delta"] < 0
+    assert rows["sums", BITS]["low"] is None
+    assert rows["overall", GREEDY]["delta"] > 0
     with pytest.raises(BridgeError, match="score both sides with per-item tables"):
-        write_deltas(plan, 10)
+        compared(tmp_path / "other", RANKED, improve(metric="margin"), **EXTERNAL)
 
 
 @pytest.mark.parametrize(
-    ("keys", "said"),
+    ("tasks", "objective", "message"),
     [
-        ({"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
-        ({"tier": "tier2", "metric": "margin"}, "tier2 has no objective by 'margin'"),
+        (RANKED, improve(metric="gold_bits_per_bite"), "did you mean gold_bits_per_byte"),
+        (RANKED, improve(tier="tier2", metric="margin"), "tier2 has no objective by 'margin'"),
+        (MIXED, improve(), "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
+        (MIXED, improve(group="math", metric="acc"), "no metric 'acc' of code; there are gold_bi"),
+        ({"sums": {**GOLD, "gold": "0"}}, None, "`gold` is of ranked `choices`"),
+        ({"sums": {**GOLD, "primary": "per_char"}}, None, "`primary` is of ranked `choices`"),
+        ({"sums": {**GOLD, "choices": "c"}}, None, "`choices` need `gold`"),
+        (
+            {"sums": {key: GOLD[key] for key in ("dataset", "context")}},
+            None,
+            "give `choices` to rank, or `continuation`",
+        ),
     ],
 )
-def test_an_unknown_metric_is_refused(tmp_path: Path, keys: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        make_plans(tmp_path, objective=improve(**keys))
-
-
-def test_files_are_read_as_they_are_computed(tmp_path: Path) -> None:
-    plan = make_plans(tmp_path, tiers=("tasks",))["second"]
-    folder = write_side(plan.step_folder(10), plan, step=10)
-    quiz = read_results(folder, plan.tiers).tiers["tier3"].items["quiz"]
-    table = pq.read_table(folder / "tier3_cf_candidates.parquet")
-    wanted = choice_measures(table.filter(np.array(table["task"]) == "quiz"))
-    for name, values in quiz.secondary.values.items():
-        assert values == pytest.approx(wanted[name])
-    assert quiz.light().secondary is None
+def test_unknown_metrics_and_halves_of_tasks_are_refused(
+    tmp_path: Path, tasks: Any, objective: dict[str, Any] | None, message: str
+) -> None:
+    suite = {"slices": SUITE["slices"], "tasks": tasks}
+    with pytest.raises(ConfigError, match=message):
+        make_plans(tmp_path, suite=suite, objective=[objective] if objective else [])

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from scipy import optimize, stats
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import p_beyond, paired_rate
 from evaluation.bridge.statistics import (
-    holm,
     macro_mean,
     paired_mean,
     paired_measure,
@@ -21,10 +21,6 @@ from evaluation.metrics.variance import Floats
 
 RUNS = 1200
 """Coverage of 95 % is then known to about 0.6 %."""
-
-
-def covers(estimate: Estimate, truth: float) -> bool:
-    return estimate.low - 1e-12 <= truth <= estimate.high + 1e-12
 
 
 def test_ratio_by_hand() -> None:
@@ -47,70 +43,42 @@ def test_means_are_the_paired_t_test_where_nothing_is_skewed(
     assert (estimate.low, estimate.high) == pytest.approx((interval.low, interval.high))
 
 
-@pytest.mark.parametrize(("clusters", "size"), [(400, 1), (40, 10), (12, 20)])
-def test_coverage_of_a_mean(clusters: int, size: int) -> None:
-    rng = np.random.default_rng(clusters)
-    names = [str(i) for i in range(clusters) for _ in range(size)]
-    hits = 0
-    for _ in range(RUNS):
-        common = np.repeat(rng.normal(0, 1, clusters), size)
-        difference = 0.2 + common + rng.normal(0, 1, clusters * size)
-        hits += covers(paired_mean(difference, np.zeros_like(difference), names), 0.2)
-    assert hits / RUNS == pytest.approx(0.95, abs=0.02)
+def _clustered(rng: np.random.Generator, clusters: int, size: int) -> Estimate:
+    """0.2, and what clusters have in common."""
+    common = np.repeat(rng.normal(0, 1, clusters), size)
+    difference = 0.2 + common + rng.normal(0, 1, clusters * size)
+    names = [str(i // size) for i in range(clusters * size)]
+    return paired_mean(difference, np.zeros_like(difference), names)
 
 
-def _blocks(rng: np.random.Generator, n: int, carry: float) -> tuple[Floats, Floats, Floats]:
-    """Nats of two models on blocks of 30 to 60 tokens; noise carries over to the next block."""
-    tokens = rng.integers(30, 60, n).astype(float)
-    noise = rng.normal(0, 0.05, n + 1)
-    shared = rng.normal(3, 0.3, n)
+def _perplexity(rng: np.random.Generator, carry: float) -> Estimate:
+    """Two models on blocks of 30 to 60 tokens; noise carries over to the next block."""
+    tokens = rng.integers(30, 60, 300).astype(float)
+    noise, shared = rng.normal(0, 0.05, 301), rng.normal(3, 0.3, 300)
     ours = (shared - 0.03 + noise[1:] + carry * noise[:-1]) * tokens
-    return ours, shared * tokens, tokens
+    return paired_perplexity(ours, shared * tokens, tokens)
 
 
-@pytest.mark.parametrize("carry", [0.0, 0.5])
-def test_coverage_of_perplexity(carry: float) -> None:
-    rng = np.random.default_rng(7)
-    hits = 0
-    truth = math.exp(3 - 0.03) - math.exp(3)
-    for _ in range(RUNS):
-        ours, theirs, tokens = _blocks(rng, 300, carry)
-        hits += covers(paired_perplexity(ours, theirs, tokens), truth)
-    assert hits / RUNS == pytest.approx(0.95, abs=0.02)
-
-
-def test_pairing_narrows_perplexity() -> None:
-    ours, theirs, tokens = _blocks(np.random.default_rng(1), 200, 0.0)
-    paired = paired_perplexity(ours, theirs, tokens)
-    shuffled = np.random.default_rng(2).permutation(200)
-    apart = paired_perplexity(ours * 1, (theirs / tokens)[shuffled] * tokens, tokens)
-    assert paired.se < apart.se / 3
-
-
-def _credits(rng: np.random.Generator, n: int, wins: float, losses: float) -> Floats:
+def _rate(rng: np.random.Generator, n: int, wins: float, losses: float) -> Estimate:
     draw = rng.random(n)
-    return np.where(draw < wins, 1.0, np.where(draw < wins + losses, -1.0, 0.0))
+    return paired_rate((draw < wins) * 1.0, ((draw >= wins) & (draw < wins + losses)) * 1.0)
 
 
 @pytest.mark.parametrize(
-    ("n", "wins", "losses"), [(1000, 0.06, 0.04), (500, 0.02, 0.02), (200, 0.05, 0.02)]
+    ("draw", "how", "truth"),
+    [
+        *((_clustered, how, 0.2) for how in ((400, 1), (40, 10), (12, 20))),
+        *((_perplexity, (carry,), math.exp(3 - 0.03) - math.exp(3)) for carry in (0.0, 0.5)),
+        (_rate, (1000, 0.06, 0.04), 0.02),
+        (_rate, (500, 0.02, 0.02), 0.0),
+        (_rate, (200, 0.05, 0.02), 0.03),
+    ],
 )
-def test_coverage_of_a_rate(n: int, wins: float, losses: float) -> None:
-    rng = np.random.default_rng(n)
-    hits = 0
-    for _ in range(RUNS):
-        d = _credits(rng, n, wins, losses)
-        hits += covers(paired_rate(d.clip(0), (-d).clip(0)), wins - losses)
+def test_coverage(draw: Callable[..., Estimate], how: tuple[Any, ...], truth: float) -> None:
+    rng = np.random.default_rng(7)
+    found = [draw(rng, *how) for _ in range(RUNS)]
+    hits = sum(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in found)
     assert hits / RUNS == pytest.approx(0.95, abs=0.02)
-
-
-@pytest.mark.parametrize(("wins", "losses"), [(5, 0), (6, 0), (9, 3), (12, 12), (0, 1)])
-def test_few_discordant_items_by_the_exact_test(wins: int, losses: int) -> None:
-    d = np.array([1.0] * wins + [-1.0] * losses + [0.0] * 200)
-    estimate = paired_rate(d.clip(0), (-d).clip(0))
-    assert estimate.p == pytest.approx(stats.binomtest(wins, wins + losses).pvalue)
-    assert estimate.low <= estimate.value <= estimate.high
-    assert (estimate.p < 0.05) == (estimate.low > 0 or estimate.high < 0)
 
 
 def _few(wins: int, losses: int, n: int) -> Estimate:
@@ -139,18 +107,13 @@ def _likeliest_losses(wins: int, losses: int, n: int, d: float) -> float:
     return float(q[likelihood.argmax()])
 
 
-def test_no_discordant_item_still_has_a_detectable_effect() -> None:
-    estimate = paired_rate(np.ones(1000), np.ones(1000))
-    assert (estimate.value, estimate.p) == (0, 1)
-    assert estimate.high == pytest.approx(3.84 / 1003.84, rel=1e-3)
-    assert 6 / 1000 < estimate.mde < 9 / 1000
-
-
-def test_five_items_can_never_reject() -> None:
-    estimate = paired_rate(np.ones(5), np.zeros(5))
-    assert estimate.p > 0.05
-    assert estimate.mde is None
-    assert "never reject" in (estimate.note or "")
+def test_where_no_item_or_every_one_of_a_few_differs() -> None:
+    same, all_of_five = _few(0, 0, 1000), _few(5, 0, 5)
+    assert (same.value, same.p) == (0, 1)
+    assert 6 / 1000 < same.mde < 9 / 1000
+    assert all_of_five.p > 0.05
+    assert all_of_five.mde is None
+    assert "never reject" in (all_of_five.note or "")
 
 
 def test_fractions_are_a_mean_of_real_numbers() -> None:
@@ -181,10 +144,9 @@ def test_hall_s_interval_by_hand() -> None:
 
 
 def test_few_discordant_items_in_clusters_are_not_narrower() -> None:
-    d = np.zeros(300)
-    d[:8] = 1
+    d = np.array([1.0] * 8 + [0.0] * 292)
     clusters = [str(i // 10) for i in range(300)]
-    alone, together = paired_rate(d, np.zeros(300)), paired_rate(d, np.zeros(300), clusters)
+    alone, together = _few(8, 0, 300), paired_rate(d, np.zeros(300), clusters)
     assert together.se >= alone.se
     assert together.units == 30
 
@@ -192,21 +154,10 @@ def test_few_discordant_items_in_clusters_are_not_narrower() -> None:
 @pytest.mark.parametrize("n", [600, 2500])
 def test_a_planted_effect_of_the_size_of_the_mde_is_found_as_often_as_the_power(n: int) -> None:
     rng = np.random.default_rng(n)
-    d = _credits(rng, 200_000, 0.05, 0.05)
-    mde = float((stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * d.std() / math.sqrt(n))
-    found, sizes = 0, []
-    for _ in range(RUNS):
-        d = _credits(rng, n, 0.05 + mde / 2, 0.05 - mde / 2)
-        estimate = paired_rate(d.clip(0), (-d).clip(0))
-        found += estimate.p < 0.05
-        sizes.append(estimate.mde)
-    assert found / RUNS == pytest.approx(0.8, abs=0.035)
-    assert np.mean(sizes) == pytest.approx(mde, rel=0.05)
-
-
-def test_holm_leaves_out_what_has_no_p_value() -> None:
-    adjusted = holm({"a": 0.01, "b": 0.04, "c": None, "d": 0.03})
-    assert adjusted == pytest.approx({"a": 0.03, "b": 0.06, "c": None, "d": 0.06})
+    mde = (stats.norm.ppf(0.975) + stats.norm.ppf(0.8)) * math.sqrt(0.1 / n)  # one in ten differs
+    drawn = [_rate(rng, n, 0.05 + mde / 2, 0.05 - mde / 2) for _ in range(RUNS)]
+    assert np.mean([one.p < 0.05 for one in drawn]) == pytest.approx(0.8, abs=0.035)
+    assert np.mean([one.mde for one in drawn]) == pytest.approx(mde, rel=0.05)
 
 
 def test_macro_mean_adds_variances() -> None:

@@ -1,7 +1,6 @@
 """Rates and headers of a tier's file, from stored answers, by hand."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +14,7 @@ from evaluation.errors import ScoringError
 from evaluation.grading.completions import Sample, SampledPrompt, summarize_task, summarize_view
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations
-from evaluation.metrics.rates import COLUMNS, RATES, outcome, summarize
+from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
@@ -58,8 +57,9 @@ TABLE = pa.Table.from_pylist(
 )
 
 
-def test_each_rate_is_over_the_prompts_that_count_for_it() -> None:
-    assert summarize(TABLE)["summary"] == {
+def test_rates_are_over_the_prompts_that_count_for_them() -> None:
+    found = summarize(TABLE)
+    assert found["summary"] == {
         "instruction_match_rate": 1 / 2,
         "all_checks_pass_rate": 1 / 4,
         "format_valid_rate": 2 / 3,
@@ -68,13 +68,15 @@ def test_each_rate_is_over_the_prompts_that_count_for_it() -> None:
         "json_valid_rate": 1.0,
         "truncated_rate": 1 / 4,
     }
-
-
-def test_a_rate_without_prompts_is_null_not_zero() -> None:
-    code = summarize(TABLE)["by_category"]["code"]
-    assert code["prompts"] == 2
-    assert code["json_valid_rate"] is None
-    assert code["code_parse_rate"] == 1 / 2
+    code = found["by_category"]["code"]
+    assert (code["prompts"], code["code_parse_rate"]) == (2, 1 / 2)
+    assert code["json_valid_rate"] is None  # not zero: no prompt counts
+    prompt = found["prompts"][1]
+    checks = (("p", "code", False), ("c", "clean", True), ("i", "instruction", True))
+    assert prompt["checks"] == {name: {"kind": kind, "passed": ok} for name, kind, ok in checks}
+    assert (prompt["id"], prompt["passed"], prompt["stop_reason"]) == ("b", False, "length")
+    counts = ("prompt_tokens", "response_tokens", "response_words")
+    assert [prompt[key] for key in counts] == [5, 3, 2]
 
 
 def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
@@ -85,36 +87,14 @@ def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
     assert [prompt["headline"] for prompt in summarize(more)["prompts"]] == [True] * 4 + [False]
 
 
-def test_what_a_prompt_contributes_to_each_rate() -> None:
-    found = {rate: [outcome(row, rate) for row in TABLE.to_pylist()] for rate in RATES}
-    assert found["json_valid_rate"] == [None, None, True, None]
-    assert found["all_checks_pass_rate"] == [False, False, True, False]
-    assert found["truncated_rate"] == [False, True, False, False]
-
-
-def test_each_prompt_shows_its_checks_and_what_it_got() -> None:
-    prompt = summarize(TABLE)["prompts"][1]
-    assert prompt["checks"] == {
-        "p": {"kind": "code", "passed": False},
-        "c": {"kind": "clean", "passed": True},
-        "i": {"kind": "instruction", "passed": True},
-    }
-    assert (prompt["id"], prompt["passed"], prompt["stop_reason"]) == ("b", False, "length")
-    counts = ("prompt_tokens", "response_tokens", "response_words")
-    assert [prompt[key] for key in counts] == [5, 3, 2]
-
-
 def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path, "checkpoint")
     store.put("sft_native", {}, StoredScore(TABLE, summarize(TABLE)))
     kept = store.read(store.path("sft_native", {}).name)
-    assert kept is not None
     assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
-    assert generations(kept.table)[3] == {
-        key: value
-        for key, value in TABLE.to_pylist()[3].items()
-        if key not in ("headline", "checks")
-    }
+    hidden = ("headline", "checks")
+    shown = {key: value for key, value in TABLE.to_pylist()[3].items() if key not in hidden}
+    assert generations(kept.table)[3] == shown
 
 
 NUMBER = Pattern(kind="pattern", pattern="#### (.+)", form="#### {gold}", ignore=(",", r"\.$"))
@@ -122,13 +102,12 @@ FINAL = "Final Answer: The final answer is $3$. I hope it is correct."
 MATH = MathVerify(kind="math_verify")
 
 
-def prompt_of(judge: Judge, gold: str, completions: Sequence[str]) -> SampledPrompt:
-    assert not hasattr(judge, "metric")
-    samples = [
-        Sample(i, Completion(text, "eos", 1, 1), {"v": verify(judge, {"gold": gold}, text)})
-        for i, text in enumerate(completions)
-    ]
-    return SampledPrompt(DocumentLine(id="q", document={"gold": gold}, strata={}), samples)
+def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> SampledPrompt:
+    """Texts and each verifier's verdict on them."""
+    line = DocumentLine(id=name, document={}, strata={"label": name})
+    completions = [Completion(text, "eos", 1, 1) for text, _ in samples]
+    found = zip(completions, samples, strict=True)
+    return SampledPrompt(line, [Sample(i, one, own) for i, (one, (_, own)) in enumerate(found)])
 
 
 @pytest.mark.parametrize(
@@ -151,15 +130,15 @@ def prompt_of(judge: Judge, gold: str, completions: Sequence[str]) -> SampledPro
 def test_answers_of_one_meaning_vote_together(
     judge: Judge, gold: str, completions: list[str], votes: float, distinct: int
 ) -> None:
-    found = summarize_view([prompt_of(judge, gold, completions)], "v", judge)
+    assert not hasattr(judge, "metric")
+    samples = [(text, {"v": verify(judge, {"gold": gold}, text)}) for text in completions]
+    found = summarize_view([prompt_of(*samples)], "v", judge)
     assert (found["cons_at_n"]["value"], found["distinct_answers"]) == (votes, distinct)
 
 
 def test_programs_do_not_vote() -> None:
-    verdict = Verdict(credit=1.0, answer="def f(): ...")
-    samples = [Sample(i, Completion("", "eos", 1, 1), {"v": verdict}) for i in range(2)]
-    prompt = SampledPrompt(DocumentLine(id="q", document={}, strata={}), samples)
-    found = summarize_view([prompt], "v", Program(kind="program"))
+    sample = ("", {"v": Verdict(credit=1.0, answer="def f(): ...")})
+    found = summarize_view([prompt_of(sample, sample)], "v", Program(kind="program"))
     assert set(found["pass_at_k"]) == {"1", "2"}
     assert not {"cons_at_n", "distinct_answers"} & set(found)
 
@@ -169,38 +148,26 @@ def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
     right, nothing = Verdict(credit=1.0, answer="5"), Verdict(credit=0.0)
     wrong, failed = Verdict(credit=0.0, answer="6"), Verdict(credit=None)
     pairs = [(nothing, right), (wrong, right), (failed, right), (nothing, nothing), (right, right)]
-    samples = [
-        Sample(i, Completion("", "eos", 1, 1), {"strict": strict, "lenient": lenient})
-        for i, (strict, lenient) in enumerate(pairs)
-    ]
-    prompt = SampledPrompt(DocumentLine(id="q", document={}, strata={}), samples)
+    prompt = prompt_of(*(("", {"strict": one, "lenient": other}) for one, other in pairs))
     assert summarize_view([prompt], "strict", NUMBER)["right_but_format_rate"] == 1 / 4
     assert summarize_view([prompt], "lenient", NUMBER)["right_but_format_rate"] == 0
 
 
 def test_what_cannot_be_judged_is_null_and_not_0() -> None:
     """Of three prompts with two samples the verifier fails on the second of each, on the last on both."""
-
-    def prompt(number: int, *credits: float | None) -> SampledPrompt:
-        line = DocumentLine(id=str(number), document={}, strata={"label": str(number)})
-        verdicts = [Verdict(credit=credit, answer="a", reason="why") for credit in credits]
-        samples = [
-            Sample(i, Completion("a", "eos", 1, 1), {"own": verdict})
-            for i, verdict in enumerate(verdicts)
-        ]
-        return SampledPrompt(line, samples)
-
-    prompts = [prompt(0, 1.0, None), prompt(1, 1.0, None), prompt(2, None, None)]
+    right, failed = Verdict(credit=1.0, answer="a"), Verdict(credit=None, reason="why")
+    samples = [(right, failed), (right, failed), (failed, failed)]
+    prompts = [
+        prompt_of(*(("a", {"own": one}) for one in own), name=str(number))
+        for number, own in enumerate(samples)
+    ]
     judges = {"own": Boxed(kind="boxed")}
     found = summarize_task(prompts, judges)
-    view = found["verifiers"]["own"]
+    view, label = found["verifiers"]["own"], found["strata"]["label"]
     assert (view["pass_rate"], view["errors"]) == (1.0, 4)
     assert view["pass_at_k"]["1"]["value"] == 1.0
-    assert view["pass_at_k"]["2"] == {
-        **dict.fromkeys(("value", "stderr", "low", "high")),
-        "prompts": 0,
-    }
-    label = found["strata"]["label"]
+    unknown = dict.fromkeys(("value", "stderr", "low", "high"))
+    assert view["pass_at_k"]["2"] == {**unknown, "prompts": 0}
     assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
     assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
     with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
@@ -216,19 +183,19 @@ ABOUT = {
     "dtype": "bfloat16",
 }
 FIRST = {"gpu": "A100", "row_tokens": 8192}
-MACHINES = [
-    ("one", [FIRST, FIRST], "A100", [8192]),
-    ("two", [{"gpu": "H100", "row_tokens": 16384}, FIRST], "A100 and H100", [8192, 16384]),
-    ("a CPU", [{"gpu": None, "row_tokens": 1024}], None, [1024]),
-    ("scores that do not know it", [{}, FIRST], "A100", [8192]),
-]
 
 
 @pytest.mark.parametrize(
-    ("machines", "gpu", "row_tokens"), [one[1:] for one in MACHINES], ids=[m[0] for m in MACHINES]
+    ("machines", "gpu", "row_tokens"),
+    [
+        ([FIRST, FIRST], "A100", [8192]),
+        ([{"gpu": "H100", "row_tokens": 16384}, FIRST], "A100 and H100", [8192, 16384]),
+        ([{"gpu": None, "row_tokens": 1024}], None, [1024]),
+        ([{}, FIRST], "A100", [8192]),  # scores that do not know it
+    ],
 )
 def test_machines(
-    tmp_path: Any, machines: list[dict[str, Any]], gpu: str | None, row_tokens: list[int]
+    tmp_path: Path, machines: list[dict[str, Any]], gpu: str | None, row_tokens: list[int]
 ) -> None:
     subject = step_subject(make_plans(tmp_path)["first"], 100)
     summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
@@ -236,14 +203,14 @@ def test_machines(
     assert (top["gpu"], top["row_tokens"]) == (gpu, row_tokens)
 
 
-def test_the_machine_of_a_session(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "NVIDIA H100 80GB HBM3")
-    plan = make_plans(tmp_path)["first"]
-    scoring = plan.config.scoring
+def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = "NVIDIA H100 80GB HBM3"
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
+    plan = make_plans(tmp_path)["first"]
+    cpu, cuda = plan.config.scoring.cpu_row_tokens, plan.config.scoring.row_tokens
     for device, row_tokens, expected in (
-        ("cpu", scoring.cpu_row_tokens, {"gpu": None}),
-        ("cuda", scoring.row_tokens, {"gpu": gpu, "layers": "compiled"}),
+        ("cpu", cpu, {"gpu": None}),
+        ("cuda", cuda, {"gpu": gpu, "layers": "compiled"}),
     ):
         backend = SimpleNamespace(device=device, row_tokens=row_tokens, layers="compiled")
         job: Any = SimpleNamespace(plan=plan, backend=backend)

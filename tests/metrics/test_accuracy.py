@@ -21,21 +21,16 @@ def table_of(*items: dict) -> pa.Table:
     rows = []
     for number, item in enumerate(items):
         count = len(item["logprob"])
-        rows += [
-            {
-                "item": item.get("item", f"task/{number}"),
-                "cluster": item.get("cluster"),
-                "candidate": i,
-                "gold": i == item.get("gold", 0),
-                "logprob": item["logprob"][i],
-                "unconditional": item["unconditional"][i] if "unconditional" in item else None,
-                "tokens": item.get("tokens", [1] * count)[i],
-                "chars": item.get("chars", [1] * count)[i],
-                "bytes": item.get("bytes", [1] * count)[i],
-                "is_greedy": False,
-            }
-            for i in range(count)
-        ]
+        same = {"item": item.get("item", f"task/{number}"), "cluster": item.get("cluster")}
+        given = {name: item.get(name, [1] * count) for name in ("tokens", "chars", "bytes")}
+        given |= {
+            "logprob": item["logprob"],
+            "unconditional": item.get("unconditional", [None] * count),
+        }
+        for i in range(count):
+            own = {name: values[i] for name, values in given.items()}
+            gold = i == item.get("gold", 0)
+            rows.append({**same, "candidate": i, "gold": gold, "is_greedy": False, **own})
     return pa.Table.from_pylist(rows, schema=SCHEMA)
 
 
@@ -76,29 +71,18 @@ def test_accuracy_is_centred_on_chance():
     assert "pmi" not in summary["metrics"]
 
 
-@pytest.mark.parametrize("gold", [0, 1, 2])
-def test_a_tie_is_shared_wherever_the_gold_candidate_stands(gold):
-    summary = summarize_choices(table_of({"logprob": [-1.0, -1.0, -1.0], "gold": gold}), "raw")
-    assert summary["accuracy"] == pytest.approx(1 / 3)
-    assert summary["ties"] == 1
-    assert summary["centered"] == pytest.approx(0)
-
-
-def test_a_tie_below_the_best_is_none():
-    summary = summarize_choices(table_of({"logprob": [-1.0, -2.0, -2.0]}), "raw")
-    assert (summary["accuracy"], summary["ties"]) == (1, 0)
-
-
-def test_clustered_standard_error_by_hand():
-    """Credits 1 1 | 0 0 | 1: mean 0.6, sums of deviations 0.8, -1.2, 0.4 of three clusters."""
-    error = standard_error(np.array([1.0, 1, 0, 0, 1]), ["a", "a", "b", "b", "c"])
-    assert error == pytest.approx(math.sqrt((0.8**2 + 1.2**2 + 0.4**2) * 3 / 2) / 5)
-
-
-def test_stratified_standard_error_by_hand():
-    """Credits 1 0 | 1 1 0 of two strata: sum_h n_h / n^2 s_h^2, s^2 = 1/2 and 1/3."""
-    error = standard_error(np.array([1.0, 0, 1, 1, 0]), None, ["a", "a", "b", "b", "b"])
-    assert error == pytest.approx(math.sqrt((2 * 1 / 2 + 3 * 1 / 3) / 25))
+@pytest.mark.parametrize(
+    ("logprob", "gold", "accuracy", "ties"),
+    [
+        *(([-1.0, -1.0, -1.0], gold, 1 / 3, 1) for gold in (0, 1, 2)),
+        ([-1.0, -2.0, -2.0], 0, 1, 0),  # a tie below the best is none
+    ],
+)
+def test_a_tie_is_shared_wherever_the_gold_candidate_stands(logprob, gold, accuracy, ties):
+    summary = summarize_choices(table_of({"logprob": logprob, "gold": gold}), "raw")
+    assert summary["accuracy"] == pytest.approx(accuracy)
+    assert summary["centered"] == pytest.approx((accuracy - 1 / 3) / (2 / 3))
+    assert summary["ties"] == ties
 
 
 def test_clusters_that_agree_by_chance_do_not_make_a_mean_sure():
@@ -173,20 +157,13 @@ def test_order_of_candidates_does_not_matter(drawn):
     assert forward["accuracy"] == pytest.approx(np.mean(wins))
 
 
-def test_by_hand():
+def test_measures_by_hand():
     """Right answer of 8 bytes and 4 characters at -2 nats; the others at -4 of 8, -1 of 1."""
     one = {"logprob": [-2.0, -4.0, -1.0], "bytes": [8, 8, 1], "chars": [4, 8, 1]}
     found = choice_measures(table_of(one))
-    assert found["gold_bits_per_byte"] == pytest.approx([2 / 8 / math.log(2)])
-    assert found["correct_probability"] == pytest.approx(
-        [math.exp(-2) / (math.exp(-2) + math.exp(-4) + math.exp(-1))]
-    )
-    assert found["margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
-
-
-def test_the_tier_describes_what_is_computed():
-    found = choice_measures(table_of({"logprob": [-1.0, -2.0]}))
     assert {metric.name for metric in TIERS["tier3"].secondary} == found.keys()
+    assert found["gold_bits_per_byte"] == pytest.approx([2 / 8 / math.log(2)])
+    assert found["margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
 
 
 @given(

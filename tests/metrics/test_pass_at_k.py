@@ -75,13 +75,10 @@ def _moment(a: float, b: float, k: int) -> float:
     return math.prod((b + i) / (a + b + i) for i in range(k))
 
 
-def test_all_wrong_is_not_surely_zero() -> None:
+def test_all_wrong_is_not_surely_zero_and_one_prompt_has_no_interval() -> None:
     found = interval(np.zeros(24))
     assert found.low == 0
     assert found.high == pytest.approx(0.138, abs=1e-3)  # Wilson's, z²/(n + z²)
-
-
-def test_one_prompt_has_no_interval() -> None:
     assert interval(np.ones(1)) == (1.0, None, None, None)
 
 
@@ -147,20 +144,13 @@ def test_blocks_without_tokens_at_a_position_do_not_count_there() -> None:
     assert far["stderr"] == pytest.approx(alone.std(ddof=1) / math.sqrt(3))
 
 
-def test_no_token_there_no_bin() -> None:
+def test_where_no_bin_or_one_alone_has_tokens() -> None:
     table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
     bins = summarize_positions(table, 700)
     assert [one["first"] for one in bins] == [0, 256]
     assert bins[1]["stderr"] is None  # one block
-
-
-def test_one_bin_compares_nothing() -> None:
     assert summarize_positions(table_of([[2.0], [3.0]], [[2], [2]]), 128) == []
     near = table_of([[2.0, 0.0], [3.0, 0.0]], [[2, 0], [2, 0]])
     assert summarize_positions(near, 512) == []
-
-
-def test_a_table_stored_without_positions_has_none() -> None:
-    table = table_of([[2.0, 1.0]], [[2, 1]])
     stored = table.drop_columns(["nats_by_position", "tokens_by_position"])
-    assert summarize_positions(stored, 512) == []
+    assert summarize_positions(stored, 700) == []

@@ -25,6 +25,8 @@ from evaluation.results.deltas_file import read_stage_deltas, read_step_deltas
 from evaluation.results.read import read_results, read_tier
 from evaluation.results.stage_files import QUALITY, read_quality, read_recommendation, read_summary
 from evaluation.settings.plan import StagePlan
+from tests.bridge.folders import edit_json
+from tests.bridge.folders import edited as edit
 from tests.reporting.pages import STEPS, page_data, write_report
 
 Reader = Callable[[Path], object]
@@ -34,6 +36,7 @@ def tier(name: str) -> Reader:
     return lambda path: read_tier(path.parent, name)
 
 
+ANSWERS = "tier4_sft_native_generations.jsonl"
 STEP_JSON: dict[str, Reader] = {
     "tier2_ppl.json": tier("tier2"),
     "tier3_cf.json": tier("tier3"),
@@ -42,32 +45,24 @@ STEP_JSON: dict[str, Reader] = {
     "bridge_deltas.json": read_step_deltas,
 }
 STAGE_JSON: dict[str, Reader] = {
-    "bridge_deltas.json": read_stage_deltas,
-    "recommendation.json": read_recommendation,
-    "task_quality.json": read_quality,
+    "stage/bridge_deltas.json": read_stage_deltas,
+    "stage/recommendation.json": read_recommendation,
+    "stage/task_quality.json": read_quality,
 }
 PARQUET: dict[str, Reader] = {
     "tier2_ppl_blocks.parquet": tier("tier2"),
     "tier3_cf_candidates.parquet": tier("tier3"),
     "tier5_verified_prompts.parquet": tier("tier5"),
 }
+JSON = {**STEP_JSON, **STAGE_JSON}
+ALL = {**JSON, **PARQUET, "stage/summary.parquet": read_summary, ANSWERS: read_generations}
 
 
 def place(plan: StagePlan, name: str) -> tuple[Path, Reader]:
     """A file by its name below the stage's results, and what reads it."""
-    if name.startswith("stage/"):
-        file = name.removeprefix("stage/")
-        reader = read_summary if file == "summary.parquet" else STAGE_JSON[file]
-        return plan.results / file, reader
-    path = plan.step_folder(20) / name
-    if name.endswith(".jsonl"):
-        return path, read_generations
-    return path, {**STEP_JSON, **PARQUET}[name]
+    folder = plan.results if name.startswith("stage/") else plan.step_folder(20)
+    return folder / name.removeprefix("stage/"), ALL[name]
 
-
-JSON = [*STEP_JSON, *(f"stage/{name}" for name in STAGE_JSON)]
-TABLES = [*PARQUET, "stage/summary.parquet"]
-ALL = [*JSON, *TABLES, "tier4_sft_native_generations.jsonl"]
 
 ANY_FILE = [
     ("empty", b"", ""),
@@ -184,12 +179,7 @@ def test_a_wrong_value_names_its_key(
     plans: dict[str, StagePlan], name: str, keys: tuple[Any, ...], value: Any, fragment: str
 ) -> None:
     path, reader = place(plans["second"], name)
-    content = json.loads(path.read_text())
-    inner = content
-    for key in keys[:-1]:
-        inner = inner[key]
-    inner[keys[-1]] = value
-    path.write_text(json.dumps(content))
+    path.write_text(edited(json.loads(path.read_text()), keys, value))
     refused(path, reader, fragment)
 
 
@@ -306,7 +296,7 @@ def test_a_wrong_column_is_named(
     refused(path, reader, fragment)
 
 
-@pytest.mark.parametrize("name", [*STEP_JSON, *PARQUET, "tier4_sft_native_generations.jsonl"])
+@pytest.mark.parametrize("name", [*STEP_JSON, *PARQUET, ANSWERS])
 def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> None:
     """Tables, pages, figures and status of a stage of which one file is damaged."""
     plan = plans["second"]
@@ -339,13 +329,13 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
 def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
     for name, reader in STAGE_JSON.items():
-        path = plan.results / name
+        path = place(plan, name)[0]
         path.write_text("[]")
         refused(path, reader, "not a JSON object")
-        if name != QUALITY:  # which the terminal does not show
+        if path.name != QUALITY:  # which the terminal does not show
             assert str(path) in bridge_table(plans)
         said = stage_status(plan, STEPS)
-        assert said["files"][name] == "damaged"
+        assert said["files"][path.name] == "damaged"
         assert str(path) in status_table({"second": said})
         write_stage(plan, STEPS)
     assert str(plan.results) not in bridge_table(plans)
@@ -355,8 +345,8 @@ def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
     """Deltas that judge other objectives than the configuration has now are left out, not misread."""
     plan = plans["second"]
     path = plan.step_folder(20) / "bridge_deltas.json"
-    content = json.loads(path.read_text())
-    path.write_text(json.dumps({**content, "objectives": content["objectives"][:1]}))
+    with edit(path) as content:
+        del content["objectives"][1:]
     write_stage(plan, STEPS)
     stage = read_stage_deltas(plan.results / "bridge_deltas.json")
     assert [entry.step for entry in stage.verdicts] == [10, 30]
@@ -368,8 +358,7 @@ def test_what_a_later_version_adds_is_no_fault(plans: dict[str, StagePlan]) -> N
     plan = plans["second"]
     for name in JSON:
         path, reader = place(plan, name)
-        content = json.loads(path.read_text())
-        path.write_text(json.dumps({**content, "new": {"key": [1, None]}}))
+        edit_json(path, new={"key": [1, None]})
         reader(path)
     for name in PARQUET:
         path, reader = place(plan, name)
