@@ -229,21 +229,19 @@ def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> 
     headline = pair.tier.headline_of(mine.values)
     for metric in mine.credits if other.credits and mine.credits else mine.values:
         known = _credit_estimate(pair, name, metric, mine, other)
-        values = _value(mine, metric), _value(other, metric)
-        if values[0] is None or values[1] is None:
-            raise BridgeError(
-                f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; "
-                f"{AGAIN}"
-            )
-        both = values[0], values[1]
-        known = known or _no_table(both)
-        yield delta_of(pair.tier, name, mine.group, metric, both, known, headline)
+        values = _value(pair, name, metric, mine), _value(pair, name, metric, other)
+        known = known or _no_table(values)
+        yield delta_of(pair.tier, name, mine.group, metric, values, known, headline)
 
 
-def _value(item: CreditItem, metric: str) -> float | None:
+def _value(pair: Pair, name: str, metric: str, item: CreditItem) -> float:
     if metric in item.values:
         return item.values[metric]
-    return float(item.credits[metric].credit.mean()) if metric in item.credits else None
+    if metric in item.credits:
+        return float(item.credits[metric].credit.mean())
+    raise BridgeError(
+        f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; {AGAIN}"
+    )
 
 
 def _credit_estimate(

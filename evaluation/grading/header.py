@@ -8,6 +8,9 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens, metadata_state
 from evaluation.settings.tiers import TIERS
 
+_NOT_OF_ALL = ("layers", "gpus_per_checkpoint")
+"""Keys that are left out where no score has them."""
+
 
 def header(
     subject: Subject,
@@ -37,8 +40,7 @@ def header(
         "packages": _packages(summaries),
         "device": about["device"],
         "gpu": " and ".join(_of_all(summaries, "gpu")) or None,
-        **_if_any(summaries, "layers"),
-        **_if_any(summaries, "gpus_per_checkpoint"),
+        **{key: found for key in _NOT_OF_ALL if (found := _of_all(summaries, key))},
         **gpu_busy(summaries),
         "row_tokens": _of_all(summaries, "row_tokens"),
         "dtype": about["dtype"],
@@ -92,12 +94,6 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
     """What the scores were computed with, once each; not all of them need know it."""
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
-
-
-def _if_any(summaries: Iterable[Mapping[str, Any]], key: str) -> dict[str, Any]:
-    """Return the key with all its values; nothing where no score has it."""
-    found = _of_all(summaries, key)
-    return {key: found} if found else {}
 
 
 def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ from evaluation.results.kinds import (
     Blocks,
     CreditItem,
     Credits,
+    Item,
     ItemReader,
     Items,
     NatsItem,
@@ -39,7 +40,6 @@ from evaluation.results.kinds import (
 )
 from evaluation.results.tier_files import (
     LARGEST,
-    SliceEntry,
     TaskEntry,
     Tier2File,
     Tier3File,
@@ -57,41 +57,46 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
     items = {
         name: NatsItem(
             group=entry.group,
-            values=_slice_values(entry),
+            values=entry.values,
             same={"data": entry.data_checksum},
             entry=entry,
             blocks=None if table is None else _read_blocks(table, name, path, file.sequence_length),
         )
         for name, entry in file.slices.items()
     }
-    for name, item in items.items():
-        if item.blocks is not None:
-            mean = float(item.blocks.nats.sum() / item.blocks.tokens.sum())
-            _check_agrees(path, tier, file, name, (mean, item.values["nats_per_token"]))
-    return Items(items=items, same={"attention": file.attention})
+    return _agreeing(path, tier, file, Items(items=items, same={"attention": file.attention}))
 
 
-def _check_agrees(
-    path: Path, tier: Tier, file: TierFile, name: str, both: tuple[float, float]
-) -> None:
-    """Raise ResultsError where a mean over a table's rows is not that of the summary.
+def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
+    """Return the items; raise ResultsError where rows of a table do not give the headline of the summary.
 
     The two are read for different things, so one that was changed by hand, or copied without the
     other, would make a page contradict itself. What an external program means by its table is its
     own affair.
     """
-    if not file.is_external and not math.isclose(*both, rel_tol=1e-6, abs_tol=1e-9):
+    for name, item in found.items.items():
+        headline = tier.headline_of(item.values)
+        mean, stated = _mean_of_rows(item, headline), item.values[headline]
+        if (
+            mean is None
+            or file.is_external
+            or math.isclose(mean, stated, rel_tol=1e-6, abs_tol=1e-9)
+        ):
+            continue
         raise ResultsError(
-            f"{path}: the rows of {name!r} give a mean of {both[0]:.7g}, and {tier.summary_file} says "
-            f"{both[1]:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
+            f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
+            f"{stated:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
         )
+    return found
 
 
-def _slice_values(entry: SliceEntry) -> dict[str, float]:
-    values = {"ppl": entry.ppl, "nats_per_token": entry.nats}
-    if entry.bits_per_byte is not None:
-        values["bits_per_byte"] = entry.bits_per_byte
-    return values
+def _mean_of_rows(item: Item, headline: str) -> float | None:
+    if isinstance(item, NatsItem):
+        blocks = item.blocks
+        return None if blocks is None else float(blocks.nats.sum() / blocks.tokens.sum())
+    if headline in item.credits:
+        return float(item.credits[headline].credit.mean())
+    return float(item.secondary.values[headline].mean()) if item.secondary else None
 
 
 def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
@@ -198,19 +203,6 @@ def _task_credits(
         )
     others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
     return {tier.headline: found[primary], **others}
-
-
-def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
-    """Return the items; raise ResultsError where credits do not give the headline of the summary."""
-    for name, item in found.items.items():
-        if isinstance(item, CreditItem) and item.credits:
-            headline = tier.headline_of(item.values)
-            measures = item.secondary.values if item.secondary else {}
-            known = (
-                item.credits[headline].credit if headline in item.credits else measures[headline]
-            )
-            _check_agrees(path, tier, file, name, (float(known.mean()), item.values[headline]))
-    return found
 
 
 @contextlib.contextmanager

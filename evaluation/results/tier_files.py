@@ -133,9 +133,11 @@ class SliceEntry(ItemEntry):
     )
 
     @property
-    def nats(self) -> float:
-        """Mean loss in nats per token."""
-        return math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
+    def values(self) -> dict[str, float]:
+        """Its values by metric."""
+        nats = math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
+        found = {"ppl": self.ppl, "nats_per_token": nats, "bits_per_byte": self.bits_per_byte}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 class SliceMeans(FileModel):

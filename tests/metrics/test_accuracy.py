@@ -134,15 +134,17 @@ def test_what_cannot_be_judged_is_named(items, error, message):
         summarize_choices(table_of(*items), "pmi")
 
 
-@given(
-    st.lists(
-        st.tuples(st.lists(st.integers(-5, 0), min_size=2, max_size=5), st.integers(0, 4)),
-        min_size=1,
-        max_size=10,
+def drawn_items(scores):
+    """A few questions of a few candidates."""
+    candidates = st.lists(scores, min_size=2, max_size=5)
+    one = st.tuples(candidates, st.integers(0, 4)).map(
+        lambda drawn: {"logprob": drawn[0], "gold": drawn[1] % len(drawn[0])}
     )
-)
-def test_order_of_candidates_does_not_matter(drawn):
-    items = [{"logprob": [float(s) for s in s_], "gold": g % len(s_)} for s_, g in drawn]
+    return st.lists(one, min_size=1, max_size=10)
+
+
+@given(drawn_items(st.integers(-5, 0).map(float)))
+def test_order_of_candidates_does_not_matter(items):
     turned = [
         {"logprob": item["logprob"][::-1], "gold": len(item["logprob"]) - 1 - item["gold"]}
         for item in items
@@ -166,15 +168,8 @@ def test_measures_by_hand():
     assert found["margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
 
 
-@given(
-    st.lists(
-        st.tuples(st.lists(st.floats(-900, 0), min_size=2, max_size=5), st.integers(0, 4)),
-        min_size=1,
-        max_size=10,
-    )
-)
-def test_probabilities_are_scipys_softmax(drawn):
-    items = [{"logprob": scores, "gold": gold % len(scores)} for scores, gold in drawn]
+@given(drawn_items(st.floats(-900, 0)))
+def test_probabilities_are_scipys_softmax(items):
     found = choice_measures(table_of(*items))
     wanted = [special.softmax(one["logprob"])[one["gold"]] for one in items]
     assert found["correct_probability"] == pytest.approx(wanted)
@@ -201,15 +196,10 @@ def test_columns_stand_beside_a_questions_first_candidate():
     assert np.array([column[0], column[2]]) == pytest.approx(choice_measures(table)["margin"])
 
 
-@pytest.mark.parametrize(
-    ("logprob", "gold", "error", "message"),
-    [
-        ([-1.0, math.nan], [True, False], NonFiniteError, "task/0, candidate 1"),
-        ([-1.0, -2.0], [True, True], ScoringError, "task/0: all of its candidates are right"),
-    ],
-)
-def test_what_cannot_be_measured_is_named(logprob, gold, error, message):
-    table = table_of({"logprob": logprob})
-    table = table.set_column(table.column_names.index("gold"), "gold", pa.array(gold))
-    with pytest.raises(error, match=message):
+def test_what_cannot_be_measured_is_named():
+    with pytest.raises(NonFiniteError, match="task/0, candidate 1"):
+        choice_measures(table_of({"logprob": [-1.0, math.nan]}))
+    table = table_of({"logprob": [-1.0, -2.0]})
+    table = table.set_column(table.column_names.index("gold"), "gold", pa.array([True, True]))
+    with pytest.raises(ScoringError, match="task/0: all of its candidates are right"):
         choice_measures(table)
