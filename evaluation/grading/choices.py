@@ -81,21 +81,23 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
 
-    def spread(values: Sequence[Any]) -> list[Any]:
+    def repeated(values: Sequence[Any]) -> list[Any]:
         return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
 
     def flat(key: str) -> list[Any]:
         return list(chain.from_iterable(row[key] for row in stored))
 
-    twins = [row["unconditional"] or [None] * n for row, n in zip(stored, counts, strict=True)]
+    unconditional = [
+        row["unconditional"] or [None] * n for row, n in zip(stored, counts, strict=True)
+    ]
     columns = {
-        "item": spread([line.id for line in lines]),
-        "cluster": spread([line.cluster for line in lines]),
-        "stratum": spread([line.stratum for line in lines]),
+        "item": repeated([line.id for line in lines]),
+        "cluster": repeated([line.cluster for line in lines]),
+        "stratum": repeated([line.stratum for line in lines]),
         "candidate": [number for count in counts for number in range(count)],
         "gold": [number == line.gold for line in lines for number in range(len(line.sizes))],
         "logprob": flat("logprob"),
-        "unconditional": list(chain.from_iterable(twins)),
+        "unconditional": list(chain.from_iterable(unconditional)),
         **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
         "is_greedy": flat("is_greedy"),
     }

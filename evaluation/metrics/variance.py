@@ -107,9 +107,9 @@ def _numbered(names: Sequence[str] | None, n: int) -> NDArray[np.int64]:
 def _within(
     influence: Floats, stratum: NDArray[np.int64]
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """Influences about their stratum's mean, the strata with lone items joined, and sqrt(n/(n-1))."""
-    lone = np.bincount(stratum)[stratum] == 1
-    own = np.where(lone, -1, stratum)
+    """Influences about their stratum's mean, the strata of one item joined, and sqrt(n/(n-1))."""
+    is_singleton = np.bincount(stratum)[stratum] == 1
+    own = np.where(is_singleton, -1, stratum)
     own = np.unique(own, return_inverse=True)[1].astype(np.int64)
     means = np.bincount(own, weights=influence) / np.bincount(own)
     if len(means) == 1:
