@@ -15,7 +15,7 @@ from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.tables.quality_advice import advice_of
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.reporting.tables.task_quality import stage_quality
+from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.settings.groups import Group, group_weights
@@ -138,9 +138,7 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
 
 
 def front_page(plan: StagePlan) -> str:
-    page = plan.results.parent / "report.html"
-    write_front_page({plan.name: plan}, page)
-    return page.read_text()
+    return write_front_page({plan.name: plan}).read_text()
 
 
 def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
@@ -238,7 +236,7 @@ def test_one_name_in_two_tiers_is_refused(tmp_path: Path) -> None:
 
 def test_advice_counts_the_tasks_of_all_its_tiers(tmp_path: Path) -> None:
     found = read_stage(written(tmp_path, OF_WHOLE, skill=0.0), STEPS)
-    (sentence,) = advice_of(found, stage_quality(found).rows)
+    (sentence,) = advice_of(found, write_quality(found).rows)
     assert re.match(
         r"tier5: pass rate of whole is undecided; a difference of .* in the mean of 4 tasks takes "
         r".* times as many questions and prompts",
