@@ -233,6 +233,17 @@ def test_what_cannot_be_read_is_not_called_damaged(
     assert names(store) == [".parquet"]
 
 
+def test_a_store_that_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "store").symlink_to("elsewhere")
+    store = ScoreStore(tmp_path / "store", "identity")
+    store.put("web", (), score(1.0))
+    store.pack()
+    assert summary(store, "web")
+    assert (tmp_path / "store").is_symlink()
+    assert [path.suffix for path in (tmp_path / "elsewhere/identity").iterdir()] == [".zip"]
+
+
 def test_an_archive_that_another_job_sets_aside(
     store: ScoreStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
