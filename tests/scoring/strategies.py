@@ -1,8 +1,10 @@
 """Requests that share prefixes, repeat each other and end inside each other."""
 
+import numpy as np
 from hypothesis import strategies as st
 
 from evaluation.scoring.engine.window import Request
+from tests.scoring import tiny
 
 
 def token_lists(largest: int, longest: int) -> st.SearchStrategy[tuple[int, ...]]:
@@ -21,3 +23,15 @@ def requests(
 def _extended(drawn: list[Request]) -> st.SearchStrategy[list[Request]]:
     longer = [Request(r.context + r.continuation, (1, 0)) for r in drawn]
     return st.lists(st.sampled_from(drawn + longer), max_size=4).map(lambda more: drawn + more)
+
+
+def random_requests(count: int = 24, seed: int = 5, trunk: int = 200) -> list[Request]:
+    """Contexts that leave a trunk of so many tokens anywhere, each to go its own way."""
+    random = np.random.default_rng(seed)
+    shared = random.integers(0, tiny.VOCABULARY, trunk)
+    asked = []
+    for _ in range(count):
+        own = random.integers(0, tiny.VOCABULARY, random.integers(3, 40))
+        tokens = tuple(map(int, np.append(shared[: random.integers(1, trunk)], own)))
+        asked.append(Request(tokens[:-2], tokens[-2:]))
+    return asked

@@ -1,8 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given
-from hypothesis import strategies as st
 from transformers import Qwen2Config
 
 from evaluation.errors import ScoringError
@@ -11,17 +9,12 @@ from evaluation.scoring.engine import masks
 from evaluation.scoring.engine.attend import attend
 from evaluation.scoring.engine.batches import Batch, collate, group_rows
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.masks import (
-    BLOCK,
-    block_mask,
-    dense_mask,
-    layer_windows,
-)
+from evaluation.scoring.engine.masks import BLOCK, block_mask, dense_mask, layer_windows
 from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
 from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
-from tests.scoring.strategies import requests
+from tests.scoring.strategies import random_requests
 
 
 def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
@@ -29,33 +22,10 @@ def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
     return collate([packed_row(plan, piece) for piece in pack(plan.trie, lambda _: budget)], length)
 
 
-def random_requests(count: int, seed: int) -> list[Request]:
-    """Long enough to cover several blocks, with shared prefixes of all lengths."""
-    random = np.random.default_rng(seed)
-    trunk = random.integers(0, tiny.VOCABULARY, 300)
-    asked = []
-    for _ in range(count):
-        own = random.integers(0, tiny.VOCABULARY, random.integers(2, 40))
-        cut = random.integers(1, 300) if len(asked) == 5 else random.integers(280, 300)
-        tokens = tuple(map(int, np.append(trunk[:cut], own)))
-        asked.append(Request(tokens[:-2], tokens[-2:]))
-    return asked
-
-
-@given(requests(), st.sampled_from([None, 1, 3]))
-def test_dense_mask_is_ancestors_within_the_window(asked, window):
-    batch = batch_of(asked, 20, 60)
-    assume(not batch.is_causal)  # there padding goes on counting, unseen
-    mask = dense_mask(batch.depth, batch.end, window)[:, 0]
-    expected = batch.depth + 1 if window is None else (batch.depth + 1).clamp(max=window)
-    assert torch.equal(mask.sum(-1), expected)
-    assert mask.diagonal(dim1=1, dim2=2).all()
-
-
 @pytest.mark.parametrize("window", [None, 5, 280])
 def test_block_mask_hides_nothing_and_claims_nothing(window):
     """Blocks that are left out are empty in the dense mask; blocks taken as full are full."""
-    batch = batch_of(random_requests(12, seed=3), 900, 8 * BLOCK)
+    batch = batch_of(random_requests(12, seed=3, trunk=300), 900, 8 * BLOCK)
     dense = dense_mask(batch.depth, batch.end, window)[:, 0]
     rows, length = batch.end.shape
     blocks = length // BLOCK
@@ -77,7 +47,7 @@ def test_block_mask_hides_nothing_and_claims_nothing(window):
 
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding"])
 def test_masks_too_large_for_memory_are_made_in_pieces(name, monkeypatch):
-    asked = random_requests(4, seed=2)
+    asked = random_requests(4, seed=2, trunk=300)
     scored = Engine(tiny.model(name), row_tokens=64, device="cpu")
     expected = scored.score(batch_of(asked, 900, 700)).logprob
     made = []

@@ -33,7 +33,7 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
 def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
     stored = score_questions(
-        tiny.Backend(scored or tiny.engine()),
+        tiny.backend(scored or tiny.engine()),
         {item.id: item for item in items},
         max_length=max_length,
         prefix_token=0,

@@ -11,15 +11,14 @@ from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import compiled, self_check
-from evaluation.scoring.engine.batches import Shape, collate, group_shapes, shape_of
+from evaluation.scoring.engine.batches import Shape, group_shapes, shape_of
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import MANY_ROWS, Head
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
-from evaluation.scoring.engine.tries import pack
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
+from tests.scoring.strategies import random_requests
 
 ROW_TOKENS = 512
 
@@ -47,17 +46,6 @@ def counting():
     return Counting()
 
 
-def requests(count=24, seed=5):
-    random = np.random.default_rng(seed)
-    trunk = random.integers(0, tiny.VOCABULARY, 200)
-    asked = []
-    for _ in range(count):
-        own = random.integers(0, tiny.VOCABULARY, random.integers(3, 40))
-        tokens = tuple(map(int, np.append(trunk[: random.integers(1, 200)], own)))
-        asked.append(Request(tokens[:-2], tokens[-2:]))
-    return asked
-
-
 def text(blocks=5, length=200, seed=1):
     return torch.randint(
         0, tiny.VOCABULARY, (blocks, length), generator=torch.Generator().manual_seed(seed)
@@ -79,7 +67,9 @@ def test_compiled_scores_are_those_of_plain_passes(name, counting):
     scored, plain = engine(name, counting), tiny.engine(name, ROW_TOKENS)
     if name == "llama":
         connect_layers(scored.model)  # as where its layers are on several GPUs
-    np.testing.assert_allclose(nats(scored, requests()), nats(plain, requests()), atol=1e-4, rtol=0)
+    np.testing.assert_allclose(
+        nats(scored, random_requests()), nats(plain, random_requests()), atol=1e-4, rtol=0
+    )
     starts = torch.tensor([0, 7, 31, 230, 400, 601])
     for begins in (None, starts):
         found, count, *_ = score_blocks(scored, text(), begins)
@@ -97,7 +87,7 @@ def test_layers_share_a_graph_for_each_shape_and_models_share_them_too(counting)
     for model in range(3):
         scored = engine("llama", counting)
         for seed in (1, 2):
-            score_requests(scored, requests(24, seed + model))
+            score_requests(scored, random_requests(24, seed + model))
             score_requests(scored, [Request((seed, model), (3, 4))])
             for blocks in (5, 2, 1):
                 score_blocks(scored, text(blocks, seed=seed))
@@ -116,7 +106,7 @@ def test_models_are_let_go_after_use():
     gone = []
     for _ in range(3):
         scored = engine("llama", "aot_eager")
-        score_requests(scored, requests(2))
+        score_requests(scored, random_requests(2))
         weight = scored.model.base_model.layers[0].mlp.gate_proj.weight
         gone.append((weakref.ref(scored.model), weakref.ref(weight)))
         del scored, weight
@@ -127,7 +117,7 @@ def test_models_are_let_go_after_use():
 def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
     monkeypatch.setattr(compiled, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
-    score_requests(scored, requests(2))
+    score_requests(scored, random_requests(2))
     with pytest.raises(ScoringError, match="layers were compiled too often, for other shapes"):
         score_blocks(scored, text(2))
 
@@ -136,50 +126,35 @@ def test_a_model_without_layers_is_refused(monkeypatch):
     scored = engine("llama", "aot_eager")
     monkeypatch.setattr(scored.model, "_no_split_modules", None)
     with pytest.raises(ScoringError, match="does not say what its decoder layers are"):
-        score_requests(scored, requests(2))
+        score_requests(scored, random_requests(2))
 
 
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
-def test_generated_code_of_a_layer_computes_what_the_layer_does():
+def test_generated_code_scores_as_plain_passes():
     torch._dynamo.reset()
-    scored, plain = engine("llama", "inductor"), tiny.engine("llama")
-    tokens = text(2, 256)
-    rows = [packed_row(plan, piece) for plan, piece in chains(tokens)]
-    batch = collate(rows, 256)
-    assert batch.is_causal
-    with torch.inference_mode():
-        with scored.prepared():
-            hidden = torch.randn(2, 256, 32)
-            place = {
-                "position_embeddings": scored.model.base_model.rotary_emb(hidden, batch.depth),
-                "attention_mask": None,
-            }
-            found = scored.model.base_model.layers[1](hidden, **place)
-        with plain.prepared():
-            expected = plain.model.base_model.layers[1](hidden, **place)
-    error = (found - expected).norm() / expected.norm()
-    assert error < 1e-6
+    scored, plain = engine("llama", "inductor"), tiny.engine("llama", ROW_TOKENS)
+    found, expected = (score_blocks(one, text(2, 256)).nats for one in (scored, plain))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def chains(tokens):
-    for block in tokens.tolist():
-        plan = plan_requests([Request(tuple(block), (1,))])
-        yield from ((plan, piece) for piece in pack(plan.trie, lambda _: 256))
-
-
-@pytest.mark.parametrize("pairs", [1, 2, 3, 40])
-def test_the_compiled_head_scores_as_the_other(pairs, counting):
+@pytest.mark.parametrize("pairs", [1, 3, 40])
+@pytest.mark.parametrize("spread", [1, 500])
+def test_heads_score_as_log_softmax(pairs, spread, counting):
+    """Plain and compiled; large logits neither overflow nor lose precision."""
     torch.manual_seed(1)
-    layer = torch.nn.Linear(8, 30).requires_grad_(False)
-    plain, fast = Head(layer), Head(layer, counting)
-    plain.rows = fast.rows = 6
+    layer = torch.nn.Linear(8, 30, bias=pairs > 1).requires_grad_(False)
+    heads = Head(layer), Head(layer, counting)
     for queries in (1, 2, 7, 13):
-        hidden = torch.randn(queries, 8)
-        query = torch.arange(queries).repeat_interleave(pairs)
+        hidden = spread * torch.randn(queries, 8)
+        query = torch.arange(0, queries, 2).repeat_interleave(pairs)  # others have no pair
         token = torch.randint(0, 30, (len(query),))
-        found, expected = fast.score(hidden, query, token), plain.score(hidden, query, token)
-        torch.testing.assert_close(found.logprob, expected.logprob, atol=1e-6, rtol=0)
-        assert torch.equal(found.is_greedy, expected.is_greedy)
+        logits = layer(hidden)
+        expected = logits.double().log_softmax(-1)[query, token]
+        for head in heads:
+            head.rows = 6
+            found = head.score(hidden, query, token)
+            torch.testing.assert_close(found.logprob.double(), expected, atol=1e-6, rtol=1e-5)
+            assert torch.equal(found.is_greedy, logits.argmax(-1)[query] == token)
     assert len(counting.graphs) == 1
     assert counting.rows[0] > MANY_ROWS
     written = [node for node in counting.graphs[0].graph.nodes if node.op == "call_method"]
@@ -240,7 +215,7 @@ class Wrong:
 def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
     torch._dynamo.reset()
     scored = engine("llama", Wrong(130, 1.01))
-    run, asked = (score_requests, requests()) if kind == "tries" else (score_blocks, text(2))
+    run, asked = (score_requests, random_requests()) if kind == "tries" else (score_blocks, text(2))
     with pytest.raises(ScoringError, match="cannot be scored: its own log-probabilities differ"):
         run(scored, asked)
     assert scored.model.config._attn_implementation == "sdpa"
@@ -250,7 +225,7 @@ def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
 def test_other_types_pass_their_own_check(dtype):
     torch._dynamo.reset()
     model = copy.deepcopy(tiny.model("llama")).to(dtype)
-    assert np.isfinite(nats(engine("llama", "aot_eager", model), requests(2))).all()
+    assert np.isfinite(nats(engine("llama", "aot_eager", model), random_requests(2))).all()
 
 
 def test_the_reference_is_exact_and_leaves_no_trace():

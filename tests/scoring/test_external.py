@@ -1,27 +1,158 @@
 """An external program in place of the engine: the contract, and what is refused."""
 
 import json
+import os
 import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.errors import UnsupportedCheckpoint
 from evaluation.grading.collect import collect
 from evaluation.scoring.job import score_subject
-from tests.scoring.external_programs import PROGRAMS, Program, check_ended, planned, subject_of
+from evaluation.settings.config import load_config
+from evaluation.settings.planning import plan_stage
 from tests.workflow.world import World, copy_world
 
-PROGRAM = """
-import json, os, pathlib
+HONEST = """
+import json, os, pathlib, signal, subprocess, sys, time
 results = pathlib.Path(os.environ["LIGHTEVAL_RESULTS_DIR"])
+TIER2 = {"slices": {"text": {"ppl": 12.5}}}
+TIER3 = {"tasks": {"quiz": {"accuracy": 0.5}}}
+def write(tier2=TIER2, tier3=TIER3):
+    (results / "tier2_ppl.json").write_text(json.dumps(tier2))
+    (results / "tier3_cf.json").write_text(json.dumps(tier3))
+"""
+"""Begins every program; `write()` gives what the suite of the tiny world asks for."""
+REPLACED = 'write(); file = results / "tier2_ppl.json"; file.unlink(); '
+
+HEADER = ("stage", "step", "role", "checkpoint", "checkpoint_identity", "protocol", "tokenizer")
+"""Keys of a tier file that are ours, whatever a program writes."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """What a hostile program does, within which limit, and how it must end.
+
+    `outcome` is part of the sentence in its record, or None where the program is accepted; `after`
+    looks for what it must not have left.
+    """
+
+    name: str
+    text: str
+    outcome: str | None
+    seconds: float = 300.0
+    after: Callable[[World, Path], None] | None = None
+
+
+def ppl(value: str) -> str:
+    """A program that writes this Python expression as a perplexity."""
+    return f'write({{"slices": {{"text": {{"ppl": {value}}}}}}})'
+
+
+def header_is_ours(world: World, folder: Path) -> None:
+    """The kinds and values that a run without a program would have written."""
+    for name in ("tier2_ppl.json", "tier3_cf.json"):
+        content = json.loads((folder / name).read_text(encoding="utf-8"))
+        assert (content["stage"], content["step"], content["role"]) == ("stage1", 10, "step")
+        assert content["checkpoint"] == str(world.folder / "ckpts/stage1/10")
+        assert content["checkpoint_identity"] not in ("x", "", None)
+        assert isinstance(content["tokenizer"], dict)
+        assert content["sequence_length"] == 64
+        assert content["protocol"] != "1"
+
+
+def no_secret_is_stored(world: World, folder: Path) -> None:
+    """A command line may hold a token: its fingerprint is kept, not its text."""
+    for path in folder.rglob("*"):
+        assert path.is_dir() or b"sk-secret" not in path.read_bytes()
+
+
+def no_child_lives(world: World, _: Path) -> None:
+    """The program's child wrote its number, and neither writes nor lives any more."""
+    number = int((world.folder / "child").read_text())
+    for _ in range(50):
+        state = Path("/proc", str(number), "stat")
+        if not state.exists() or state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return
+        time.sleep(0.1)
+    os.kill(number, 9)
+    raise AssertionError("the program's child outlived it")
+
+
+def only_tier_files(_: World, folder: Path) -> None:
+    """What a program writes under other names is not taken over."""
+    assert sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")) == [
+        "tier2_ppl.json",
+        "tier3_cf.json",
+    ]
+    assert all(path.is_file() and not path.is_symlink() for path in folder.glob("tier*"))
+
+
+OURS = dict.fromkeys(HEADER, "x") | {"step": "5", "sequence_length": "1", "protocol": "1"}
+CHILD = """
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path("child").write_text(str(child.pid))
+"""
+STRAY = CHILD.replace('(600)"]', '(600)"], start_new_session=True')
+
+PROGRAMS = [
+    Program("an honest one", "write()", None, after=header_is_ours),
+    Program("writes over our header", f"write(TIER2 | {OURS}, TIER3 | {OURS})", None, after=header_is_ours),
+    Program("has a secret in its command", "write()  # sk-secret", None, after=no_secret_is_stored),
+    Program("perplexity below 1", ppl("0.2"), "slices.text.ppl"),
+    Program("perplexity that is NaN", ppl("float('nan')"), "tier2_ppl.json: not JSON"),
+    Program("perplexity of 400 digits", ppl("10**400"), "slices.text.ppl"),
+    Program("perplexity that is true", ppl("True"), "slices.text.ppl"),
+    Program("perplexity below 0 of all", 'write(TIER2 | {"overall": {"ppl": -4}})', "overall.ppl"),
+    Program("perplexity below 0 of another slice", 'write({"slices": {**TIER2["slices"], "more": {"ppl": -1}}})', "slices.more.ppl"),
+    Program("accuracy above 1", 'write(tier3={"tasks": {"quiz": {"accuracy": 50}}})', "tasks.quiz.accuracy"),
+    Program("a slice lacks", 'write({"slices": {}})', "slices.text.ppl is None"),
+    Program("slices that are a list", 'write({"slices": [1]})', "slices"),
+    Program("bytes that are not UTF-8", 'write(); (results / "tier2_ppl.json").write_bytes(bytes([255, 254, 0]))', "tier2_ppl.json"),
+    Program("no files", "pass", "wrote no tier2_ppl.json"),
+    Program("one of two files", 'write(); (results / "tier3_cf.json").unlink()', "wrote no tier3_cf.json"),
+    Program("exit code 3", "write(); sys.exit(3)", "exit code 3"),
+    Program("killed", "write(); os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    Program("ends its folder", "import shutil; write(); shutil.rmtree(results)", "wrote no tier2_ppl.json"),
+    Program("never ends", "write(); time.sleep(600)", "limit", seconds=2.0),
+    Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=2.0),
+    Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=2.0, after=no_child_lives),
+    Program("a child outlives it", f"{CHILD}write()", None, seconds=2.0, after=no_child_lives),
+    Program("a child of another session outlives it", f"{STRAY}write()", None, seconds=9.0, after=no_child_lives),
+    Program("a child of another session never ends", f"{STRAY}child.wait()", "limit", seconds=2.0, after=no_child_lives),
+    Program("prints 100 MB", "write(); sys.stdout.write('x' * 10**8)", None),
+    Program("prints what is not UTF-8", "write(); sys.stdout.buffer.write(bytes(range(256)) * 10)", None),
+    Program("reads standard input", "assert sys.stdin.read() == ''; write()", None),
+    Program("other names", 'write(); (results / "notes.txt").write_text("x"); (results / "sub").mkdir()', None, after=only_tier_files),
+    Program("a pipe beside them", 'write(); os.mkfifo(results / "pipe")', None, after=only_tier_files),
+    Program("a link beside them", 'write(); os.symlink("/etc/passwd", results / "link.json")', None, after=only_tier_files),
+    Program("a tier file that is a link", REPLACED + 'os.symlink("/etc/passwd", file)', "tier2_ppl.json"),
+    Program("a tier file that is a pipe", REPLACED + "os.mkfifo(file)", "tier2_ppl.json", seconds=2.0),
+    Program("a tier file that is a folder", REPLACED + "file.mkdir()", "tier2_ppl.json"),
+    Program("a tier file that is a link loop", REPLACED + 'os.symlink("tier2_ppl.json", file)', "tier2_ppl.json"),
+    Program("a tier file that may not be read", 'write(); os.chmod(results / "tier2_ppl.json", 0)', None if os.geteuid() == 0 else "tier2_ppl.json"),
+    Program("a per-item table that is none", 'write(); (results / "tier2_ppl_blocks.parquet").write_text("x")', "tier2_ppl_blocks.parquet"),
+]  # fmt: skip
+
+
+PROGRAM = (
+    HONEST
+    + """
 seen = {name: os.environ[name] for name in (
     "LIGHTEVAL_CHECKPOINT_PATH", "LIGHTEVAL_STEP", "LIGHTEVAL_TOKENIZER",
     "LIGHTEVAL_SEQ_LEN", "EVAL_DATA_DIR")}
-(results / "tier2_ppl.json").write_text(json.dumps({"slices": {"text": {"ppl": %s}}, "seen": seen}))
-(results / "tier3_cf.json").write_text(json.dumps({"tasks": {"quiz": {"accuracy": 0.5}}}))
+write(TIER2 | {"seen": seen})
 """
+)
 
 
 @pytest.fixture(scope="module")
@@ -30,16 +161,30 @@ def world(prefilled_world: World, tmp_path_factory: pytest.TempPathFactory) -> W
 
 
 def program(world: World, text: str) -> str:
+    """Writes a program beside the world's configuration; gives the shell command that runs it."""
     path = world.folder / "program.py"
-    path.write_text(text)
+    path.write_text(text + "\n", encoding="utf-8")
     return f"{sys.executable} {path}"
 
 
+def planned(world: World, command: str, **stage: Any) -> Subject:
+    """A checkpoint of a stage that this command scores; `stage` are further keys of the stage."""
+    content = yaml.safe_load(world.config.read_text())
+    content["stages"]["stage1"] |= {"command": command, **stage}
+    path = world.folder / "external.yaml"
+    path.write_text(yaml.safe_dump(content))
+    return step_subject(plan_stage(load_config(path), "stage1"), 10)
+
+
+def tier2(subject: Subject) -> Any:
+    return json.loads((subject.folder / "tier2_ppl.json").read_text())
+
+
 def test_it_gets_the_contract_and_its_files_count(world: World) -> None:
-    subject = planned(world, program(world, PROGRAM % "12.5"))
+    subject = planned(world, program(world, PROGRAM))
     assert score_subject(subject).error is None
     assert collect(subject).error is None
-    content = json.loads((subject.folder / "tier2_ppl.json").read_text())
+    content = tier2(subject)
     assert content["slices"]["text"]["ppl"] == 12.5
     assert content["seen"] == {
         "LIGHTEVAL_CHECKPOINT_PATH": str(world.folder / "ckpts/stage1/10"),
@@ -60,13 +205,14 @@ def test_it_gets_the_contract_and_its_files_count(world: World) -> None:
 def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
     """The same command is not run again, but for a script that was edited."""
     counting = "open('calls', 'a').write('x')\n"
-    subject = planned(world, f"cd {world.folder}; {program(world, counting + PROGRAM % '7.5')}")
+    subject = planned(
+        world, f"cd {world.folder}; {program(world, counting + PROGRAM.replace('12.5', '7.5'))}"
+    )
     for _ in range(2):
         assert score_subject(subject).error is None
     assert (world.folder / "calls").read_text() == "x"
     assert collect(subject).error is None
-    content = json.loads((subject.folder / "tier2_ppl.json").read_text())
-    assert content["slices"]["text"]["ppl"] == 7.5
+    assert tier2(subject)["slices"]["text"]["ppl"] == 7.5
     program(world, "raise SystemExit(3)")
     assert "exit code 3" in str(score_subject(subject).error)
 
@@ -74,13 +220,24 @@ def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
 @pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
 def test_hostile_programs(world: World, case: Program, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(world.folder)
-    subject = subject_of(world, case, command_hours=case.seconds / 3600)
+    command = program(world, HONEST + case.text) + " # sk-secret" * ("sk-secret" in case.text)
+    subject = planned(world, command, command_hours=case.seconds / 3600)
     score_subject(subject)
-    check_ended(world, case, collect(subject).error)
+    error = collect(subject).error
+    if case.outcome is None:
+        assert error is None
+    else:
+        assert error is not None
+        assert case.outcome in error
+        assert "stages.stage1" in error
+        assert not list(subject.folder.glob("tier*"))
+    assert not list(world.results().glob("external-*"))
+    if case.after is not None:
+        case.after(world, subject.folder)
 
 
 def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:
-    subject = planned(world, program(world, PROGRAM % "12.5"))
+    subject = planned(world, program(world, PROGRAM))
     for name in ("model_config.json", "config.yaml"):
         path = world.folder / "ckpts/stage1/10" / name
         path.write_text(path.read_text().replace("is_llama_config", "is_starcoder2_config"))
@@ -88,7 +245,7 @@ def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> N
         check_complete(open_checkpoint(subject.checkpoint))
     assert score_subject(subject).error is None
     collect(subject)
-    assert json.loads((subject.folder / "tier2_ppl.json").read_text())["slices"]
+    assert tier2(subject)["slices"]
     shard = next((world.folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
     shard.write_bytes(shard.read_bytes()[:-4])
     error = score_subject(subject).error

@@ -1,6 +1,5 @@
 """A checkpoint whose layers are dealt over several devices: the same scores and answers as on one."""
 
-import random
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +28,11 @@ from evaluation.scoring.engine.generation.kv_cache import (
 )
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
-from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 from evaluation.settings.generation import Sampling
 from tests.checkpoints.nanotron import llama, make_checkpoint, moe, qwen2
 from tests.scoring import tiny
+from tests.scoring.strategies import random_requests
 
 SHAPE = {"num_hidden_layers": 3, "vocab_size": 60}
 MODELS = [
@@ -55,23 +54,10 @@ def scoring(gpus: int) -> Scoring:
     return Scoring(device="cpu", gpus_per_checkpoint=gpus, cpu_row_tokens=48)
 
 
-def requests(count: int = 40) -> list[Request]:
-    """Some share the beginning of their context."""
-    chance = random.Random(count)
-    stems = [tuple(chance.choices(range(60), k=chance.randint(1, 9))) for _ in range(count // 3)]
-    return [
-        Request(
-            (*chance.choice(stems), chance.randrange(60)),
-            tuple(chance.choices(range(60), k=chance.randint(1, 4))),
-        )
-        for _ in range(count)
-    ]
-
-
 def everything(backend: EngineBackend) -> list[Any]:
     tokens = torch.randint(0, 60, (5, 24), generator=torch.Generator().manual_seed(1))
     starts = torch.tensor([0, 30, 49, 96])
-    scores = backend.log_likelihoods(requests(), label="requests")
+    scores = backend.log_likelihoods(random_requests(40, trunk=12), label="requests")
     nats, counts, *_ = backend.block_nats(tokens.to(torch.uint16), starts, label="blocks")
     answers = list(backend.answers(PROMPTS, STOPPING, vocabulary=58))
     return [scores, nats.tolist(), counts.tolist(), answers, backend.tokens_processed]

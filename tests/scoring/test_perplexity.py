@@ -1,4 +1,9 @@
+"""Nats of text against plain forward passes and a reference, and what they are summarized to."""
+
+import copy
+import itertools
 import math
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -10,6 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.perplexity import summarize_blocks
+from evaluation.metrics.positions import bin_starts
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks
@@ -47,27 +53,57 @@ def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
         summarize_blocks(table_of(nats, tokens, text=[1, 1]))
 
 
-def cache_of(blocks: int = 4, length: int = 16) -> SliceCache:
-    tokens = torch.randint(
-        0, tiny.VOCABULARY, (blocks, length), generator=torch.Generator().manual_seed(0)
-    )
-    return SliceCache(
+BLOCKS, LENGTH = 5, 700
+STARTS = (0, 4, 640, 700, 1900, 2200, 2201, 2800)
+"""Where documents begin: some span blocks, some are short, one is a single token."""
+
+
+def plain(
+    name: str, tokens: torch.Tensor, attention: str, edges: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Nats and tokens of each block and bin, by a plain forward pass in float64 over each sequence."""
+    exact = copy.deepcopy(tiny.model(name)).double()
+    nats, counts = np.zeros((BLOCKS, len(edges))), np.zeros((BLOCKS, len(edges)), dtype=int)
+    for block in range(BLOCKS):
+        begins = {0, LENGTH}
+        if attention == "document":
+            begins |= {at - block * LENGTH for at in STARTS if 0 <= at - block * LENGTH < LENGTH}
+        for begin, end in itertools.pairwise(sorted(begins)):
+            row = tuple(tokens[block, begin:end].tolist())
+            for position, logprob in enumerate(tiny.plain_logprobs(exact, row).tolist(), start=1):
+                number = max(i for i, edge in enumerate(edges) if edge <= position)
+                nats[block, number] -= logprob
+                counts[block, number] += 1
+    return nats, counts
+
+
+@pytest.mark.parametrize("attention", ["block", "document"])
+@pytest.mark.parametrize(
+    ("name", "row_tokens"), [("llama", 700), ("qwen2-sliding", 2200), ("smollm3-nope", 2200)]
+)
+def test_nats_are_those_of_a_plain_computation(name: str, row_tokens: int, attention: str) -> None:
+    """In all and by position; documents are scored alone, and a block begins one anew."""
+    draw = torch.Generator().manual_seed(1)
+    tokens = torch.randint(0, tiny.VOCABULARY, (BLOCKS, LENGTH), generator=draw)
+    cache = SliceCache(
         tokens=tokens.to(torch.uint8),
-        block_bytes=torch.full((blocks,), 50),
-        document_starts=torch.tensor([0, 7, 30]),
-        start_bytes=torch.tensor([3, 5, 2]),
+        block_bytes=torch.full((BLOCKS,), 50),
+        document_starts=torch.tensor(STARTS),
+        start_bytes=torch.tensor([7, 1, 2, 7, 3, 4, 5, 7]),  # the 7 are at the begin of a block
         meta={},
     )
-
-
-def test_document_attention_scores_fewer_tokens():
-    block = score_slice(tiny.Backend(tiny.engine()), cache_of(), "block")
-    document = score_slice(tiny.Backend(tiny.engine()), cache_of(), "document")
-    assert block.table.schema == SCHEMA
-    assert block.table["tokens"].to_pylist() == [15] * 4
-    assert block.table["bytes"].to_pylist() == [50] * 4
-    assert document.table["tokens"].to_pylist() == [14, 14, 15, 15]
-    assert document.table["bytes"].to_pylist() == [45, 48, 50, 50]
+    engine = Engine(tiny.model(name), row_tokens=row_tokens, device="cpu")
+    table = score_slice(tiny.backend(engine), cache, attention).table
+    assert table.schema == SCHEMA
+    nats, counts = plain(name, cache.tokens, attention, (0, 256, 512))
+    assert bin_starts(LENGTH) == [0, 256, 512]
+    assert table["tokens_by_position"].to_pylist() == counts.tolist()
+    assert table["tokens"].to_pylist() == counts.sum(axis=1).tolist()
+    found = np.array(table["nats_by_position"].to_pylist())
+    np.testing.assert_allclose(found, nats, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(table["nats"], nats.sum(axis=1), rtol=1e-6)
+    inside = [1 + 2, 0, 3, 4 + 5, 0] if attention == "document" else [0] * BLOCKS
+    assert table["bytes"].to_pylist() == [50 - one for one in inside]
 
 
 class Recorder(Engine):

@@ -1,7 +1,6 @@
 """A tiny model answers probes from prompt to rates."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pyarrow as pa
 import pytest
@@ -11,12 +10,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 
 from evaluation.grading.probes import generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
-from evaluation.prefill.caches import Prompt, PromptCache
+from evaluation.prefill.caches import Prompt
 from evaluation.prefill.tokenizers import vocabulary_size
 from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
 from evaluation.store import ScoreStore, StoredScore
@@ -42,14 +40,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     return made
 
 
-@pytest.fixture(scope="module")
-def model() -> PreTrainedModel:
-    torch.manual_seed(3)
-    shape = tiny.SHAPE | {"vocab_size": 300}  # padded: the tokenizer has 258
-    return LlamaForCausalLM(LlamaConfig(**shape)).eval()
-
-
-def probes_of(texts: list[str]) -> dict[str, Probe]:
+def probes_of(*texts: str) -> dict[str, Probe]:
     return {
         f"p{number}": Probe.model_validate(
             {
@@ -63,52 +54,34 @@ def probes_of(texts: list[str]) -> dict[str, Probe]:
     }
 
 
-def cache_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> PromptCache:
-    prompts = []
-    for name, probe in probes.items():
-        text = probe.messages[0].content
-        ids = tuple(tokenizer(text)["input_ids"])
-        prompts.append(Prompt(id=name, max_new_tokens=12, prompt=text, tokens=ids))
-    return PromptCache(prompts, {})
+def prompts_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> list[Prompt]:
+    texts = {name: probe.messages[0].content for name, probe in probes.items()}
+    return [
+        Prompt(id=name, max_new_tokens=12, prompt=text, tokens=tokenizer(text)["input_ids"])
+        for name, text in texts.items()
+    ]
 
 
 def answered(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, texts: list[str], batch: int = 6
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, *asked: str
 ) -> tuple[pa.Table, list[StoredScore]]:
-    """The table of checked answers, and the parts that the store would have."""
-    probes = probes_of(texts)
-    cache = cache_of(tokenizer, probes)
-    backend = tiny.Backend(Engine(model, row_tokens=64, device="cpu"), batch)
-    requests = missing_requests(GREEDY, cache.prompts, {})
+    """The table of checked answers, and the parts that the store has."""
+    probes = probes_of(*asked)
+    prompts = prompts_of(tokenizer, probes)
+    backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
+    requests = missing_requests(GREEDY, prompts, {})
     stopping = stopping_with(tokenizer, [tokenizer.eos_token_id], ["q"])
     answers = backend.answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
     parts = list(completion_tables(requests, answers))
-    keys = {prompt.id: sample_key(prompt_key(prompt), 0) for prompt in cache.prompts}
-    with TemporaryDirectory() as folder:
-        store = ScoreStore(Path(folder), "one")
-        for part in parts:
-            store.put_part("answers", {}, part)
-        stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
-    texts = {prompt.id: prompt.prompt for prompt in cache.prompts}
+    store = ScoreStore(folder, "one")
+    for part in parts:
+        store.put_part("answers", {}, part)
+    keys = {prompt.id: sample_key(prompt_key(prompt), 0) for prompt in prompts}
+    stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
+    texts = {prompt.id: prompt.prompt for prompt in prompts}
     found = {name: stored[key] for name, key in keys.items()}
     verdicts = [verify(*job) for job in probe_batch(probes, found, None).jobs]
     return probe_table(probes, texts, found, verdicts), parts
-
-
-def test_answers_do_not_depend_on_the_batch(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(decoding, "PART_ANSWERS", 1)
-    texts = ["!", "!!!", "abc", "a longer prompt!", "naïve 🦊", "b"]
-    (one, parts), (six, whole) = (answered(model, tokenizer, texts, size) for size in (1, 6))
-    assert one == six
-    assert (len(parts), len(whole)) == (6, 1)
-    rows = one.to_pylist()
-    assert [row["id"] for row in rows] == [f"p{number}" for number in range(6)]
-    assert [row["prompt"] for row in rows] == texts
-    counted = sum(row["prompt_tokens"] + row["response_tokens"] for row in rows)
-    assert sum(part.summary["tokens_processed"] for part in parts) == counted
-    assert set(summarize(one)) == {"summary", "by_category", "prompts"}
 
 
 def stubborn(logits: dict[int, float]) -> PreTrainedModel:
@@ -123,21 +96,27 @@ def stubborn(logits: dict[int, float]) -> PreTrainedModel:
     return model
 
 
-def test_special_tokens_stay_visible_in_the_response(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_special_tokens_stay_visible_in_the_response(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
     """A model that goes on with another turn must not look clean."""
     turn, mark = tokenizer.convert_tokens_to_ids("<|turn|>"), tokenizer.eos_token_id
-    table, _ = answered(stubborn({turn: 2.0, mark: 1.0, 280: 9.0}), tokenizer, ["a"])
+    model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
+    table, (part,) = answered(model, tokenizer, tmp_path, "abc")
     (row,) = generations(table)
     assert row["response"] == "<|turn|>" * 12
-    assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "a")
+    assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "abc")
+    assert part.summary["tokens_processed"] == 3 + 12
     found = summarize(table)
     assert found["summary"]["chat_clean_rate"] == 0
     assert found["summary"]["truncated_rate"] == 1
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
-def test_a_model_that_ends_at_once_passes_nothing(tokenizer: PreTrainedTokenizerFast) -> None:
-    table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, ["a", "b"])
+def test_a_model_that_ends_at_once_passes_nothing(
+    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+) -> None:
+    table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
     assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
     assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
     assert summarize(table)["summary"]["all_checks_pass_rate"] == 0
@@ -146,6 +125,6 @@ def test_a_model_that_ends_at_once_passes_nothing(tokenizer: PreTrainedTokenizer
 
 def test_an_answer_is_known_by_its_prompt_alone(tokenizer: PreTrainedTokenizerFast) -> None:
     """Neither its name nor its checks make a model answer again; its length does."""
-    first, second = cache_of(tokenizer, probes_of(["a", "a"])).prompts
+    first, second = prompts_of(tokenizer, probes_of("a", "a"))
     assert prompt_key(first) == prompt_key(second)
     assert prompt_key(first.model_copy(update={"max_new_tokens": 13})) != prompt_key(first)

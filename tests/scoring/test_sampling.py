@@ -1,6 +1,7 @@
 """Drawn tokens against exact probabilities, and samples that depend on nothing beside them."""
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import torch
@@ -107,9 +108,9 @@ def test_streams_are_uniform_and_differ_in_everything_they_depend_on() -> None:
     base = GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=1))
     others = [
         (base, 1),
-        (GenerationRequest("a", (1, 2, 4), 9, sampling=base.sampling), 0),
-        (GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=1, seed=1)), 0),
-        (GenerationRequest("a", (1, 2, 3), 9, sampling=Sampling(temperature=0.5)), 0),
+        (replace(base, tokens=(1, 2, 4)), 0),
+        (replace(base, sampling=Sampling(temperature=1, seed=1)), 0),
+        (replace(base, sampling=Sampling(temperature=0.5)), 0),
     ]
     first = Stream(base, 0, 4).next().tolist()
     assert all(Stream(*other, 4).next().tolist() != first for other in others)
@@ -142,7 +143,7 @@ def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
     stopping = Stopping(frozenset({5}), ("ab",), decode)
     settings = [Sampling(temperature=1.0, n=4), Sampling(temperature=0.8, top_p=0.9, seed=3, n=4)]
     mixed = [
-        GenerationRequest(ask.id, ask.tokens, ask.max_new_tokens, (0, 1, 2, 3), settings[index % 2])
+        replace(ask, samples=(0, 1, 2, 3), sampling=settings[index % 2])
         for index, ask in enumerate(asks(6, longest=45))
     ]
     greedy = asks(9)[6:]
@@ -151,17 +152,13 @@ def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
         assert tiny.answers(model, mixed + greedy, stopping, batch=batch) == expected
     several = 0
     for index, ask in enumerate(mixed):
-        more = GenerationRequest(
-            "other", ask.tokens, ask.max_new_tokens, tuple(range(16)), ask.sampling
-        )
+        more = replace(ask, id="other", samples=tuple(range(16)))
         found = tiny.answers(model, [more], stopping, batch=5)
         several += len({answer.tokens for answer in found.values()}) > 1
         for sample in range(4):
             assert found[AnswerKey(0, sample)] == expected[AnswerKey(index, sample)]
     assert several > 2
-    later = GenerationRequest(
-        "x", mixed[0].tokens, mixed[0].max_new_tokens, (3,), mixed[0].sampling
-    )
+    later = replace(mixed[0], samples=(3,))
     (alone,) = tiny.answers(model, [later], stopping, batch=1).values()
     assert alone == expected[AnswerKey(0, 3)]
 

@@ -18,18 +18,14 @@ def trie_size(inputs: set[tuple[int, ...]]) -> int:
     return len({tokens[:n] for tokens in inputs for n in range(1, len(tokens) + 1)})
 
 
-def test_trie_sorts_by_token_and_drops_repeats():
-    trie = trie_of((300, 1), (2,), (300,), (2,), (2, 70000))
-    assert [tuple(trie.input(i)) for i in range(4)] == [(2,), (2, 70000), (300,), (300, 1)]
-    assert trie.shared.tolist() == [0, 1, 0, 1]
-    assert trie.place.tolist() == [3, 0, 2, 0, 1]
-
-
-@given(requests(longest=9, most=20))
-def test_neighbours_know_how_many_tokens_they_share(asked):
-    trie = plan_requests(asked).trie
+@given(st.lists(token_lists(2, 9), min_size=1, max_size=20))
+def test_neighbours_know_how_many_tokens_they_share(drawn):
+    """Sorted by token, also by those of several bytes; none is there twice."""
+    asked = [tuple((2, 300, 70_000)[token] for token in tokens) for tokens in drawn]
+    trie = trie_of(*asked)
     inputs = [tuple(trie.input(i)) for i in range(len(trie))]
-    assert inputs == sorted({one.context + one.continuation[:-1] for one in asked})
+    assert inputs == sorted(set(asked))
+    assert [inputs[place] for place in trie.place] == asked
     for i, (before, here) in enumerate(itertools.pairwise(inputs), start=1):
         assert trie.shared[i] == len(os.path.commonprefix([before, here]))  # noqa: RUF071
 

@@ -16,10 +16,11 @@ from transformers import (
 )
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
+from evaluation.settings.computing import Scoring
 
 VOCABULARY = 40
 SHAPE = {
@@ -100,24 +101,8 @@ def plain_score(scored: PreTrainedModel, request: Request) -> float:
     return float(logprobs[-len(request.continuation) :].sum())
 
 
-class Backend:
-    """The engine as scorers call it, over a model that is in memory already."""
-
-    def __init__(self, engine: Engine, batch: int = 6) -> None:
-        self.engine, self.batch = engine, batch
-
-    def log_likelihoods(self, requests, *, label):
-        return score_requests(self.engine, requests)
-
-    def block_nats(self, tokens, document_starts, *, label):
-        return score_blocks(self.engine, tokens, document_starts)
-
-    def answers(self, requests, stopping, *, vocabulary):
-        return generate(
-            self.engine.model,
-            requests,
-            stopping,
-            vocabulary=vocabulary,
-            batch=self.batch,
-            device="cpu",
-        )
+def backend(engine: Engine) -> EngineBackend:
+    """A backend over a model that is in memory already."""
+    made = EngineBackend(Scoring(device="cpu"), None, lambda: None)
+    made.engine, made.model = engine, engine.model
+    return made

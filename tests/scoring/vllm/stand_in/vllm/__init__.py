@@ -5,7 +5,7 @@ answer's first token, as rounding may.
 """
 
 import os
-from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -15,32 +15,14 @@ DIE_AFTER = int(os.environ.get("DIE_AFTER", "1000000"))
 ANOTHER = "ANOTHER" in os.environ
 
 
-@dataclass
-class SamplingParams:
-    max_tokens: int
-    temperature: float
-    top_p: float
-    top_k: int
-    seed: int
-    stop: list[str]
-    stop_token_ids: list[int]
-    ignore_eos: bool
-    include_stop_str_in_output: bool
-    skip_special_tokens: bool
-    spaces_between_special_tokens: bool
-    allowed_token_ids: list[int] | None
-
-
-@dataclass
-class Completion:
-    token_ids: list[int]
-    finish_reason: str
-    stop_reason: int | str | None
-
-
-@dataclass
-class Output:
-    outputs: list[Completion]
+class SamplingParams(SimpleNamespace):
+    def __init__(self, **told: Any) -> None:
+        assert set(told) == {
+            *("max_tokens", "temperature", "top_p", "top_k", "seed", "stop", "stop_token_ids"),
+            *("ignore_eos", "include_stop_str_in_output", "skip_special_tokens"),
+            *("spaces_between_special_tokens", "allowed_token_ids"),
+        }
+        super().__init__(**told)
 
 
 class LLM:
@@ -57,18 +39,19 @@ class LLM:
 
     def generate(
         self, prompts: list[dict[str, Any]], settings: list[SamplingParams], use_tqdm: bool
-    ) -> list[Output]:
+    ) -> list[SimpleNamespace]:
         assert use_tqdm
         found = []
         for prompt, how in zip(prompts, settings, strict=True):
             if self.done == DIE_AFTER:
                 os._exit(9)
             self.done += 1
-            found.append(Output([self._complete(prompt["prompt_token_ids"], how)]))
+            done = self._complete(prompt["prompt_token_ids"], how)
+            found.append(SimpleNamespace(outputs=[done]))
         return found
 
     @torch.no_grad()
-    def _complete(self, prompt: list[int], how: SamplingParams) -> Completion:
+    def _complete(self, prompt: list[int], how: SamplingParams) -> SimpleNamespace:
         assert len(prompt) + how.max_tokens <= self.window
         dice = torch.Generator().manual_seed(how.seed)
         tokens: list[int] = []
@@ -85,9 +68,11 @@ class LLM:
                 token = int(logits.argsort()[-2 if ANOTHER and not tokens else -1])
             tokens.append(token)
             if token in how.stop_token_ids:
-                return Completion(tokens, "stop", token)
+                return SimpleNamespace(token_ids=tokens, finish_reason="stop", stop_reason=token)
             text = self.tokenizer.decode(tokens, skip_special_tokens=False)
             for string in how.stop:
                 if string in text:
-                    return Completion(tokens, "stop", string)
-        return Completion(tokens, "length", None)
+                    return SimpleNamespace(
+                        token_ids=tokens, finish_reason="stop", stop_reason=string
+                    )
+        return SimpleNamespace(token_ids=tokens, finish_reason="length", stop_reason=None)
