@@ -14,12 +14,13 @@ import torch
 from transformers import PreTrainedTokenizerBase
 
 from benchmarks import blocks, candidates
-from benchmarks.measure import columns, load, matmul_flops
+from benchmarks.measure import load, matmul_flops
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
 from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.settings.computing import Scoring
+from evaluation.terminal_layout import align
 
 
 def main() -> None:
@@ -119,7 +120,7 @@ def _table(result: dict[str, Any]) -> str:
         ),
         ("Tier2 share of matmul peak", f"{tier2['matmul_fraction']:.0%}", "", "", ""),
     ]
-    return columns(rows)
+    return align(rows)
 
 
 def _speed(name: str, run: dict[str, Any], aim: str) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ from evaluation.scoring.engine.generation.generate import generate
 from evaluation.settings.generation import Sampling
 
 SAMPLES = 8
+DRAWS = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0}
+GREEDY = {"do_sample": False}
 STOPS = ("Question:", "\n\n\n")
 ROWS = 64
 """In flight in the engine, as `scoring.generation_batch` has it."""
@@ -43,7 +45,7 @@ class Peers:
         tokenizer.padding_side = "left"
 
     def engine(self, texts: Sequence[str], samples: int) -> Texts:
-        sampling = Sampling(temperature=1.0, top_p=0.95, n=samples) if samples > 1 else None
+        sampling = Sampling(temperature=1.0, top_p=0.95, n=samples) if samples > 1 else Sampling()
         requests = [
             GenerationRequest(str(i), ids, self.longest, tuple(range(samples)), sampling)
             for i, ids in enumerate(map(tuple, self.tokenizer(list(texts))["input_ids"]))
@@ -67,7 +69,6 @@ class Peers:
         for start in range(0, len(order), max(1, batch // samples)):
             chosen = order[start : start + max(1, batch // samples)]
             given = self.tokenizer([texts[i] for i in chosen], return_tensors="pt", padding=True)
-            draws = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0}
             ids = self.model.generate(
                 **given.to(self.device),
                 max_new_tokens=self.longest,
@@ -75,7 +76,7 @@ class Peers:
                 stop_strings=list(STOPS),
                 tokenizer=self.tokenizer,
                 pad_token_id=self.tokenizer.pad_token_id,
-                **(draws if samples > 1 else {"do_sample": False}),
+                **(DRAWS if samples > 1 else GREEDY),
             )[:, given["input_ids"].shape[1] :]
             said = [_cut(text) for text in self.tokenizer.batch_decode(_ended(ids, self.tokenizer))]
             found |= {i: said[k * samples : (k + 1) * samples] for k, i in enumerate(chosen)}
@@ -83,15 +84,12 @@ class Peers:
 
     def harness(self, texts: Sequence[str], samples: int, batch: int) -> Texts:
         """lm-evaluation-harness, which asks for each sample as for a prompt of its own."""
+        device = self.device.type
         peer = HFLM(
-            pretrained=self.model,
-            tokenizer=self.tokenizer,
-            batch_size=batch,
-            device=self.device.type,
+            pretrained=self.model, tokenizer=self.tokenizer, batch_size=batch, device=device
         )
-        draws = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0}
         settings = {"until": list(STOPS), "max_gen_toks": self.longest}
-        settings |= draws if samples > 1 else {"do_sample": False}
+        settings |= DRAWS if samples > 1 else GREEDY
         asked = [
             Instance(request_type="generate_until", doc={}, arguments=(text, settings), idx=i)
             for i, text in enumerate(text for text in texts for _ in range(samples))

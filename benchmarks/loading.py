@@ -12,6 +12,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,12 +22,9 @@ from evaluation.checkpoints.completeness import complete_parameters
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
 from evaluation.checkpoints.headers import weight_files
 from evaluation.checkpoints.load import empty_model
-from evaluation.checkpoints.mapping import Source
-from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.weights import READERS, load_weights
 from evaluation.files import write_json
 
-Parts = list[tuple[Shard, Source]]
 Parameters = dict[str, torch.Tensor]
 
 
@@ -36,13 +34,8 @@ def main() -> None:
     dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         path = Path(folder) / "7"
-        size = Size(
-            hidden=options.width,
-            intermediate=4 * options.width,
-            layers=options.layers,
-            heads=32,
-            kv_heads=8,
-        )
+        width, layers = options.width, options.layers
+        size = Size(hidden=width, intermediate=4 * width, layers=layers, heads=32, kv_heads=8)
         write_checkpoint(path, size, torch.bfloat16, torch.device("cpu"), seed=0, tp=options.tp)
         checkpoint = open_checkpoint(path)
         parameters = _parameters(checkpoint, device, dtype)
@@ -51,11 +44,10 @@ def main() -> None:
         ]
         files = weight_files(checkpoint.path)
         count = sum(path.stat().st_size for path in files)
-        ways: dict[str, Callable[[], None]] = {}
-        for readers in sorted({1, 2, READERS[device.type]}):
-            ways[f"{readers} in flight"] = lambda n=readers: load_weights(
-                parts, parameters, readers=n
-            )
+        ways = {
+            f"{n} in flight": partial(load_weights, parts, parameters, readers=n)
+            for n in sorted({1, 2, READERS[device.type]})
+        }
         speeds = _measured(ways, files, count, options.rounds)
     result = {"device": device.type, "dtype": str(dtype), "cores": len(os.sched_getaffinity(0)),
               "bytes": count, "files": len(files), "mb_per_s": speeds}  # fmt: skip

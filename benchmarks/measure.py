@@ -1,7 +1,7 @@
 """Time, memory (Linux), the speed of a plain matrix product, a model: on the device at hand."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -67,15 +67,6 @@ def matmul_flops(device: torch.device, dtype: torch.dtype) -> float:
     torch.mm(a, b)
     seconds = min(measure(device, lambda: torch.mm(a, b)).seconds for _ in range(5))
     return 2 * size**3 / seconds
-
-
-def columns(rows: Sequence[Sequence[str]]) -> str:
-    """Rows of cells, one under the other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
 
 
 def load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:

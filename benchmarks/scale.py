@@ -9,7 +9,7 @@ import argparse
 import os
 import tempfile
 import time
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,37 +17,15 @@ import torch
 from transformers import AutoModelForCausalLM
 from transformers.utils.logging import disable_progress_bar
 
-from benchmarks.measure import columns
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.files import write_json
+from evaluation.terminal_layout import align
 from tests.slurm import cluster
 from tests.slurm.runs import Run
 from tests.workflow.world import World, build_world
 
 STAGES = ("stage1", "stage2", "stage3", "stage4")
 TICKS = os.sysconf("SC_CLK_TCK")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One run from an empty results folder to the front page.
-
-    `cpu_s` and `peak_mb` are the Snakemake process's own, `local_cpu_s` that of what it starts on
-    its own machine: queries, deltas, tables, reports. `inodes` are all files and folders that the
-    run leaves: results, score store, logs, Snakemake's records.
-    """
-
-    checkpoints: int
-    per_job: int
-    jobs: int
-    wall_s: float
-    cpu_s: float
-    local_cpu_s: float
-    peak_mb: float
-    inodes: int
-    inodes_per_checkpoint: float
-    megabytes: float
-    inodes_by_folder: dict[str, int]
 
 
 def main() -> None:
@@ -67,9 +45,9 @@ def main() -> None:
     finally:
         if not was_up:
             cluster.down()
-    write_json(options.output, [asdict(run) for run in runs])
-    names = [one.name for one in fields(Measured) if one.name != "inodes_by_folder"]
-    print(columns([names, *([str(getattr(run, name)) for name in names] for run in runs)]))
+    write_json(options.output, runs)
+    names = [name for name in runs[0] if name != "inodes_by_folder"]
+    print(align([names, *([str(run[name]) for name in names] for run in runs)]))
     print(f"written to {options.output}")
 
 
@@ -103,7 +81,13 @@ def build_ladder(folder: Path, per_stage: int) -> World:
     return world
 
 
-def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
+def _run(parent: Path, checkpoints: int, per_job: int) -> dict[str, Any]:
+    """One run from an empty results folder to the front page.
+
+    `cpu_s` and `peak_mb` are the Snakemake process's own, `local_cpu_s` that of what it starts on
+    its own machine: queries, deltas, tables, reports. `inodes` are all files and folders that the
+    run leaves: results, score store, logs, Snakemake's records.
+    """
     name = f"{checkpoints}-{per_job}"
     world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
     folder = parent / f"run-{name}"
@@ -124,48 +108,37 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> Measured:
         raise RuntimeError(run.log[-3000:])
     jobs = cluster.slurm("squeue", "--states=all", "-h", "-o", "%Z").splitlines()
     paths = [path for path in folder.rglob("*") if "profile" not in path.parts]
-    return Measured(
-        checkpoints=checkpoints,
-        per_job=per_job,
-        jobs=jobs.count(str(folder)),
-        wall_s=round(wall),
-        cpu_s=usage["cpu"],
-        local_cpu_s=usage["local"],
-        peak_mb=usage["peak"],
-        inodes=len(paths),
-        inodes_per_checkpoint=round(len(paths) / checkpoints, 1),
-        megabytes=round(sum(p.lstat().st_size for p in paths) / 1e6, 1),
-        inodes_by_folder=_by_folder(folder, paths),
-    )
+    return {
+        "checkpoints": checkpoints,
+        "per_job": per_job,
+        "jobs": jobs.count(str(folder)),
+        "wall_s": round(wall),
+        **usage,
+        "inodes": len(paths),
+        "inodes_per_checkpoint": round(len(paths) / checkpoints, 1),
+        "megabytes": round(sum(p.lstat().st_size for p in paths) / 1e6, 1),
+        "inodes_by_folder": Counter("/".join(p.relative_to(folder).parts[:2]) for p in paths),
+    }
 
 
 def _follow(run: Run) -> dict[str, float]:
     """Waits for the end; returns CPU seconds, own and of children, and the peak memory in MB."""
     process = run.process
     assert process is not None
-    found = {"cpu": 0.0, "local": 0.0, "peak": 0.0}
+    found = {"cpu_s": 0.0, "local_cpu_s": 0.0, "peak_mb": 0.0}
     while process.poll() is None:
         try:
             words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
         except OSError:  # it has just ended
             break
-        found["cpu"] = (int(words[11]) + int(words[12])) / TICKS
-        found["local"] = (int(words[13]) + int(words[14])) / TICKS
+        found["cpu_s"] = (int(words[11]) + int(words[12])) / TICKS
+        found["local_cpu_s"] = (int(words[13]) + int(words[14])) / TICKS
         peak = [int(line.split()[1]) / 1000 for line in status if line.startswith("VmHWM")]
-        found["peak"] = max([found["peak"], *peak])
+        found["peak_mb"] = max([found["peak_mb"], *peak])
         time.sleep(0.5)
     process.wait()
     return {key: round(value, 1) for key, value in found.items()}
-
-
-def _by_folder(folder: Path, paths: list[Path]) -> dict[str, int]:
-    """How many lie where, by the first two parts of their place."""
-    counts: dict[str, int] = {}
-    for path in paths:
-        place = "/".join(path.relative_to(folder).parts[:2])
-        counts[place] = counts.get(place, 0) + 1
-    return counts
 
 
 if __name__ == "__main__":

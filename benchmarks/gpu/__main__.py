@@ -23,7 +23,7 @@ from benchmarks.gpu.models import SIZES, WINDOW, Size, write_checkpoint
 from benchmarks.gpu.peer import BATCH, loop
 from benchmarks.gpu.questions import CHOICES, new_tasks, new_text, sample
 from benchmarks.gpu.work import Work, matmul_peak, of_blocks, of_requests
-from benchmarks.measure import columns, measure, peak_bytes
+from benchmarks.measure import measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError
@@ -32,6 +32,7 @@ from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import choose_device
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.terminal_layout import align
 
 ROWS = {"cpu": 1024, "cuda": 16_384}
 """Tokens of a pass, as a job has them unless it is configured otherwise."""
@@ -195,7 +196,7 @@ def _table(models: dict[str, Any]) -> str:
         elif end in SHOWN:
             aims = [aim[end] for part, aim in AIMS.items() if part in above and end in aim]
             rows.append((place, SHOWN[end].format(value), "".join(aims)))
-    return columns(rows)
+    return align(rows)
 
 
 if __name__ == "__main__":

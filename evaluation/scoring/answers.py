@@ -9,6 +9,8 @@ from evaluation.settings.generation import Sampling
 if TYPE_CHECKING:  # transformers take seconds to import, and verifying seldom needs them
     from evaluation.prefill.tokenizers import AnyTokenizer
 
+GREEDY = Sampling()
+
 StopReason = Literal["eos", "stop_string", "length"]
 
 _SLACK = 8  # characters that may differ where a text is decoded from its middle on
@@ -16,7 +18,7 @@ _SLACK = 8  # characters that may differ where a text is decoded from its middle
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt, which of its answers are wanted, and how long they may be; greedy by default.
+    """A prompt, which of its answers are requested, and how long they may be; greedy by default.
 
     Sample 3 is the same whether samples 0 to 2 are wanted too or not. `sampling.n` is not read.
     """
@@ -25,7 +27,7 @@ class GenerationRequest:
     tokens: tuple[int, ...]
     max_new_tokens: int
     samples: tuple[int, ...] = (0,)
-    sampling: Sampling | None = None
+    sampling: Sampling = GREEDY
 
 
 class AnswerKey(NamedTuple):
@@ -104,7 +106,7 @@ class StopSearch:
     """
 
     def __init__(self, stopping: Stopping) -> None:
-        self._stopping = stopping
+        self.stopping = stopping
         self._begin = 0  # the token from which on the answer is decoded
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
@@ -117,7 +119,7 @@ class StopSearch:
         Returns:
             True once the answer has to end; always False without stop strings.
         """
-        strings, decode = self._stopping.strings, self._stopping.decode
+        strings, decode = self.stopping.strings, self.stopping.decode
         if not strings:
             return False
         tail = decode(tokens[self._begin :])

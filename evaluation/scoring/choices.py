@@ -101,12 +101,10 @@ def score_questions(
 
 def _requests(item: Item) -> list[Request]:
     """Return the candidates of an item, then their unconditional twins if it has them."""
+    kinds = {"candidate": item.candidates, "unconditional candidate": item.unconditional or ()}
     return [
         Request(item.contexts[candidate.context].tokens, candidate.tokens, f"{item.id}, {kind} {i}")
-        for kind, candidates in (
-            ("candidate", item.candidates),
-            ("unconditional candidate", item.unconditional or ()),
-        )
+        for kind, candidates in kinds.items()
         for i, candidate in enumerate(candidates)
     ]
 

@@ -12,7 +12,13 @@ import pyarrow as pa
 
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, stopping_with
+from evaluation.scoring.answers import (
+    GREEDY,
+    Answer,
+    AnswerKey,
+    GenerationRequest,
+    stopping_with,
+)
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
     COMPLETIONS,
@@ -27,8 +33,6 @@ from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
-
-GREEDY = Sampling()
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ the tier files of them.
 """
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +20,29 @@ from evaluation.errors import EvaluationError
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
+from evaluation.scoring.choices import score_tasks
+from evaluation.scoring.completions import answer_probes, complete_tasks
 from evaluation.scoring.external import run_external
+from evaluation.scoring.perplexity import score_slices
 from evaluation.scoring.session import Job
-from evaluation.scoring.tiers import SCORERS
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TierName
+from evaluation.settings.tiers import TierName, complete
 from evaluation.store import ScoreStore
 
 log = logging.getLogger(__name__)
+
+Scorer = Callable[[Job, Mapping[str, Any]], dict[str, Any]]
+
+SCORERS: Mapping[str, Scorer] = complete(
+    {
+        "tier2": score_slices,
+        "tier3": score_tasks,
+        "tier4": answer_probes,
+        "tier5": complete_tasks,
+    },
+    "scoring.job.SCORERS",
+)
+"""What scores each tier: it takes the tier's caches by name, and returns the tier's entry of the record."""
 
 StageData = dict[TierName, dict[str, Cached]]
 """Every tier's entries by name, read and checked."""

@@ -208,30 +208,21 @@ class Job:
         Returns:
             The same table with a longer summary.
         """
-        packages = {name: importlib.metadata.version(name) for name in PACKAGES}
-        machine = {**self.machine(), **self._busy_since()}
-        stamp = {**spent, "seconds": round(spent["seconds"], 3), "packages": packages, **machine}
+        stamp = {
+            **spent,
+            "seconds": round(spent["seconds"], 3),
+            "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+            "gpu": None,
+            "row_tokens": self.backend.row_tokens,
+        }
+        if self.backend.device == "cuda":
+            before, self._busy = self._busy, busy_seconds()
+            stamp["gpu"] = torch.cuda.get_device_name()
+            stamp["layers"] = self.backend.layers
+            stamp["busy_seconds"] = round(self._busy - before, 3)
+        if (gpus := self.plan.config.scoring.gpus_per_checkpoint) > 1:
+            stamp["gpus_per_checkpoint"] = gpus
         return replace(score, summary={**score.summary, **stamp})
-
-    def machine(self) -> dict[str, Any]:
-        """Return what it computes on, which decides the time that it takes and no score.
-
-        Returns:
-            Name of the GPU (None on CPU), tokens of a pass, and how layers run and are distributed.
-        """
-        is_gpu = self.backend.device == "cuda"
-        name = torch.cuda.get_device_name() if is_gpu else None
-        gpus = self.plan.config.scoring.gpus_per_checkpoint
-        sharding = {"gpus_per_checkpoint": gpus} if gpus > 1 else {}
-        layers = {"layers": self.backend.layers} if is_gpu else {}
-        return {"gpu": name, "row_tokens": self.backend.row_tokens, **layers, **sharding}
-
-    def _busy_since(self) -> dict[str, float]:
-        """Return the seconds in which a GPU had work since the last call."""
-        if self.backend.device != "cuda":
-            return {}
-        before, self._busy = self._busy, busy_seconds()
-        return {"busy_seconds": round(self._busy - before, 3)}
 
     @property
     def prefix_token(self) -> int:

@@ -11,7 +11,7 @@ from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import compiled, self_check
-from evaluation.scoring.engine.batches import Shape, group_shapes, shape_of
+from evaluation.scoring.engine.batches import Shape, group_by_shape, shape_of
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import MANY_ROWS, Head
 from evaluation.scoring.engine.layer_devices import connect_layers
@@ -180,17 +180,10 @@ def test_shapes_are_few(length, budget, is_text, shape):
 
 
 def test_every_row_runs_once_in_its_shape():
-    lengths = [300, 2000, 7, 512, 130, 4000, 1]
-    groups = list(group_shapes(lengths, 2048, is_text=False))
-    assert sorted(index for group, _ in groups for index in group) == list(range(len(lengths)))
-    assert [shape.length for _, shape in groups] == [4096, 2048, 512, 512, 512, 512, 512]
-    text_groups = list(group_shapes([200] * 5, 512, is_text=True))
-    assert [(len(group), shape) for group, shape in text_groups] == [
-        (2, (2, 256)),
-        (2, (2, 256)),
-        (1, (2, 256)),
-    ]
-    assert list(group_shapes([], 512, is_text=True)) == []
+    groups = list(group_by_shape([300, 2000, 7, 512, 130, 4000, 1], 2048, is_text=False))
+    assert groups == [[5], [1], [3], [0], [4], [2], [6]]
+    assert list(group_by_shape([200] * 5, 512, is_text=True)) == [[0, 1], [2, 3], [4]]
+    assert list(group_by_shape([], 512, is_text=True)) == []
 
 
 class Wrong:

@@ -4,8 +4,6 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,42 +18,28 @@ from evaluation.grading.collect import collect
 from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
+from tests.tables import table
 from tests.workflow.world import World, copy_world
 
 HONEST = """
 import json, os, pathlib, signal, subprocess, sys, time
 results = pathlib.Path(os.environ["LIGHTEVAL_RESULTS_DIR"])
+file = results / "tier2_ppl.json"
 TIER2 = {"slices": {"text": {"ppl": 12.5}}}
 TIER3 = {"tasks": {"quiz": {"accuracy": 0.5}}}
+OURS = dict.fromkeys(("stage", "role", "checkpoint", "checkpoint_identity", "tokenizer"), "x")
+OURS |= {"step": "5", "sequence_length": "1", "protocol": "1"}
 def write(tier2=TIER2, tier3=TIER3):
-    (results / "tier2_ppl.json").write_text(json.dumps(tier2))
+    file.write_text(json.dumps(tier2))
     (results / "tier3_cf.json").write_text(json.dumps(tier3))
+def ppl(value):
+    write({"slices": {"text": {"ppl": value}}})
+def child(**named):
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], **named)
+    pathlib.Path("child").write_text(str(child.pid))
+    return child
 """
 """Begins every program; `write()` gives what the suite of the tiny world asks for."""
-REPLACED = 'write(); file = results / "tier2_ppl.json"; file.unlink(); '
-
-HEADER = ("stage", "step", "role", "checkpoint", "checkpoint_identity", "protocol", "tokenizer")
-"""Keys of a tier file that are ours, whatever a program writes."""
-
-
-@dataclass(frozen=True)
-class Program:
-    """What a hostile program does, within which limit, and how it must end.
-
-    `outcome` is part of the sentence in its record, or None where the program is accepted; `after`
-    looks for what it must not have left.
-    """
-
-    name: str
-    text: str
-    outcome: str | None
-    seconds: float = 300.0
-    after: Callable[[World, Path], None] | None = None
-
-
-def ppl(value: str) -> str:
-    """A program that writes this Python expression as a perplexity."""
-    return f'write({{"slices": {{"text": {{"ppl": {value}}}}}}})'
 
 
 def header_is_ours(world: World, folder: Path) -> None:
@@ -97,53 +81,12 @@ def only_tier_files(_: World, folder: Path) -> None:
     assert all(path.is_file() and not path.is_symlink() for path in folder.glob("tier*"))
 
 
-OURS = dict.fromkeys(HEADER, "x") | {"step": "5", "sequence_length": "1", "protocol": "1"}
-CHILD = """
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-pathlib.Path("child").write_text(str(child.pid))
-"""
-STRAY = CHILD.replace('(600)"]', '(600)"], start_new_session=True')
-
-PROGRAMS = [
-    Program("an honest one", "write()", None, after=header_is_ours),
-    Program("writes over our header", f"write(TIER2 | {OURS}, TIER3 | {OURS})", None, after=header_is_ours),
-    Program("has a secret in its command", "write()  # sk-secret", None, after=no_secret_is_stored),
-    Program("perplexity below 1", ppl("0.2"), "slices.text.ppl"),
-    Program("perplexity that is NaN", ppl("float('nan')"), "tier2_ppl.json: not JSON"),
-    Program("perplexity of 400 digits", ppl("10**400"), "slices.text.ppl"),
-    Program("perplexity that is true", ppl("True"), "slices.text.ppl"),
-    Program("perplexity below 0 of all", 'write(TIER2 | {"overall": {"ppl": -4}})', "overall.ppl"),
-    Program("perplexity below 0 of another slice", 'write({"slices": {**TIER2["slices"], "more": {"ppl": -1}}})', "slices.more.ppl"),
-    Program("accuracy above 1", 'write(tier3={"tasks": {"quiz": {"accuracy": 50}}})', "tasks.quiz.accuracy"),
-    Program("a slice lacks", 'write({"slices": {}})', "slices.text.ppl is None"),
-    Program("slices that are a list", 'write({"slices": [1]})', "slices"),
-    Program("bytes that are not UTF-8", 'write(); (results / "tier2_ppl.json").write_bytes(bytes([255, 254, 0]))', "tier2_ppl.json"),
-    Program("no files", "pass", "wrote no tier2_ppl.json"),
-    Program("one of two files", 'write(); (results / "tier3_cf.json").unlink()', "wrote no tier3_cf.json"),
-    Program("exit code 3", "write(); sys.exit(3)", "exit code 3"),
-    Program("killed", "write(); os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
-    Program("ends its folder", "import shutil; write(); shutil.rmtree(results)", "wrote no tier2_ppl.json"),
-    Program("never ends", "write(); time.sleep(600)", "limit", seconds=2.0),
-    Program("never ends, deaf to SIGTERM", "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)", "limit", seconds=2.0),
-    Program("its child never ends", f"{CHILD}child.wait()", "limit", seconds=2.0, after=no_child_lives),
-    Program("a child outlives it", f"{CHILD}write()", None, seconds=2.0, after=no_child_lives),
-    Program("a child of another session outlives it", f"{STRAY}write()", None, seconds=9.0, after=no_child_lives),
-    Program("a child of another session never ends", f"{STRAY}child.wait()", "limit", seconds=2.0, after=no_child_lives),
-    Program("prints 100 MB", "write(); sys.stdout.write('x' * 10**8)", None),
-    Program("prints what is not UTF-8", "write(); sys.stdout.buffer.write(bytes(range(256)) * 10)", None),
-    Program("reads standard input", "assert sys.stdin.read() == ''; write()", None),
-    Program("other names", 'write(); (results / "notes.txt").write_text("x"); (results / "sub").mkdir()', None, after=only_tier_files),
-    Program("a pipe beside them", 'write(); os.mkfifo(results / "pipe")', None, after=only_tier_files),
-    Program("a link beside them", 'write(); os.symlink("/etc/passwd", results / "link.json")', None, after=only_tier_files),
-    Program("a tier file that is a link", REPLACED + 'os.symlink("/etc/passwd", file)', "tier2_ppl.json"),
-    Program("a tier file that is a pipe", REPLACED + "os.mkfifo(file)", "tier2_ppl.json", seconds=2.0),
-    Program("a tier file that is a folder", REPLACED + "file.mkdir()", "tier2_ppl.json"),
-    Program("a tier file that is a link loop", REPLACED + 'os.symlink("tier2_ppl.json", file)', "tier2_ppl.json"),
-    Program("a tier file that may not be read", 'write(); os.chmod(results / "tier2_ppl.json", 0)', None if os.geteuid() == 0 else "tier2_ppl.json"),
-    Program("a per-item table that is none", 'write(); (results / "tier2_ppl_blocks.parquet").write_text("x")', "tier2_ppl_blocks.parquet"),
-]  # fmt: skip
-
-
+PROGRAMS: dict[str, list[Any]] = table("scoring/programs") | {
+    "a tier file that may not be read": [
+        "write(); os.chmod(file, 0)",
+        None if os.geteuid() == 0 else "tier2_ppl.json",
+    ]
+}
 PROGRAM = (
     HONEST
     + """
@@ -217,23 +160,24 @@ def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
     assert "exit code 3" in str(score_subject(subject).error)
 
 
-@pytest.mark.parametrize("case", PROGRAMS, ids=lambda case: case.name)
-def test_hostile_programs(world: World, case: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_hostile_programs(world: World, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    text, outcome, after, seconds = (*PROGRAMS[name], None, 300)[:4]
     monkeypatch.chdir(world.folder)
-    command = program(world, HONEST + case.text) + " # sk-secret" * ("sk-secret" in case.text)
-    subject = planned(world, command, command_hours=case.seconds / 3600)
+    command = program(world, HONEST + text) + " # sk-secret" * (after == "no_secret_is_stored")
+    subject = planned(world, command, command_hours=(seconds or 300) / 3600)
     score_subject(subject)
     error = collect(subject).error
-    if case.outcome is None:
+    if outcome is None:
         assert error is None
     else:
         assert error is not None
-        assert case.outcome in error
+        assert outcome in error
         assert "stages.stage1" in error
         assert not list(subject.folder.glob("tier*"))
     assert not list(world.results().glob("external-*"))
-    if case.after is not None:
-        case.after(world, subject.folder)
+    if after is not None:
+        globals()[after](world, subject.folder)
 
 
 def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> None:

@@ -13,6 +13,7 @@ from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import check_output, read_rows, write_answers
 from evaluation.scoring.requests import prepare
 from tests.scoring import tiny
+from tests.tables import cases
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]
 
@@ -82,43 +83,9 @@ def test_spaces_move_to_the_continuation(words):
 
 GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
 PACKED = gzip.compress(GOOD * 50)
-ROWS = [
-    ("cut", "{", "line 2: not valid JSON"),
-    ("a list", [1], "line 2: expected the keys .* found a list$"),
-    ("a blank line", "", "line 2: not valid JSON"),
-    ("a key lacks", {"context": "a"}, "line 2: expected the keys .* found context$"),
-    ("a key more", {"context": "a", "continuation": "b", "extra": 1}, "found context, continuation, extra"),
-    ("both kinds", {"context": "a", "continuation_tokens": [1]}, "line 2: expected the keys"),
-    ("a long key", {"k" * 10**6: 1}, f"found {'k' * 40}$"),
-    ("many keys", dict.fromkeys("abcdefgh"), "found a, b, c, d, e, …$"),
-    ("a key twice", '{"context": "a", "context": "b", "continuation": "c"}', "'context' is there"),
-    ("nothing asked", {"context": "a", "continuation": ""}, "line 2: continuation is empty"),
-    ("number for text", {"context": 1, "continuation": "b"}, "line 2: context must be a string"),
-    ("lone surrogate", '{"context": "\\ud800", "continuation": "b"}', "line 2: context must be"),
-    ("no tokens", {"context_tokens": [1], "continuation_tokens": []}, "continuation_tokens is empty"),
-    ("negative id", {"context_tokens": [-1], "continuation_tokens": [1]}, "a list of token ids"),
-    ("true as id", {"context_tokens": [True], "continuation_tokens": [1]}, "a list of token ids"),
-    ("text as ids", {"context_tokens": "12", "continuation_tokens": [1]}, "a list of token ids"),
-    ("no tokenizer", {"context": "a", "continuation": "b"}, "line 2: strings need a tokenizer"),
-    ("no context", {"context_tokens": [], "continuation_tokens": [1]}, "line 2: an empty context"),
-    (
-        "beyond the vocabulary",
-        {"context_tokens": [1], "continuation_tokens": [40]},
-        "line 2: token 40 is requested, but the model's embedding has 40 rows",
-    ),
-    (
-        "beyond 32 bits",  # cut to 32 bits it would be token 1
-        {"context_tokens": [2**32 + 1], "continuation_tokens": [1]},
-        "line 2: token 4.29497e\\+09",
-    ),
-    ("beyond 64 bits", {"context_tokens": [2**64], "continuation_tokens": [1]}, "line 2: token 1.8"),
-    ("a number of 5000 digits", '{"context_tokens": [%s], "continuation_tokens": [1]}' % ("9" * 5000), "line 2: not valid JSON"),
-    ("brackets", "[" * 10**5, "line 2: not valid JSON"),
-    ("a window too long", {"context_tokens": [1], "continuation_tokens": [1] * 33}, "window of 32"),
-]  # fmt: skip
 
 
-@pytest.mark.parametrize(("row", "message"), [case[1:] for case in ROWS], ids=[r[0] for r in ROWS])
+@pytest.mark.parametrize(("row", "message"), cases("scoring/request_rows", "rows"))
 def test_a_bad_row_is_named_and_nothing_written(tmp_path, row, message):
     good = {"context_tokens": [1], "continuation_tokens": [2]}
     path = write(tmp_path / "in.jsonl", good, row)

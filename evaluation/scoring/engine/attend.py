@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.nn.attention import SDPBackend
 from torch.nn.attention.flex_attention import BlockMask, FlexKernelOptions, flex_attention
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface, PreTrainedModel
@@ -90,16 +90,6 @@ def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
         yield
     finally:
         model.set_attn_implementation(before)
-
-
-def unplanned_kernels() -> contextlib.AbstractContextManager[None]:
-    """Leave out kernels that are planned for each shape, as long as shapes vary.
-
-    Returns:
-        A context within which they are left out.
-    """
-    found: contextlib.AbstractContextManager[None] = sdpa_kernel(UNPLANNED)
-    return found
 
 
 def is_on_gpu(part: torch.Tensor) -> bool:

@@ -14,16 +14,15 @@ Letters: B rows, S tokens of a row, Q queries, P pairs.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import PackedRow
-
-Ints = NDArray[np.int64]
+from evaluation.scoring.engine.tries import Ints
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,8 @@ class Batch:
         Returns:
             The same batch with its tensors in pinned memory.
         """
-        return replace(self, **{name: getattr(self, name).pin_memory() for name in ON_DEVICE})
-
-
-ON_DEVICE = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
+        names = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
+        return replace(self, **{name: getattr(self, name).pin_memory() for name in names})
 
 
 def collate(
@@ -183,9 +180,9 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
     return Shape(1, full)
 
 
-def group_shapes(
+def group_by_shape(
     lengths: Sequence[int], row_tokens: int, *, is_text: bool
-) -> Iterator[tuple[list[int], Shape]]:
+) -> Iterator[list[int]]:
     """Yield rows that run together where layers are compiled, the longest first.
 
     Args:
@@ -194,16 +191,10 @@ def group_shapes(
         is_text: Whether rows are blocks of text.
 
     Yields:
-        Indices into `lengths`, and the shape that these rows are padded to.
+        Indices into `lengths`, of rows that are padded to one shape.
     """
-    group: list[int] = []
-    shape: Shape | None = None
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        own = shape_of(lengths[index], row_tokens, is_text=is_text)
-        if shape and (own != shape or len(group) == shape.rows):
-            yield group, shape
-            group = []
-        shape = own
-        group.append(index)
-    if shape:
-        yield group, shape
+    order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
+    shapes = groupby(order, lambda i: shape_of(lengths[i], row_tokens, is_text=is_text))
+    for shape, group in shapes:
+        members = list(group)
+        yield from (members[at : at + shape.rows] for at in range(0, len(members), shape.rows))

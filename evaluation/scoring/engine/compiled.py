@@ -11,7 +11,6 @@ from functools import cache, partial
 from typing import Any
 
 import torch
-from torch import nn
 from transformers import PreTrainedModel
 
 from evaluation.errors import CompileError
@@ -44,20 +43,17 @@ def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., 
     return torch.compile(function, dynamic=False, fullgraph=True, backend=compiler)
 
 
-def has_experts(model: PreTrainedModel) -> bool:
-    """Return whether tokens choose the weights they go through.
+@contextlib.contextmanager
+def compiled_layers(model: PreTrainedModel, compiler: Compiler) -> Iterator[None]:
+    """Run the model with its decoder layers compiled, as long as the block lasts.
 
     Args:
         model: Any model.
+        compiler: Backend of `torch.compile`.
 
-    Returns:
-        True for a mixture of experts.
+    Raises:
+        CompileError: When the model does not say what its decoder layers are.
     """
-    return any(type(module).__name__.endswith("Experts") for module in model.modules())
-
-
-def _units(model: PreTrainedModel) -> list[nn.Module]:
-    """Return the parts of a model that are compiled: its decoder layers."""
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
     if not layers:
@@ -65,43 +61,13 @@ def _units(model: PreTrainedModel) -> list[nn.Module]:
             f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "
             "so they cannot be compiled for a GPU"
         )
-    return layers
-
-
-Parts = list[tuple[nn.Module, Callable[..., Any]]]
-"""Parts of a model, and what runs in place of their forward pass."""
-
-
-def compiled_parts(model: PreTrainedModel, compiler: Compiler) -> Parts:
-    """Return the parts to compile, each with what runs in its place.
-
-    Args:
-        model: Any model.
-        compiler: Backend of `torch.compile`.
-
-    Returns:
-        The decoder layers, not changed yet.
-
-    Raises:
-        CompileError: When the model does not say what its decoder layers are.
-    """
-    return [(part, partial(compiled(type(part).forward, compiler), part)) for part in _units(model)]
-
-
-@contextlib.contextmanager
-def running(parts: Parts) -> Iterator[None]:
-    """Run the model with these parts compiled, as long as the block lasts.
-
-    Args:
-        parts: What `compiled_parts` gave for the model.
-    """
-    most = MOST_GRAPHS * len({next(part.parameters()).device for part, _ in parts})
+    most = MOST_GRAPHS * len({next(layer.parameters()).device for layer in layers})
     limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
-    for part, forward in parts:
-        part.forward = forward
+    for layer in layers:
+        layer.forward = partial(compiled(type(layer).forward, compiler), layer)
     try:
         with torch._dynamo.config.patch(limits):
             yield
     finally:
-        for part, _ in parts:
-            del part.forward
+        for layer in layers:
+            del layer.forward

@@ -4,7 +4,7 @@ Nothing waits for a GPU but who asks for a pass's scores.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -13,12 +13,11 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.scoring.engine.batches import (
-    PASS_TOKENS,
     Batch,
     Shape,
     collate,
+    group_by_shape,
     group_rows,
-    group_shapes,
     shape_of,
 )
 from evaluation.scoring.engine.compiled import Compiler
@@ -73,7 +72,7 @@ class Engine(PreparedModel):
         """
         if not self.is_compiled:
             return group_rows(lengths, self.row_tokens)
-        return (group for group, _ in group_shapes(lengths, self.row_tokens, is_text=is_text))
+        return group_by_shape(lengths, self.row_tokens, is_text=is_text)
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
         """Lay rows side by side, padded to what this engine runs.
@@ -111,21 +110,6 @@ class Engine(PreparedModel):
         per_token, per_pair = self.costs
         best = shared + np.sqrt(shared**2 + shared * per_token / per_pair)
         return np.maximum(shortest, best.astype(np.int64))
-
-    def cost(self, groups: Iterable[Sequence[int]]) -> float:
-        """Return what rows cost on CPU, each group one padded forward pass.
-
-        Args:
-            groups: Tokens of each row, the longest row of a group first.
-
-        Returns:
-            Multiply-adds.
-        """
-        per_token, per_pair = self.costs
-        return sum(
-            len(group) * (group[0] * per_token + group[0] ** 2 * per_pair) + PASS_TOKENS * per_token
-            for group in groups
-        )
 
     @cached_property
     def costs(self) -> tuple[float, float]:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from evaluation.metrics.positions import bin_starts
-from evaluation.scoring.engine.batches import group_rows
+from evaluation.scoring.engine.batches import PASS_TOKENS, group_rows
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.packed_rows import PackedRow, block_row, packed_row, plan_requests
 from evaluation.scoring.engine.running import Work, run
@@ -109,9 +109,16 @@ def _choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
 
 
 def _cost(engine: Engine, pieces: list[Piece]) -> float:
+    """Return the multiply-adds of rows on CPU, each group one padded forward pass."""
     lengths = [piece.size for piece in pieces]
-    groups = group_rows(lengths, engine.row_tokens)
-    return engine.cost([lengths[index] for index in group] for group in groups)
+    per_token, per_pair = engine.costs
+    groups = [
+        [lengths[index] for index in group] for group in group_rows(lengths, engine.row_tokens)
+    ]
+    return sum(
+        len(group) * (group[0] * per_token + group[0] ** 2 * per_pair) + PASS_TOKENS * per_token
+        for group in groups
+    )
 
 
 def _single_row(request: Request) -> PackedRow:

@@ -10,13 +10,14 @@ import contextlib
 from collections.abc import Iterator
 
 import torch
+from torch.nn.attention import sdpa_kernel
 from transformers import PreTrainedModel
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler, compiled_parts, running
+from evaluation.scoring.engine.compiled import Compiler, compiled_layers
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.head import Head, Pending
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
@@ -128,9 +129,9 @@ class PreparedModel:
         with contextlib.ExitStack() as swaps:
             swaps.enter_context(attend.attention_by(self.model, attend.NAME))
             if self.compiler is None:
-                swaps.enter_context(attend.unplanned_kernels())
+                swaps.enter_context(sdpa_kernel(attend.UNPLANNED))
             else:
-                swaps.enter_context(running(compiled_parts(self.model, self.compiler)))
+                swaps.enter_context(compiled_layers(self.model, self.compiler))
             self._swaps = swaps.pop_all()
 
     def _restore(self) -> None:

@@ -26,7 +26,6 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import CompileError, ScoringError
 from evaluation.scoring.engine.batches import Batch, Shape, collate
-from evaluation.scoring.engine.compiled import has_experts
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
@@ -197,8 +196,8 @@ def _error(
     In a narrow type, twice as much as the model's own pass in it differs from float64.
     """
     model, last = engine.model, len(found)
-    routed = has_experts(model)
-    expected = _reference(engine, tokens, last, is_exact=engine.is_compiled and not routed)
+    is_exact = engine.is_compiled and not _has_experts(model)
+    expected = _reference(engine, tokens, last, is_exact=is_exact)
     error = _difference(found, expected)
     allowed = _tolerance(model)
     if error > allowed == NARROW:
@@ -210,7 +209,12 @@ def _error(
 
 def _tolerance(model: PreTrainedModel) -> float:
     """Return the relative L2 difference that rounding in the model's type may make."""
-    return TOLERANCE.get(model.dtype, EXPERTS if has_experts(model) else NARROW)
+    return TOLERANCE.get(model.dtype, EXPERTS if _has_experts(model) else NARROW)
+
+
+def _has_experts(model: PreTrainedModel) -> bool:
+    """Return whether tokens choose the weights they go through."""
+    return any(type(module).__name__.endswith("Experts") for module in model.modules())
 
 
 def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> float:

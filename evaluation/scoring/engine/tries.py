@@ -121,15 +121,9 @@ class _Node:
     pieces: list[Piece] = field(default_factory=list)
 
     def divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
-        """Find its children, and make pieces of those that fit a row.
+        """Find its children, make pieces of those that fit a row, and return the others.
 
-        Args:
-            trie: The trie that it is a node of.
-            before: `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
-            capacity: Tokens that a row may hold whose inputs share a prefix.
-
-        Returns:
-            Children that are to be divided too.
+        `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
         """
         here = slice(self.begin, self.stop)
         is_child = trie.shared[here] == self.depth
@@ -202,7 +196,10 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
         fitting = rooms >> piece.size
         if fitting:
             smallest = piece.size + (fitting & -fitting).bit_length() - 1
-            piece = _merge(by_room[smallest].pop(), piece)
+            other = by_room[smallest].pop()
+            small, large = sorted((piece.runs, other.runs), key=len)
+            large += small
+            piece = Piece(piece.size + other.size, large)
             if not by_room[smallest]:
                 rooms ^= 1 << smallest
         left = room - piece.size
@@ -212,9 +209,3 @@ def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
         by_room.setdefault(left, []).append(piece)
         rooms |= 1 << left
     return too_large + [piece for merged in by_room.values() for piece in merged]
-
-
-def _merge(a: Piece, b: Piece) -> Piece:
-    large, small = (a, b) if len(a.runs) >= len(b.runs) else (b, a)
-    large.runs.extend(small.runs)
-    return Piece(a.size + b.size, large.runs)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
 from evaluation.scoring.vllm.engine import Vllm
 from evaluation.store import StoredScore
@@ -117,6 +117,6 @@ def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
         At most PROMPTS requests, for at most TOKENS tokens each.
     """
     return [
-        replace(one, samples=(0,), sampling=None, max_new_tokens=min(one.max_new_tokens, TOKENS))
+        replace(one, samples=(0,), sampling=GREEDY, max_new_tokens=min(one.max_new_tokens, TOKENS))
         for one in requests[:PROMPTS]
     ]

@@ -8,14 +8,12 @@ tie. So answers of two engines are never compared.
 import hashlib
 import json
 import logging
-import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
@@ -28,7 +26,6 @@ from evaluation.interpreters import NotStarted, Program, environment, is_python
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.settings.computing import Generation
-from evaluation.settings.generation import Sampling
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +41,6 @@ SLOWEST = 10.0
 _MODULE = "evaluation.scoring.vllm.program"
 _POLL = 0.2
 _VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}
-_GREEDY = Sampling()
 
 
 @dataclass
@@ -76,34 +72,28 @@ class Vllm:
         """
         python = find_vllm(self.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
-        with self._folder() as folder:
-            self._ask(folder, [(requests[key.request], key) for key in keys], stopping, vocabulary)
+        with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            asked = [(requests[key.request], key.sample) for key in keys]
+            self._write_request(folder, asked, stopping, vocabulary)
             program = Program(python, _MODULE, (str(folder),), folder, _VARIABLES)
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent):
                 self.version = json.loads((folder / "version.json").read_text())
                 yield {keys[line["number"]]: _answer(line, stopping) for line in lines}
 
-    @contextmanager
-    def _folder(self) -> Iterator[Path]:
-        """Make a folder on this machine's own disk, with the weights in `model`."""
-        folder = Path(tempfile.mkdtemp(prefix="vllm-"))
-        try:
-            start = time.perf_counter()
-            dtype = getattr(torch, self.dtype)
-            load_model(self.checkpoint, dtype=dtype).save_pretrained(folder / "model")
-            log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
-            yield folder
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-
-    def _ask(
+    def _write_request(
         self,
         folder: Path,
-        asked: Sequence[tuple[GenerationRequest, AnswerKey]],
+        asked: Sequence[tuple[GenerationRequest, int]],
         stopping: Stopping,
         vocabulary: int,
     ) -> None:
+        """Write the weights, the settings, and each prompt with a sample's number."""
+        start = time.perf_counter()
+        dtype = getattr(torch, self.dtype)
+        load_model(self.checkpoint, dtype=dtype).save_pretrained(folder / "model")
+        log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
         has_more = self.checkpoint.vocab_size > vocabulary
         request = {
             "model": str(folder / "model"),
@@ -118,7 +108,7 @@ class Vllm:
             "vocabulary": vocabulary if has_more else None,
         }
         write_json(folder / "request.json", request)
-        write_jsonl(folder / "cases.jsonl", [_case(one, key.sample) for one, key in asked])
+        write_jsonl(folder / "cases.jsonl", [_case(*one) for one in asked])
 
 
 def answer_lines(program: Program, count: int, silent: float) -> Iterator[list[dict[str, Any]]]:
@@ -208,14 +198,11 @@ def find_vllm(generation: Generation) -> Path:
 
 
 def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
-    drawn = request.sampling or _GREEDY
     return {
         "tokens": list(request.tokens),
         "max_new_tokens": request.max_new_tokens,
-        "temperature": drawn.temperature,
-        "top_p": drawn.top_p,
-        "top_k": drawn.top_k,
-        "seed": _seed(request.tokens, drawn.seed, sample),
+        **request.sampling.model_dump(include={"temperature", "top_p", "top_k"}),
+        "seed": _seed(request.tokens, request.sampling.seed, sample),
     }
 
 

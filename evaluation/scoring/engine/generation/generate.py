@@ -10,12 +10,13 @@ import time
 from collections.abc import Iterator, Sequence
 
 import torch
+from torch.nn.attention import sdpa_kernel
 from transformers import PreTrainedModel
 
 from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
-from evaluation.scoring.engine.attend import attention_by, unplanned_kernels
+from evaluation.scoring.engine.attend import UNPLANNED, attention_by
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
@@ -150,7 +151,7 @@ class DecodingBatch:
                     gpu_faults(),
                     torch.inference_mode(),
                     attention_by(self._model, ATTENTION),
-                    unplanned_kernels(),
+                    sdpa_kernel(UNPLANNED),
                 ):
                     is_going = self._run()
             except NotEnoughMemory:

@@ -17,8 +17,7 @@ from evaluation.scoring.answers import (
 )
 from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
-from evaluation.scoring.engine.generation.sampling import GREEDY, Rules, Stream, choose
-from evaluation.settings.generation import Sampling
+from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
 
 _WORTH = 32
 """Tokens from which on a prompt is shared by its samples, where a shorter one is copied."""
@@ -30,7 +29,6 @@ class PartialAnswer:
 
     key: AnswerKey
     request: GenerationRequest
-    stopping: Stopping
     search: StopSearch
     stream: Stream | None  # None: greedy
     shares: tuple[Prefix, ...]
@@ -55,22 +53,15 @@ class PartialAnswer:
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
         chain = (prompt.stem, prompt.rest if is_shared else None)
-        is_greedy = (request.sampling or GREEDY).temperature == 0
         return cls(
             AnswerKey(prompt.index, sample),
             request,
-            stopping,
             StopSearch(stopping),
-            None if is_greedy else Stream(request, sample, width),
+            Stream(request, sample, width) if request.sampling.temperature else None,
             tuple(prefix for prefix in chain if prefix is not None),
             None if is_shared else prompt.rest,
             0 if is_shared else prompt.rest.length,
         )
-
-    @property
-    def sampling(self) -> Sampling:
-        """How its tokens are chosen."""
-        return self.request.sampling or GREEDY
 
     @property
     def start(self) -> int:
@@ -92,7 +83,7 @@ class PartialAnswer:
                 f"{len(self.tokens) + 1} of its answer; the checkpoint's weights are broken or "
                 "overflow in this dtype (set scoring.dtype: float32)"
             )
-        if token in self.stopping.eos_ids:
+        if token in self.search.stopping.eos_ids:
             self.stop_reason = "eos"
             return
         self.tokens.append(token)
@@ -107,7 +98,7 @@ class PartialAnswer:
         Returns:
             The answer, ended by `length` if by nothing else.
         """
-        return self.stopping.answer(self.tokens, self.stop_reason or "length")
+        return self.search.stopping.answer(self.tokens, self.stop_reason or "length")
 
 
 def take_next(
@@ -145,7 +136,7 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
     """
     if all(row.stream is None for row in rows):
         return None
-    return Rules.of([row.sampling for row in rows], device)
+    return Rules.of([row.request.sampling for row in rows], device)
 
 
 class Layout:

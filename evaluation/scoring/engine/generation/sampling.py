@@ -25,8 +25,6 @@ from numpy.typing import NDArray
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.settings.generation import Sampling
 
-GREEDY = Sampling()
-
 SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
 _BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no more than their sums
 
@@ -41,7 +39,7 @@ class Stream:
     """
 
     def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
-        sampling = request.sampling or GREEDY
+        sampling = request.sampling
         key = [
             sampling.seed,
             sampling.temperature,
