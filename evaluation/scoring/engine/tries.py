@@ -120,7 +120,7 @@ class _Node:
     parts: "list[Piece | _Node]" = field(default_factory=list)
     pieces: list[Piece] = field(default_factory=list)
 
-    def divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
+    def _divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
         """Find its children, make pieces of those that fit a row, and return the others.
 
         `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
@@ -144,7 +144,7 @@ class _Node:
                 self.parts.append(_Node(begin, stop, depth, self.depth, room))
         return [part for part in self.parts if isinstance(part, _Node)]
 
-    def join(self) -> None:
+    def _join(self) -> None:
         """Make its pieces of its children's, each with the segment that leads from its parent to it."""
         pieces: list[Piece] = []
         for part in self.parts:
@@ -172,9 +172,9 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
     at_root = np.zeros(1, dtype=np.int64)
     nodes = [_Node(0, len(trie), 0, 0, room=(capacity(at_root) + at_root).item())]
     for node in nodes:
-        nodes += node.divide(trie, before, capacity)
+        nodes += node._divide(trie, before, capacity)
     for node in reversed(nodes):  # children come after their parents
-        node.join()
+        node._join()
     return nodes[0].pieces
 
 
