@@ -6,19 +6,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    SmolLM3Config,
-    SmolLM3ForCausalLM,
-)
+from transformers import PreTrainedModel
 
 from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
+from tests.scoring.tiny import build
 
 DTYPES = {"float32": 1e-3, "bfloat16": 1e-2}
 """Relative L2 error of log-probabilities that is allowed beside float64."""
@@ -28,29 +21,27 @@ ROW_TOKENS = 512
 WINDOW = 150
 """Tokens: more than a block of attention, fewer than the longest requests."""
 
-_SHAPE: dict[str, Any] = {
+_SHAPE = {
     "vocab_size": VOCABULARY,
     "hidden_size": 128,
     "intermediate_size": 192,
     "num_hidden_layers": 4,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
     "max_position_embeddings": 2048,
-    **dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id")),
+    **dict.fromkeys(("bos_token_id", "eos_token_id")),
 }
 _WINDOWS = {"use_sliding_window": True, "sliding_window": WINDOW}
 MODELS = {
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**_SHAPE, tie_word_embeddings=True)),
-    "qwen2-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**_SHAPE, **_WINDOWS, max_window_layers=2) ),
-    "smollm3-sliding": lambda: SmolLM3ForCausalLM(SmolLM3Config(**_SHAPE, **_WINDOWS, no_rope_layers=[1, 1, 0, 1]) ),
-}  # fmt: skip
+    "llama": ("LlamaForCausalLM", {"tie_word_embeddings": True}),
+    "qwen2-sliding": ("Qwen2ForCausalLM", {**_WINDOWS, "max_window_layers": 2}),
+    "smollm3-sliding": ("SmolLM3ForCausalLM", {**_WINDOWS, "no_rope_layers": [1, 1, 0, 1]}),
+}
 
 
 def new_model(name: str, dtype: torch.dtype, device: str) -> PreTrainedModel:
     """Of fresh random weights, spread so that every layer matters."""
-    model = MODELS[name]()
+    class_name, keys = MODELS[name]
+    model = build(class_name, **_SHAPE | keys)
     for parameter in model.parameters():
-        parameter.requires_grad_(False)
         if parameter.ndim == 2:
             parameter.normal_(std=1 / math.sqrt(parameter.shape[1]))
         else:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from transformers import FalconConfig, FalconForCausalLM
 
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.forward import Engine
@@ -20,18 +19,18 @@ NO_IDS = {"bos_token_id": None, "eos_token_id": None}
 def scaled(kind: str, **keys: float) -> tuple[str, dict[str, object]]:
     """Rotary scaling as configurations have it that transformers reads."""
     rope = {"rope_theta": 10_000.0, "rope_type": kind, "factor": 8.0, **keys}
-    return "Llama", {"rope_parameters": rope}
+    return "LlamaForCausalLM", {"rope_parameters": rope}
 
 
 CLASSES = {
-    "Llama heeds no window": ("Llama", WINDOW),
-    "OLMo heeds no window": ("Olmo", {**WINDOW, "eos_token_id": None}),
-    "Mistral's windows in all layers, whatever their types": ("Mistral", {"sliding_window": 4, "layer_types": ["full_attention"] * 3}),
-    "Qwen2 has none unless told to": ("Qwen2", {"sliding_window": 4}),
-    "Qwen2's windows in the last layers": ("Qwen2", {"sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
-    "Gemma3's windows by types": ("Gemma3", {"sliding_window": 4, "head_dim": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
-    "OLMo3's windows by a pattern": ("Olmo3", {"sliding_window": 4, "eos_token_id": None}),
-    "GPT2 learns its positions": ("GPT2LMHead", NO_IDS),
+    "Llama heeds no window": ("LlamaForCausalLM", WINDOW),
+    "OLMo heeds no window": ("OlmoForCausalLM", {**WINDOW, "eos_token_id": None}),
+    "Mistral's windows in all layers, whatever their types": ("MistralForCausalLM", {"sliding_window": 4, "layer_types": ["full_attention"] * 3}),
+    "Qwen2 has none unless told to": ("Qwen2ForCausalLM", {"sliding_window": 4}),
+    "Qwen2's windows in the last layers": ("Qwen2ForCausalLM", {"sliding_window": 4, "use_sliding_window": True, "max_window_layers": 1}),
+    "Gemma3's windows by types": ("Gemma3ForCausalLM", {"sliding_window": 4, "head_dim": 8, "layer_types": ["sliding_attention", "full_attention", "sliding_attention"]}),
+    "OLMo3's windows by a pattern": ("Olmo3ForCausalLM", {"sliding_window": 4, "eos_token_id": None}),
+    "GPT2 learns its positions": ("GPT2LMHeadModel", NO_IDS),
     "linear positions": scaled("linear"),
     "YaRN": scaled("yarn", original_max_position_embeddings=ORIGINAL),
     "Llama 3's positions": scaled("llama3", low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=ORIGINAL),
@@ -40,10 +39,7 @@ CLASSES = {
 
 def model_of(name: str, keys: dict[str, object]) -> transformers.PreTrainedModel:
     torch.manual_seed(0)
-    suffix = "Model" if name == "GPT2LMHead" else "ForCausalLM"
-    model_class = getattr(transformers, name + suffix)
-    shape = tiny.SHAPE | {"max_position_embeddings": LONGEST} | keys
-    return model_class(model_class.config_class(**shape)).eval().requires_grad_(False)
+    return tiny.build(name, **{"max_position_embeddings": LONGEST} | keys)
 
 
 @pytest.mark.parametrize("name", CLASSES)
@@ -61,7 +57,7 @@ def test_scores_are_those_of_the_class(name, row_tokens):
     nats = [-float(tiny.plain_logprobs(model, row).sum()) for row in text[3:]]
     np.testing.assert_allclose(score_blocks(engine, torch.tensor(text[3:])).nats, nats, rtol=1e-6)
     if "rope_parameters" in CLASSES[name][1]:
-        unscaled = tiny.plain_score(model_of("Llama", {}), asked[3])
+        unscaled = tiny.plain_score(model_of("LlamaForCausalLM", {}), asked[3])
         assert abs(unscaled - scores[3]) > 1e-2
 
 
@@ -71,18 +67,16 @@ def test_scores_are_those_of_the_class(name, row_tokens):
 def test_what_a_window_hides_is_compared_before_it_matters(heeded, given, monkeypatch):
     """Whether the engine heeds a window that the class does not, or the class one that it does not."""
     keys = given if isinstance(given, dict) else {"sliding_window": given or 4}
-    name = "Mistral" if heeded is None else "Llama"
+    name = "MistralForCausalLM" if heeded is None else "LlamaForCausalLM"
     model = model_of(name, keys)
     monkeypatch.setattr("evaluation.scoring.engine.prepared.layer_windows", lambda _: heeded)
     scored = Engine(model, row_tokens=64, device="cpu")
     score_requests(scored, [Request((1, 2), (3,))])  # no longer than any window
-    with pytest.raises(ScoringError, match=f"{name}ForCausalLM cannot be scored: its own"):
+    with pytest.raises(ScoringError, match=f"{name} cannot be scored: its own"):
         score_requests(scored, [Request(tuple(range(1, 20)), (3,))])
 
 
 def test_a_class_that_takes_no_mask_is_one_sentence():
-    config = FalconConfig(
-        vocab_size=40, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, alibi=True
-    )
+    model = tiny.build("FalconForCausalLM", alibi=True, num_kv_heads=2)
     with pytest.raises(ScoringError, match="FalconForCausalLM cannot be scored: it does not take"):
-        Engine(FalconForCausalLM(config).eval(), row_tokens=64, device="cpu")
+        Engine(model, row_tokens=64, device="cpu")

@@ -23,6 +23,10 @@ def decode(tokens: list[int]) -> str:
     return "".join(LETTERS[token] for token in tokens)
 
 
+FREE = Stopping(frozenset(), (), decode)
+"""An answer ends by its length alone."""
+
+
 def asks(count: int, *, longest: int = 20, new: int = 12) -> list[GenerationRequest]:
     draw = random.Random(7)
     return [
@@ -53,14 +57,9 @@ def plain(
 
 
 def run(
-    model: PreTrainedModel,
-    given: list[GenerationRequest],
-    stopping: Stopping,
-    *,
-    batch: int,
-    vocabulary: int = tiny.VOCABULARY,
+    model: PreTrainedModel, given: list[GenerationRequest], stopping: Stopping = FREE, **named: int
 ) -> list[Answer]:
-    answers = tiny.answers(model, given, stopping, vocabulary=vocabulary, batch=batch)
+    answers = tiny.answers(model, given, stopping, **named)
     assert len(answers) == len(given)
     return [answers[AnswerKey(index, 0)] for index in range(len(given))]
 
@@ -68,8 +67,7 @@ def run(
 def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
     model = tiny.model("llama")
     given = asks(30)
-    free = Stopping(frozenset(), (), decode)
-    said = [answer.text for answer in run(model, given, free, batch=30)]
+    said = [answer.text for answer in run(model, given, batch=30)]
     pairs = sorted({text[start : start + 2] for text in said for start in range(len(text) - 1)})
     stopping = Stopping(frozenset({LETTERS.index(said[0][-1])}), tuple(pairs[::6]), decode)
     expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
@@ -80,12 +78,11 @@ def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
 
 def test_padded_vocabulary_is_never_chosen() -> None:
     model = tiny.model("llama")
-    free = Stopping(frozenset(), (), decode)
     given = asks(6, new=12)
-    answers = run(model, given, free, batch=6, vocabulary=10)
+    answers = run(model, given, batch=6, vocabulary=10)
     assert all(token < 10 for answer in answers for token in answer.tokens)
-    assert answers == [plain(model, ask, free, 10) for ask in given]
-    everything = run(model, given, free, batch=6)
+    assert answers == [plain(model, ask, FREE, 10) for ask in given]
+    everything = run(model, given, batch=6)
     assert any(token >= 10 for answer in everything for token in answer.tokens)
 
 
@@ -96,7 +93,7 @@ def test_nan_names_the_probe() -> None:
         model.model.embed_tokens.weight[7] = float("nan")
     given = [GenerationRequest("sound", (1, 2), 1), GenerationRequest("broken", (1, 7, 2, 3), 1)]
     with pytest.raises(NonFiniteError, match=r"prompt broken: .* token 1 of its answer"):
-        run(model, given, Stopping(frozenset(), (), decode), batch=2)
+        run(model, given, batch=2)
 
 
 @contextmanager
@@ -146,11 +143,10 @@ def test_batches_answer_as_single_prompts_do(name: str) -> None:
 
 def test_a_prompt_is_read_once_for_all_its_samples() -> None:
     model = tiny.model("llama")
-    stopping = Stopping(frozenset(), (), decode)
     given = few_shot(3, shared=40, samples=tuple(range(7)), sampling=Sampling(temperature=1, n=7))
     for batch in (2, 64):
         with passes(model) as seen:
-            tiny.answers(model, given, stopping, batch=batch)
+            tiny.answers(model, given, FREE, batch=batch)
         assert tokens_read(seen) == sum(len(ask.tokens) for ask in given) - 2 * 40
 
 
@@ -159,7 +155,7 @@ def test_rows_that_end_are_refilled_at_once() -> None:
     model = tiny.model("llama")
     given = asks(60, new=12)
     with passes(model) as seen:
-        answers = run(model, given, Stopping(frozenset(), (), decode), batch=4)
+        answers = run(model, given, batch=4)
     steps = [rows for rows, length in seen if length == 1 and rows == 4]
     needed = sum(len(answer.tokens) - 1 for answer in answers) / 4  # the first token takes no step
     assert needed - 12 <= len(steps) <= needed
@@ -168,11 +164,10 @@ def test_rows_that_end_are_refilled_at_once() -> None:
 def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decoding, "PART_ANSWERS", 5)
     model = tiny.model("llama")
-    stopping = Stopping(frozenset(), (), decode)
     parts = []
     with passes(model) as seen:
         for part in generate(
-            model, asks(40), stopping, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"
+            model, asks(40), FREE, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"
         ):
             assert model.config._attn_implementation == "sdpa"
             assert not torch.is_inference_mode_enabled()
@@ -217,17 +212,16 @@ def test_without_memory_for_one_row_it_says_so() -> None:
         model.base_model.register_forward_pre_hook(fail),
         pytest.raises(ScoringError, match="not enough memory for a single answer"),
     ):
-        run(model, asks(3), Stopping(frozenset(), (), decode), batch=8)
+        run(model, asks(3), batch=8)
 
 
 def test_an_answer_may_not_reach_where_the_embedding_changes() -> None:
     """A dynamic rotary embedding depends on the longest row of a batch beyond its first length."""
     rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10_000.0}
     model = LlamaForCausalLM(LlamaConfig(**tiny.SHAPE, rope_parameters=rope)).eval()
-    stopping = Stopping(frozenset(), (), decode)
-    assert run(model, [GenerationRequest("fits", (1, 2), 62)], stopping, batch=2)
+    assert run(model, [GenerationRequest("fits", (1, 2), 62)], batch=2)
     with pytest.raises(ScoringError, match=r"prompt long: .* more than 64 tokens"):
-        run(model, [GenerationRequest("long", (1, 2), 63)], stopping, batch=2)
+        run(model, [GenerationRequest("long", (1, 2), 63)], batch=2)
 
 
 def test_prompts_are_read_many_at_a_time() -> None:
@@ -239,6 +233,6 @@ def test_prompts_are_read_many_at_a_time() -> None:
         for i in range(300)
     ]
     with passes(model) as seen:
-        run(model, given, Stopping(frozenset(), (), decode), batch=2)
+        run(model, given, batch=2)
     assert sum(rows for rows, _ in seen) == 300
     assert len(seen) < 12

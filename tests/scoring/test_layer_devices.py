@@ -131,7 +131,8 @@ def test_nothing_is_computed_across_devices(
     """Fake tensors of one device refuse those of another, also where the devices are not there."""
     monkeypatch.setattr(attend, "flex_attention", _flex_attention)
     with FakeTensorMode(), OneDevice(), torch.inference_mode():
-        model = tiny.MODELS[name]().eval()
+        class_name, keys = tiny.MODELS[name]
+        model = tiny.build(class_name, **keys)
         for part, tensor in [*model.named_buffers(), *model.named_parameters()]:
             is_inside = isinstance(tensor, torch.nn.Parameter)
             tensor.fake_device = DEVICES[device_number(part, 3, 3) if is_inside else 0]
@@ -141,8 +142,8 @@ def test_nothing_is_computed_across_devices(
         ids = torch.zeros(rows, length, dtype=torch.long, device=DEVICES[0])
         hidden = model.base_model(input_ids=ids, position_ids=ids, use_cache=False, **named)[0]
         logits = model.get_output_embeddings()(hidden)
-    is_tied = model.config.tie_word_embeddings
-    assert (hidden.device, logits.device) == (DEVICES[2], DEVICES[0] if is_tied else DEVICES[2])
+    head = DEVICES[0] if model.config.tie_word_embeddings else DEVICES[2]
+    assert (hidden.device, logits.device) == (DEVICES[2], head)
 
 
 class OneDevice(TorchDispatchMode):
@@ -164,27 +165,22 @@ def _flex_attention(query: torch.Tensor, key: torch.Tensor, *_: Any, **named: An
 
 
 def _inputs(model: Any, kind: str) -> dict[str, Any]:
-    """What a pass of a kind takes beside ids and positions."""
-    if kind in ("prompts", "step"):
-        return {"memory": _memory(model, kind)}
-    model.set_attn_implementation(attend.NAME)
-    depth, end = torch.zeros(2, 2, 128, dtype=torch.long, device=DEVICES[0])
-    maker = block_mask if kind == "sparse" else dense_mask
-    windows = layer_windows(model.config)
-    masks = layer_masks(depth, end, windows, maker, is_causal=kind == "plain")
-    return {"attention_mask": masks}
-
-
-def _memory(model: Any, kind: str) -> Reading | Step:
-    """What rows attend to behind a prefix that they share."""
+    """What a pass of a kind takes beside ids and positions; answers follow a prefix that they share."""
+    if kind not in ("prompts", "step"):
+        model.set_attn_implementation(attend.NAME)
+        depth, end = torch.zeros(2, 2, 128, dtype=torch.long, device=DEVICES[0])
+        maker = block_mask if kind == "sparse" else dense_mask
+        windows = layer_windows(model.config)
+        masks = layer_masks(depth, end, windows, maker, is_causal=kind == "plain")
+        return {"attention_mask": masks}
     model.set_attn_implementation(ATTENTION)
     heads, width = model.config.num_key_value_heads, model.config.hidden_size // 4
     parts = [torch.zeros(heads, 40, width, device=device) for device in DEVICES]
     stem, windows = Prefix(parts, parts, 0), [None, 4, 4]
     if kind == "prompts":
-        return Reading([stem], windows, torch.arange(128, device=DEVICES[0])[None])
+        return {"memory": Reading([stem], windows, torch.arange(128, device=DEVICES[0])[None])}
     slots, rows = Slots(4), torch.arange(2, device=DEVICES[0])
     slots.open(stem)
     slots.widen(8)
     columns = torch.zeros(2, 40 + 8, dtype=torch.long, device=DEVICES[0])
-    return Step(slots, [Share(stem, rows, 0)], columns, rows, rows, windows)
+    return {"memory": Step(slots, [Share(stem, rows, 0)], columns, rows, rows, windows)}

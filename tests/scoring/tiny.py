@@ -3,17 +3,8 @@
 from functools import cache
 
 import torch
-from transformers import (
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedModel,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen2MoeConfig,
-    Qwen2MoeForCausalLM,
-    SmolLM3Config,
-    SmolLM3ForCausalLM,
-)
+import transformers
+from transformers import PreTrainedModel
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.backend import EngineBackend
@@ -35,31 +26,30 @@ SHAPE = {
     "pad_token_id": None,
 }
 WINDOW = {"use_sliding_window": True, "sliding_window": 4}
+EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2}
 MODELS = {
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SHAPE, tie_word_embeddings=True)),
-    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE)),
-    "qwen2-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE, **WINDOW, max_window_layers=1)),
-    "qwen2-all-sliding": lambda: Qwen2ForCausalLM(Qwen2Config(**SHAPE, **WINDOW, max_window_layers=0) ),
-    "qwen2-moe": lambda: Qwen2MoeForCausalLM(
-        Qwen2MoeConfig(
-            **SHAPE,
-            num_experts=4,
-            num_experts_per_tok=2,
-            moe_intermediate_size=24,
-            shared_expert_intermediate_size=24,
-        )
-    ),
-    "smollm3-nope": lambda: SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, no_rope_layers=[1, 0, 1], use_sliding_window=False) ),
-    "smollm3-sliding": lambda: SmolLM3ForCausalLM(SmolLM3Config(**SHAPE, **WINDOW, no_rope_layers=[1, 0, 1]) ),
+    "llama": ("LlamaForCausalLM", {"tie_word_embeddings": True}),
+    "qwen2": ("Qwen2ForCausalLM", {}),
+    "qwen2-sliding": ("Qwen2ForCausalLM", {**WINDOW, "max_window_layers": 1}),
+    "qwen2-all-sliding": ("Qwen2ForCausalLM", {**WINDOW, "max_window_layers": 0}),
+    "qwen2-moe": ("Qwen2MoeForCausalLM", {**EXPERTS, "moe_intermediate_size": 24, "shared_expert_intermediate_size": 24}),
+    "smollm3-nope": ("SmolLM3ForCausalLM", {"no_rope_layers": [1, 0, 1], "use_sliding_window": False}),
+    "smollm3-sliding": ("SmolLM3ForCausalLM", {**WINDOW, "no_rope_layers": [1, 0, 1]}),
 }  # fmt: skip
+
+
+def build(class_name: str, **keys: object) -> PreTrainedModel:
+    """A model of random weights, tiny but for the keys of its configuration that are given."""
+    model_class = getattr(transformers, class_name)
+    return model_class(model_class.config_class(**SHAPE | keys)).eval().requires_grad_(False)
 
 
 @cache
 def model(name: str) -> PreTrainedModel:
     torch.manual_seed(0)
-    built = MODELS[name]().eval()
+    class_name, keys = MODELS[name]
+    built = build(class_name, **keys)
     for parameter in built.parameters():
-        parameter.requires_grad_(False)
         if parameter.ndim == 1:  # biases and norms, which start as constants
             parameter.add_(0.2 * torch.randn_like(parameter))
     return built

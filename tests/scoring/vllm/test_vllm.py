@@ -40,10 +40,7 @@ Change = Callable[..., StagePlan]
 def change(world: World) -> Change:
     """Gives the suite its tasks and generation its engine; the prefilled plan of stage 2."""
 
-    def write(engine: dict[str, Any] | None, **tasks: Any) -> StagePlan:
-        return ask_for_answers(world, tasks, generation=engine or {})
-
-    return write
+    return lambda engine, **tasks: ask_for_answers(world, tasks, generation=engine or {})
 
 
 def vllm(folder: Path, **variables: str) -> dict[str, str]:
@@ -56,18 +53,13 @@ def vllm(folder: Path, **variables: str) -> dict[str, str]:
     return {"engine": "vllm", "python": str(python)}
 
 
-def answers(plan: StagePlan, step: int = 5) -> dict[str, Any]:
+def answers(plan: StagePlan) -> dict[str, Any]:
     """Scores and collects a step; what Tier5's file says of its tasks."""
-    subject = step_subject(plan, step)
+    subject = step_subject(plan, 5)
     assert score_subject(subject).error is None
     assert collect(subject).error is None
     entries = read_results(subject.folder, ("tier5",)).tiers["tier5"].items
     return {name: item.entry for name, item in entries.items()}
-
-
-def texts(plan: StagePlan, name: str) -> str:
-    folder = step_subject(plan, 5).folder
-    return (folder / "generation" / name / "completions.jsonl").read_text()
 
 
 def test_greedy_answers_are_the_own_engines_and_are_stored_apart(
@@ -78,17 +70,14 @@ def test_greedy_answers_are_the_own_engines_and_are_stored_apart(
         task = {**TASK, "stop": stop}
         plan = change(None, sums=task)
         assert answers(plan)["sums"].engine is None
-        own = texts(plan, "sums")
+        texts = step_subject(plan, 5).folder / "generation/sums/completions.jsonl"
+        own = texts.read_text()
         plan = change(vllm(tmp_path), sums=task)
         found = answers(plan)["sums"]
-        assert found.engine.model_dump() == {
-            "name": "vllm",
-            "version": "0.0",
-            "asked": 8,
-            "equal": 8,
-        }
+        equal = {"name": "vllm", "version": "0.0", "asked": 8, "equal": 8}
+        assert found.engine.model_dump() == equal
         assert found.decoding["engine"] == "vllm"
-        assert texts(plan, "sums") == own
+        assert texts.read_text() == own
 
 
 def test_what_differs_is_counted(change: Change, tmp_path: Path) -> None:
@@ -127,9 +116,8 @@ def stored(store: ScoreStore) -> dict[tuple[str, str], str]:
 def test_all_stored_starts_nothing(change: Change, tmp_path: Path) -> None:
     plan = change(vllm(tmp_path), sums=TASK)
     first = answers(plan)["sums"]
-    Path(plan.config.generation.python or "").unlink()
-    again = answers(plan)["sums"]
-    assert again == first
+    (tmp_path / "python").unlink()
+    assert answers(plan)["sums"] == first
 
 
 def test_where_it_dies_what_was_written_is_kept(
