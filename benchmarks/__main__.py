@@ -13,8 +13,8 @@ from typing import Any
 import torch
 from transformers import PreTrainedTokenizerBase
 
-from benchmarks import blocks, candidates
 from benchmarks.measure import load, matmul_flops
+from benchmarks.peers import Pairs, compare_blocks, compare_candidates, run_engine
 from benchmarks.questions import FIVE_SHOT, ZERO_SHOT, as_pairs, read_questions
 from evaluation.files import write_json
 from evaluation.scoring.engine.compiled import INDUCTOR
@@ -35,7 +35,7 @@ def main() -> None:
     )
     zero_shot = _tasks(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
     five_shot = _tasks(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
-    candidates.run_engine(engine, tokenizer, zero_shot[0])  # warm, and compiled on a GPU
+    run_engine(engine, tokenizer, zero_shot[0])  # warm, and compiled on a GPU
     peak = matmul_flops(device, dtype)
     result: dict[str, Any] = {
         "model": str(options.model),
@@ -44,10 +44,10 @@ def main() -> None:
         "threads": options.threads,
         "torch": torch.__version__,
         "matmul_flops": peak,
-        "zero_shot": candidates.compare(model, tokenizer, engine, zero_shot),
-        "pooled": candidates.compare(model, tokenizer, engine, [list(chain(*zero_shot))]),
-        "five_shot": candidates.compare(model, tokenizer, engine, five_shot),
-        "blocks": blocks.compare(model, engine, _text(tokenizer, options, zero_shot + five_shot)),
+        "zero_shot": compare_candidates(model, tokenizer, engine, zero_shot),
+        "pooled": compare_candidates(model, tokenizer, engine, [list(chain(*zero_shot))]),
+        "five_shot": compare_candidates(model, tokenizer, engine, five_shot),
+        "blocks": compare_blocks(model, engine, _text(tokenizer, options, zero_shot + five_shot)),
     }
     result["blocks"]["matmul_fraction"] = result["blocks"]["engine_flops"] / peak
     write_json(options.output, result)
@@ -69,14 +69,12 @@ def _options() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _tasks(
-    packages: Path, tasks: tuple[str, ...], variant: str, count: int
-) -> list[candidates.Pairs]:
+def _tasks(packages: Path, tasks: tuple[str, ...], variant: str, count: int) -> list[Pairs]:
     return [as_pairs(read_questions(packages, f"{task}/{variant}", count)) for task in tasks]
 
 
 def _text(
-    tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, tasks: list[candidates.Pairs]
+    tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, tasks: list[Pairs]
 ) -> torch.Tensor:
     """Blocks of the questions' own text, repeated as often as it takes."""
     tokens = tokenizer("\n".join(context for pairs in tasks for context, _ in pairs))["input_ids"]

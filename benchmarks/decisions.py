@@ -16,7 +16,7 @@ from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.statistics import paired_measure
 from evaluation.metrics.variance import Floats
-from evaluation.reporting.terminal import align
+from evaluation.terminal_layout import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
 
 LOOKS, LOOKED_AT = 20, 1_000
@@ -41,36 +41,20 @@ def worlds(steps: int) -> Iterator[tuple[str, World]]:
     yield "the last step alone gains its MDE", World(gains=[0.0] * (steps - 1) + [DETECTABLE])
     loses = {"losses": [KEEP.margin] * steps}
     yield "loses just the margin", replace(none, objective=(KEEP,), **loses)
-    yield (
-        "gains, and loses just the margin",
-        replace(none, gains=[0.1] * steps, objective=(IMPROVE, KEEP), **loses),
-    )
-    half = steps // 2
-    if half:
-        yield (
-            "half gain nothing, half lose the margin",
-            World(
-                gains=[0.0] * half + [0.1] * (steps - half),
-                losses=[0.0] * half + [KEEP.margin] * (steps - half),
-                objective=(IMPROVE, KEEP),
-            ),
-        )
+    both = replace(none, gains=[0.1] * steps, objective=(IMPROVE, KEEP), **loses)
+    yield "gains, and loses just the margin", both
+    if half := steps // 2:
+        gains = [0.0] * half + [0.1] * (steps - half)
+        losses = [0.0] * half + [KEEP.margin] * (steps - half)
+        divided = replace(both, gains=gains, losses=losses)
+        yield "half gain nothing, half lose the margin", divided
 
 
 def row(steps: int, name: str, found: Counts) -> list[str]:
     error = math.sqrt(0.05 * 0.95 / found.stages)
-    return [
-        str(steps),
-        name,
-        f"{found.met:.1%}",
-        f"{found.own_met:.1%}",
-        f"{found.met_wrongly:.1%}",
-        f"{found.covered:.1%}",
-        f"{found.own_covered:.1%}",
-        f"{found.excluded:.1%}",
-        f"{found.own_excluded:.1%}",
-        f"± {error:.1%}",
-    ]
+    shares = [found.met, found.own_met, found.met_wrongly, found.covered, found.own_covered]
+    shares += [found.excluded, found.own_excluded]
+    return [str(steps), name, *(f"{share:.1%}" for share in shares), f"± {error:.1%}"]
 
 
 def looks(stages: int) -> Iterator[list[str]]:
@@ -99,13 +83,7 @@ def is_wrong_at_a_look(world: World, dice: np.random.Generator, is_list: bool) -
 
 def skewed(draws: int) -> Iterator[list[str]]:
     """How often a mean of zero is said to be a gain or a loss: what is rare is a large loss."""
-    yield [
-        "differences",
-        "items",
-        "shown better wrongly",
-        "shown worse wrongly",
-        "told to be skewed",
-    ]
+    yield ["differences", "items", "better wrongly", "worse wrongly", "shown as skewed"]
     for name, draw in DIFFERENCES.items():
         for items in (12, 40, 200):
             dice = np.random.default_rng(items)

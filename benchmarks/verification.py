@@ -15,8 +15,8 @@ from typing import Any
 
 import pyarrow.parquet as parquet
 
-from evaluation.reporting.terminal import align
 from evaluation.settings.verifiers import MathVerify, Program
+from evaluation.terminal_layout import align
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.registry import verify
 from tests.verification.sandbox.references import human_eval, passes_unsandboxed

@@ -20,8 +20,7 @@ import torch
 import transformers
 
 from benchmarks.gpu.models import SIZES, WINDOW, Size, write_checkpoint
-from benchmarks.gpu.peer import BATCH, loop
-from benchmarks.gpu.questions import CHOICES, new_tasks, new_text, sample
+from benchmarks.gpu.questions import BATCH, CHOICES, loop, new_tasks, new_text, sample
 from benchmarks.gpu.work import Work, matmul_peak, of_blocks, of_requests
 from benchmarks.measure import measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint

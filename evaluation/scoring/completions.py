@@ -28,7 +28,7 @@ from evaluation.scoring.stored_completions import (
     sample_key,
     stored_completions,
 )
-from evaluation.scoring.vllm.agreement import Agreement, greedy
+from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
@@ -81,8 +81,8 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     stops = (*task.stop, *meta["end_strings"])
     engine = job.plan.config.generation.decoding()
     key = _key(job, "tier5", cache, task.sampling, engine)
-    both = greedy(missing_requests(task.sampling, cache.prompts, {}))
-    agreement = Agreement(job, name, key, both) if engine else None
+    requests = missing_requests(task.sampling, cache.prompts, {})
+    agreement = Agreement(job, name, key, requests) if engine else None
     return {
         "completions": _complete(job, name, key, cache, task.sampling, stops, agreement),
         "engine": agreement and agreement.stored(),

@@ -32,20 +32,21 @@ class Agreement:
         job: The checkpoint and its stage's settings.
         task: The task's name in the suite.
         key: What decides the task's completions.
-        both: Requests to both engines, as `greedy` returns them.
+        requests: All requests of the task; both engines answer the first ones, greedily.
     """
 
     def __init__(
-        self,
-        job: Job,
-        task: str,
-        key: Mapping[str, Any],
-        both: Sequence[GenerationRequest],
+        self, job: Job, task: str, key: Mapping[str, Any], requests: Sequence[GenerationRequest]
     ) -> None:
         self._job = job
-        self._both = both
+        self._both = [
+            replace(
+                one, samples=(0,), sampling=GREEDY, max_new_tokens=min(one.max_new_tokens, TOKENS)
+            )
+            for one in requests[:PROMPTS]
+        ]
         self._item = f"agreement-{task}"
-        self._key = {**key, "asked": [one.id for one in both], "tokens": TOKENS}
+        self._key = {**key, "asked": [one.id for one in self._both], "tokens": TOKENS}
 
     @property
     def name(self) -> str:
@@ -81,13 +82,7 @@ class Agreement:
         job = self._job
         both = [] if self.stored() is not None else self._both
         job.backend.unload()
-        vllm = Vllm(
-            job.plan.config.generation,
-            job.checkpoint,
-            job.plan.tokenizer_folder,
-            job.backend.dtype,
-            job.plan.config.scoring.gpus_per_checkpoint,
-        )
+        vllm = Vllm(job)
         count, theirs = len(requests), Answers()
         for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):
             theirs |= part
@@ -105,18 +100,3 @@ class Agreement:
             score = StoredScore(pa.table({}), summary)
             spent = {"seconds": time.perf_counter() - start}
             job.store.put(self._item, self._key, job.stamped(score, spent))
-
-
-def greedy(requests: Sequence[GenerationRequest]) -> list[GenerationRequest]:
-    """Return the requests to both engines: the first prompts, one greedy answer each.
-
-    Args:
-        requests: All requests of a task.
-
-    Returns:
-        At most PROMPTS requests, for at most TOKENS tokens each.
-    """
-    return [
-        replace(one, samples=(0,), sampling=GREEDY, max_new_tokens=min(one.max_new_tokens, TOKENS))
-        for one in requests[:PROMPTS]
-    ]

@@ -11,20 +11,20 @@ import logging
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 
-from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
 from evaluation.interpreters import NotStarted, Program, environment, is_python
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.session import Job
 from evaluation.settings.computing import Generation
 
 log = logging.getLogger(__name__)
@@ -45,14 +45,10 @@ _VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TR
 
 @dataclass
 class Vllm:
-    """vLLM for one checkpoint; `version` is known once it has answered."""
+    """vLLM for a job's checkpoint; `version` is known once it has answered."""
 
-    generation: Generation
-    checkpoint: Checkpoint
-    tokenizer: Path
-    dtype: str
-    gpus: int
-    version: str | None = field(default=None, init=False)
+    job: Job
+    version: str | None = None
 
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
@@ -70,7 +66,7 @@ class Vllm:
         Raises:
             ScoringError: When it cannot be started, or ends before all answers are written.
         """
-        python = find_vllm(self.generation)
+        python = find_vllm(self.job.plan.config.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
         with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
@@ -90,22 +86,21 @@ class Vllm:
         vocabulary: int,
     ) -> None:
         """Write the weights, the settings, and each prompt with a sample's number."""
-        start = time.perf_counter()
-        dtype = getattr(torch, self.dtype)
-        load_model(self.checkpoint, dtype=dtype).save_pretrained(folder / "model")
+        start, plan = time.perf_counter(), self.job.plan
+        checkpoint, dtype = self.job.checkpoint, self.job.backend.dtype
+        load_model(checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
         log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
-        has_more = self.checkpoint.vocab_size > vocabulary
         request = {
             "model": str(folder / "model"),
-            "tokenizer": str(self.tokenizer.absolute()),
-            "dtype": self.dtype,
-            "gpus": self.gpus,
+            "tokenizer": str(plan.tokenizer_folder.absolute()),
+            "dtype": dtype,
+            "gpus": plan.config.scoring.gpus_per_checkpoint,
             "window": max(len(one.tokens) + one.max_new_tokens for one, _ in asked),
             "together": TOGETHER,
-            "memory_share": self.generation.memory_share,
+            "memory_share": plan.config.generation.memory_share,
             "eos": sorted(stopping.eos_ids),
             "stop": list(stopping.strings),
-            "vocabulary": vocabulary if has_more else None,
+            "vocabulary": vocabulary if checkpoint.vocab_size > vocabulary else None,
         }
         write_json(folder / "request.json", request)
         write_jsonl(folder / "cases.jsonl", [_case(*one) for one in asked])
