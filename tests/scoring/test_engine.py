@@ -33,19 +33,6 @@ def test_tries_score_as_plain_forward_passes(name, asked, row_tokens):
     np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
 
 
-@few
-@given(requests(largest=5, longest=8), st.randoms(use_true_random=False))
-def test_rows_order_and_batches_do_not_matter(asked, random):
-    expected = logprobs(tiny.engine(), asked)
-    order = random.sample(range(len(asked)), len(asked))
-    scored = Engine(tiny.model("llama"), row_tokens=random.randrange(1, 99), device="cpu")
-    capacity = random.randrange(1, 80)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scored, "row_capacity", lambda _, shortest: capacity)
-        shuffled = logprobs(scored, [asked[i] for i in order])
-    np.testing.assert_allclose(shuffled, expected[order], atol=1e-4, rtol=0)
-
-
 def test_a_block_of_single_token_documents_has_nothing_to_score():
     nats, scored, *_ = score_blocks(
         tiny.engine(), torch.ones(2, 3, dtype=torch.long), torch.arange(3)
