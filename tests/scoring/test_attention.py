@@ -25,7 +25,7 @@ def batch_of(asked: list[Request], budget: int, length: int) -> Batch:
 @pytest.mark.parametrize("window", [None, 5, 280])
 def test_block_mask_hides_nothing_and_claims_nothing(window):
     """Blocks that are left out are empty in the dense mask; blocks taken as full are full."""
-    batch = batch_of(random_requests(12, seed=3, trunk=300), 900, 8 * BLOCK)
+    batch = batch_of(random_requests(12, seed=3, trunk=600), 900, 8 * BLOCK)
     dense = dense_mask(batch.depth, batch.end, window)[:, 0]
     rows, length = batch.end.shape
     blocks = length // BLOCK
