@@ -57,7 +57,7 @@ def probes_of(*texts: str) -> dict[str, Probe]:
 def prompts_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> list[Prompt]:
     texts = {name: probe.messages[0].content for name, probe in probes.items()}
     return [
-        Prompt(id=name, max_new_tokens=12, prompt=text, tokens=tokenizer(text)["input_ids"])
+        Prompt(id=name, max_new_tokens=12, prompt=text, tokens=tuple(tokenizer(text)["input_ids"]))
         for name, text in texts.items()
     ]
 
