@@ -11,24 +11,14 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
+from evaluation.errors import CacheError
 from evaluation.settings.verifiers import IFBench, IFEval
-from evaluation.verification import nltk_data
-from evaluation.verification.verdicts import Verdict, shortened
+from evaluation.verification.nltk_data import NEEDED_BY, RESOURCES
+from evaluation.verification.verdicts import Kind, Verdict, shortened
 
 
-def verify_instructions(
-    settings: IFEval | IFBench, document: Mapping[str, Any], completion: str
-) -> Verdict:
-    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document: `prompt`, `instruction_ids` and `arguments`.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict; its reason names the instructions that were not followed.
-    """
+def _verify(settings: IFEval | IFBench, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number."""
     ids = list(document["instruction_ids"])
     texts = _variants(completion) if settings.mode == "loose" else [completion]
     with _seeded(str(document["prompt"])):
@@ -53,7 +43,7 @@ def _checkers(kind: str, ids: Sequence[str], document: Mapping[str, Any]) -> Ite
     for name, given in zip(ids, arguments, strict=True):
         if name not in known:
             raise ValueError(f"{name!r} is no instruction of {kind}")
-        nltk_data.check(name)
+        _check_data(name)
         checker = known[name](name)
         # A table of arguments has a column for each that any instruction takes.
         checker.build_description(**{key: v for key, v in (given or {}).items() if v is not None})
@@ -74,17 +64,19 @@ def _variants(completion: str) -> list[str]:
     return [*texts, *(text.replace("*", "") for text in texts)]
 
 
-def some_text(settings: IFEval | IFBench, document: Mapping[str, Any]) -> str:
-    """Return any text: it shows whether the instructions are known and fit their arguments.
+def _check_data(instruction: str) -> None:
+    """Refuse an instruction whose data NLTK finds nowhere."""
+    import nltk
 
-    Args:
-        settings: Not read; `Entry.right` has it for all kinds.
-        document: Not read; `Entry.right` has it for all kinds.
-
-    Returns:
-        A completion to verify before any is generated.
-    """
-    return "Some text."
+    for resource in NEEDED_BY.get(instruction, ()):
+        try:
+            nltk.data.find(RESOURCES[resource])
+        except LookupError:
+            places = " or ".join(map(str, nltk.data.path)) or "any folder (NLTK_DATA is not set)"
+            raise CacheError(
+                f"NLTK's {resource}, which {instruction} is verified with, is not in "
+                f"{places}; run prefill, which fetches it"
+            ) from None
 
 
 @contextmanager
@@ -102,16 +94,25 @@ def _seeded(prompt: str) -> Iterator[None]:
 
 @cache
 def _library(kind: str) -> Mapping[str, Any]:
-    """Classes of instructions by name."""
-    with nltk_data.no_download():
+    """Classes of instructions by name; they would fetch what they miss when they are imported."""
+    import nltk
+
+    download, nltk.download = nltk.download, lambda *_, **__: False
+    try:
         registry = import_module(f"if_verifiable.{kind}.instructions_registry")
+    finally:
+        nltk.download = download
     instructions: Mapping[str, Any] = registry.INSTRUCTION_DICT
     return instructions
 
 
-def load_libraries() -> None:
+def _load() -> None:
     """Import the instructions, which takes seconds."""
     import langdetect  # noqa: F401
 
     for kind in ("ifeval", "ifbench"):
         _library(kind)
+
+
+INSTRUCTIONS = Kind(_verify, lambda *_: "Some text.", _load)
+"""Any text shows whether the instructions are known and fit their arguments."""

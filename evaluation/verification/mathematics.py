@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.settings.verifiers import Boxed, MathVerify
-from evaluation.verification.verdicts import Verdict, different
+from evaluation.verification.verdicts import Kind, Verdict, different
 
 _MARKS = ("\\boxed", "\\fbox")
 
@@ -30,18 +30,9 @@ _SPELLINGS = (
 )
 
 
-def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that the last boxed answer is the gold one, in the same spelling.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` may be a whole solution.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict, with credit 0 or 1.
-    """
-    answer = last_boxed(completion)
+def _verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Verify that the last boxed answer is the gold one, in the same spelling."""
+    answer = _last_boxed(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no closed `\\boxed{}`")
     gold = answer_of(str(document["gold"]))
@@ -50,17 +41,8 @@ def verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) 
     return Verdict(credit=0.0, answer=answer, reason=different(answer, gold))
 
 
-def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that math-verify finds an answer in the completion, and that it equals the gold one.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` may be a whole solution.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict, with credit 0 or 1.
-    """
+def _verify_math(settings: MathVerify, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Verify that math-verify finds an answer in the completion, and that it equals the gold one."""
     from math_verify import verify
 
     gold = str(document["gold"])
@@ -74,29 +56,11 @@ def verify_math(settings: MathVerify, document: Mapping[str, Any], completion: s
     return Verdict(credit=0.0, answer=answer, reason=different(answer or "it", answer_of(gold)))
 
 
-def in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
-    r"""Return the gold answer as a right completion writes it.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` may be a whole solution.
-
-    Returns:
-        The answer in `\boxed{}`.
-    """
+def _in_a_box(settings: Boxed | MathVerify, document: Mapping[str, Any]) -> str:
     return f"\\boxed{{{answer_of(str(document['gold']))}}}"
 
 
-def bare_boxed(settings: Boxed | MathVerify, answer: str) -> str:
-    """Return one spelling of an answer, without its sentence's full stop; nothing is calculated.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        answer: What the verifier took for the answer.
-
-    Returns:
-        The answer in the benchmark's spelling.
-    """
+def _bare(settings: Boxed | MathVerify, answer: str) -> str:
     return spelled(answer.strip().rstrip("."))
 
 
@@ -113,7 +77,7 @@ def _parsed(text: str) -> list[Any]:
     return list(parse(text, parsing_timeout=None))
 
 
-def load_math() -> None:
+def load() -> None:
     """Import sympy and what reads TeX, which takes seconds, and the tables that come with it."""
     from sympy.parsing.latex import parse_latex
 
@@ -121,17 +85,8 @@ def load_math() -> None:
     parse_latex("\\frac{1}{2}")
 
 
-def last_boxed(text: str) -> str | None:
-    r"""Return what the last `\boxed{…}` or `\fbox{…}` holds.
-
-    `\boxed 5` without braces holds what stands before the next dollar.
-
-    Args:
-        text: A completion or a solution.
-
-    Returns:
-        The text in the box; None if there is no box, or it is open.
-    """
+def _last_boxed(text: str) -> str | None:
+    r"""What the last `\boxed{…}` or `\fbox{…}` holds, or `\boxed 5$`; None without a closed one."""
     mark = next((mark for mark in _MARKS if mark in text), None)
     if mark is None:
         return None
@@ -161,7 +116,7 @@ def answer_of(gold: str) -> str:
     Returns:
         What the last box holds, or all of it without a box.
     """
-    boxed = last_boxed(gold)
+    boxed = _last_boxed(gold)
     return gold if boxed is None else boxed
 
 
@@ -186,3 +141,7 @@ def spelled(answer: str) -> str:
     if answer == "0.5":
         return "\\frac{1}{2}"
     return re.sub(r"^(-?\d+)/(-?\d+)$", r"\\frac{\1}{\2}", answer)
+
+
+BOXED = Kind(_verify_boxed, _in_a_box, load, _bare)
+MATH_VERIFY = Kind(_verify_math, _in_a_box, load, _bare)

@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.settings.verifiers import Minerva
-from evaluation.verification.mathematics import answer_of
-from evaluation.verification.verdicts import Verdict, different
+from evaluation.verification.mathematics import answer_of, load
+from evaluation.verification.verdicts import Kind, Verdict, different
 
 _CLOSING = "I hope it is correct."
 
@@ -50,67 +50,33 @@ _UNWRAPPED = (
 )
 
 
-def in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
-    """Return the gold answer as a right completion writes it.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` may be a whole solution.
-
-    Returns:
-        The sentence with the answer.
-    """
+def _in_the_sentence(settings: Minerva, document: Mapping[str, Any]) -> str:
     return f"Final Answer: The final answer is ${answer_of(str(document['gold']))}$. {_CLOSING}"
 
 
-def bare_minerva(settings: Minerva, answer: str) -> str:
-    """Return a final answer without units, layout and the full stop of its sentence.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        answer: What the verifier took for the answer.
-
-    Returns:
-        The normalized answer.
-    """
-    return normalized(answer.strip().rstrip("."))
+def _bare(settings: Minerva, answer: str) -> str:
+    return _normalized(answer.strip().rstrip("."))
 
 
-def verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that the final answer is the gold one, as text or by sympy, both normalized.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` may be a whole solution.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict, with credit 0 or 1.
-    """
+def _verify(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Verify that the final answer is the gold one, as text or by sympy, both normalized."""
     answer = _final_answer(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no `Final Answer: The final answer is …`")
-    gold = normalized(answer_of(str(document["gold"])))
-    if equivalent(normalized(answer), gold):
+    gold = _normalized(answer_of(str(document["gold"])))
+    if _are_equivalent(_normalized(answer), gold):
         return Verdict(credit=1.0, answer=answer)
     return Verdict(credit=0.0, answer=answer, reason=different(answer, gold))
 
 
 def _final_answer(completion: str) -> str | None:
-    """Return the answer in the first such sentence; one that the stop string cut off counts as well."""
+    """The answer in the first such sentence; one that the stop string cut off counts as well."""
     match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
 
-def normalized(answer: str) -> str:
-    """Return an answer without units and layout, in the long form of TeX's short ones.
-
-    Args:
-        answer: TeX, without its sentence.
-
-    Returns:
-        The text that answers are compared by.
-    """
+def _normalized(answer: str) -> str:
+    """An answer without units and layout, in the long form of TeX's short ones."""
     answer = answer.rpartition("=")[2]
     for unit in filter(str.isalpha, _REMOVED):  # while spaces still separate words
         answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
@@ -135,18 +101,8 @@ def _without(answer: str, removed: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def equivalent(answer: str, gold: str) -> bool:
-    """Return whether two normalized answers are one text, or differ by what sympy shows is 0.
-
-    What it cannot read, subtract or simplify is not equivalent.
-
-    Args:
-        answer: The normalized answer of a completion.
-        gold: The normalized gold answer.
-
-    Returns:
-        Whether they are the same; an empty answer never is.
-    """
+def _are_equivalent(answer: str, gold: str) -> bool:
+    """Whether two normalized answers are one text, not empty, or differ by what sympy shows is 0."""
     if answer == gold:
         return bool(answer)
     from sympy import simplify
@@ -158,3 +114,6 @@ def equivalent(answer: str, gold: str) -> bool:
         raise
     except Exception:  # noqa: BLE001 - what a parser raises for a model's text has no limits
         return False
+
+
+MINERVA = Kind(_verify, _in_the_sentence, load, _bare)

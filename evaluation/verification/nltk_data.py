@@ -5,12 +5,10 @@
 
 import shutil
 import zipfile
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.errors import CacheError, SourceError
+from evaluation.errors import SourceError
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderTask
 
@@ -99,58 +97,6 @@ def use(folder: Path) -> None:
     import nltk
 
     nltk.data.path[:] = [str(folder)]
-    _is_there.cache_clear()
-
-
-def check(instruction: str) -> None:
-    """Refuse an instruction whose data is missing.
-
-    Args:
-        instruction: Name of an instruction, as in NEEDED_BY.
-
-    Raises:
-        CacheError: When NLTK finds a resource nowhere that the instruction is verified with.
-    """
-    for resource in NEEDED_BY.get(instruction, ()):
-        if not _is_there(resource):
-            raise CacheError(
-                f"NLTK's {resource}, which {instruction} is verified with, is not in "
-                f"{_places()}; run prefill, which fetches it"
-            )
-
-
-@cache
-def _is_there(resource: str) -> bool:
-    import nltk
-
-    try:
-        nltk.data.find(RESOURCES[resource])
-    except LookupError:
-        return False
-    return True
-
-
-def _places() -> str:
-    import nltk
-
-    return " or ".join(map(str, nltk.data.path)) or "any folder (NLTK_DATA is not set)"
-
-
-@contextmanager
-def no_download() -> Iterator[None]:
-    """Keep libraries from fetching what they miss when they are imported.
-
-    Yields:
-        Nothing; NLTK downloads again afterwards.
-    """
-    import nltk
-
-    download = nltk.download
-    nltk.download = lambda *_, **__: False
-    try:
-        yield
-    finally:
-        nltk.download = download
 
 
 def _copied(resource: str, folder: Path) -> bool:

@@ -8,22 +8,13 @@ from itertools import islice
 from typing import Any
 
 from evaluation.settings.verifiers import Pattern
-from evaluation.verification.verdicts import Verdict, different
+from evaluation.verification.verdicts import Kind, Verdict, different
 
 _compiled = lru_cache(maxsize=256)(re.compile)
 
 
-def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that what the pattern finds equals the gold answer, both less what is ignored.
-
-    Args:
-        settings: The verifier's settings in the suite.
-        document: Fields of the prompt's document; `gold` is read.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict, with credit 0 or 1.
-    """
+def _verify(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Verify that what the pattern finds equals the gold answer, both less what is ignored."""
     found = _found(settings, completion)
     if found is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
@@ -33,16 +24,7 @@ def verify_pattern(settings: Pattern, document: Mapping[str, Any], completion: s
     return Verdict(credit=0.0, answer=found, reason=different(found, bare(settings, gold)))
 
 
-def in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
-    """Return the gold answer as a right completion writes it.
-
-    Args:
-        settings: The verifier's settings in the suite; `form` is filled in.
-        document: Fields of the prompt's document; `gold` is read.
-
-    Returns:
-        A text that the pattern finds the gold answer in.
-    """
+def _in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
     return settings.form.replace("{gold}", str(document["gold"]))
 
 
@@ -70,3 +52,6 @@ def bare(settings: Pattern, text: str) -> str:
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)
     return text.lower() if settings.ignore_case else text
+
+
+PATTERN = Kind(_verify, _in_form, bare=bare)

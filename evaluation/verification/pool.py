@@ -4,12 +4,14 @@ A job that crashes, takes too long or too much memory gets a verdict without cre
 and a new process replaces its own. Nothing that one job does reaches the next.
 """
 
+import logging
 import multiprocessing
 import os
+import resource
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
 from multiprocessing import forkserver
@@ -18,29 +20,25 @@ from typing import Any
 
 from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
+from evaluation import children
 from evaluation.errors import EvaluationError
 from evaluation.progress import progress
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.verifiers import Program, Verifier
+from evaluation.verification import nltk_data
 from evaluation.verification.checks.code import LIMITS
-from evaluation.verification.registry import libraries_of
+from evaluation.verification.registry import VERIFIERS, verify
 from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import Verdict, shortened
-from evaluation.verification.worker import (
-    LIBRARIES_VARIABLE,
-    OUT_OF_MEMORY,
-    prepare,
-    verify_here,
-)
 
 Job = tuple[Verifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
-LONGEST = 4_000_000
+_LONGEST = 4_000_000
 """Characters of a completion that are verified; a million tokens have about as many."""
 
-SANDBOX_SECONDS = 60.0
+_SANDBOX_SECONDS = 60.0
 """The first program of a worker builds the sandbox."""
 
 _LONGEST_SOCKET_FOLDER = 107 - len("/pymp-01234567/listener-01234567")
@@ -51,6 +49,15 @@ _LONGEST_REASON = 1_000
 
 _WAITING = 16
 """Jobs that the pool has waiting for each worker; the others stay with the caller."""
+
+_KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
+"""Names, for `preload`, the kinds of verifiers whose libraries it imports."""
+
+_OUT_OF_MEMORY = 77
+"""Exit code of a process whose job took more memory than it may."""
+
+_most_kilobytes = 0
+"""Limit of this process, if it is a worker."""
 
 
 def verify_all(
@@ -80,13 +87,13 @@ def verify_all(
         return  # no processes for nothing
     numbered = iter(enumerate(jobs))
     waiting: dict[ProcessFuture[Verdict], int] = {}
-    libraries = libraries_of(verifier for verifier, _, _ in jobs)
+    kinds = sorted({verifier.kind for verifier, _, _ in jobs} & VERIFIERS.keys())
     bar = progress("verification", len(jobs), "answer")
     pool = ProcessPool(
         workers,
-        initializer=prepare,
-        initargs=(memory_mb, nltk_data, libraries),
-        context=_context(libraries),
+        initializer=_prepare,
+        initargs=(memory_mb, nltk_data, kinds),
+        context=_context(kinds),
     )
     try:
         while True:
@@ -112,8 +119,8 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
         return future
     if isinstance(settings, Program | PassesTests):
         own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
-        seconds += most_seconds(own) + SANDBOX_SECONDS
-    return pool.schedule(verify_here, args=job, timeout=seconds)
+        seconds += most_seconds(own) + _SANDBOX_SECONDS
+    return pool.schedule(_verify_here, args=job, timeout=seconds)
 
 
 def too_long(completion: str) -> Verdict | None:
@@ -123,11 +130,11 @@ def too_long(completion: str) -> Verdict | None:
         completion: Text of a model, cut at its stops.
 
     Returns:
-        A verdict without credit beyond LONGEST characters; None for any other completion.
+        A verdict without credit where it has too many characters; None for any other completion.
     """
-    if len(completion) <= LONGEST:
+    if len(completion) <= _LONGEST:
         return None
-    reason = f"the completion has {len(completion):,} characters; {LONGEST:,} are verified at most"
+    reason = f"the completion has {len(completion):,} characters; {_LONGEST:,} are verified at most"
     return Verdict(credit=None, reason=reason)
 
 
@@ -139,7 +146,7 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
     except TimeoutError as error:
         reason = f"the verifier was not done after {error.args[1]:g} seconds"
     except ProcessExpired as error:
-        if error.exitcode == OUT_OF_MEMORY:
+        if error.exitcode == _OUT_OF_MEMORY:
             reason = f"the verifier took more than {memory_mb} MB of memory"
         else:
             reason = f"the verifier's process died (exit code {error.exitcode})"
@@ -167,11 +174,11 @@ def _whole(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-def _context(libraries: Sequence[str]) -> Any:
+def _context(kinds: Sequence[str]) -> Any:
     """Processes are copies of one that has imported everything, with the same hashes in every run."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluation.verification.preload"])
-    variables = {LIBRARIES_VARIABLE: " ".join(libraries), "PYTHONHASHSEED": "0"}
+    variables = {_KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"}
     with _environment(variables), _place_for_a_socket():  # sympy goes through sets
         forkserver.ensure_running()
     return context
@@ -204,3 +211,61 @@ def _place_for_a_socket() -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = given
+
+
+def preload() -> None:
+    """Import the verifiers' libraries in the process that all workers are forked from.
+
+    It ends with the one that started it, and they with it: by itself it would wait for its last
+    worker, which an answer may keep busy for ever.
+    """
+    _end_with_parent()
+    _load(os.environ.get(_KINDS_VARIABLE, "").split())
+
+
+def _load(kinds: Iterable[str]) -> None:
+    """Import libraries; one that is not installed fails in its jobs."""
+    for load in filter(None, (VERIFIERS[kind].load for kind in kinds)):
+        with suppress(ImportError):
+            load()
+
+
+def _end_with_parent() -> None:
+    """Have the kernel kill this process when its parent dies, whatever it is doing then."""
+    children.end_with_parent()
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():  # it died before, and its server with it
+        os._exit(1)
+
+
+def _prepare(memory_mb: int, nltk_folder: Path | None, kinds: Sequence[str]) -> None:
+    """Tie a worker to its parent's life and limit its memory, above what it begins with.
+
+    Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
+    that has grown past the limit itself is given up (`_verify_here`).
+    """
+    global _most_kilobytes
+    logging.disable()  # libraries log the texts that they cannot read, as long as they are
+    _end_with_parent()
+    if nltk_folder is not None:
+        nltk_data.use(nltk_folder)
+    _load(kinds)
+    _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
+    children.limit_memory(2 * memory_mb * 1024**2)
+
+
+def _verify_here(
+    settings: Verifier | Check, document: Mapping[str, Any], completion: str
+) -> Verdict:
+    """A job's verdict; the worker ends where memory is out, as nothing here can be trusted then."""
+    try:
+        verdict = verify(settings, document, completion)
+    except MemoryError:
+        os._exit(_OUT_OF_MEMORY)
+    if _peak_kilobytes() > _most_kilobytes:
+        os._exit(_OUT_OF_MEMORY)
+    return verdict
+
+
+def _peak_kilobytes() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

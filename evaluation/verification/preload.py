@@ -1,12 +1,5 @@
-"""Imports the verifiers' libraries in the process that all workers are forked from.
+"""Runs when the process that all workers are forked from imports it, as the forkserver does."""
 
-It ends with the one that started it, and they with it: by itself it would wait for its last worker,
-which an answer may keep busy for ever.
-"""
+from evaluation.verification.pool import preload
 
-import os
-
-from evaluation.verification.worker import LIBRARIES_VARIABLE, end_with_parent, load
-
-end_with_parent()
-load(os.environ.get(LIBRARIES_VARIABLE, "").split())
+preload()

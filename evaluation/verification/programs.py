@@ -18,9 +18,9 @@ from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program, ProgramWithPackages
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import run_program, run_with_packages
-from evaluation.verification.verdicts import Verdict
+from evaluation.verification.verdicts import Kind, Verdict
 
-MOST_CHARACTERS = 1 << 20
+_MOST_CHARACTERS = 1 << 20
 """Longer completions are not run."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+.-]*)")
 _PYTHON = {"", "python", "py", "python3"}
@@ -30,24 +30,13 @@ _FUTURE = re.compile(
 _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
-def verify_program(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Run a completion's program with the tests of its prompt.
-
-    Where this machine offers no sandbox, `run_program` raises SandboxError.
-
-    Args:
-        verifier: The verifier's settings in the suite: the limits of a program.
-        document: Fields of the prompt's document, as this module lists them.
-        completion: Text of a model, cut at its stops.
-
-    Returns:
-        The verdict; its answer is the program. Credit is None where the sandbox failed.
-    """
-    tests = read_tests(document)
-    if len(completion) > MOST_CHARACTERS:
-        return Verdict(credit=0.0, reason=f"it is longer than {MOST_CHARACTERS:,} characters")
+def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Run a completion's program with the tests of its prompt; credit is None if the sandbox failed."""
+    tests = _read_tests(document)
+    if len(completion) > _MOST_CHARACTERS:
+        return Verdict(credit=0.0, reason=f"it is longer than {_MOST_CHARACTERS:,} characters")
     whole = document.get("is_program") is True
-    program = completion if whole else program_of(completion, document, tests)
+    program = completion if whole else _program_of(completion, document, tests)
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
@@ -60,31 +49,13 @@ def verify_program(verifier: Program, document: Mapping[str, Any], completion: s
     return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
 
 
-def canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
-    """Return the data set's own solution.
-
-    Args:
-        verifier: The verifier's settings in the suite.
-        document: Fields of the prompt's document, as this module lists them.
-
-    Returns:
-        The program in `gold`; None if the document has none.
-    """
+def _canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
+    """The data set's own solution."""
     return _text(document, "gold") if "gold" in document else None
 
 
-def read_tests(document: Mapping[str, Any]) -> Tests:
-    """Return the tests of a document in the form that the sandbox takes.
-
-    Args:
-        document: Fields of the prompt's document, as this module lists them.
-
-    Returns:
-        Assert statements or a source, with what is run before them.
-
-    Raises:
-        ConfigError: When `tests` is neither a text nor a list of texts, or is empty.
-    """
+def _read_tests(document: Mapping[str, Any]) -> Tests:
+    """The tests of a document in the form that the sandbox takes."""
     tests = document["tests"]
     common = Tests(
         setup=_text(document, "setup"),
@@ -108,21 +79,13 @@ def _text(document: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
-    """Return the program of a completion.
+def _program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
+    """The program of a completion; None if it has no code.
 
     Of fenced blocks in Python, the last that defines what is tested, else all of them joined in
     order; without a fence, the completion as it is. A prefix is put before code that only goes on
     from it. Code that defines the entry point itself has the prefix's other definitions before it,
     so that imports and helpers of the prompt are there, as they were when it was written.
-
-    Args:
-        completion: Text of a model, cut at its stops.
-        document: Fields of the prompt's document; `prefix` is read.
-        tests: The document's tests, which show what is tested.
-
-    Returns:
-        Python to run; None if there is no code.
     """
     code = _fenced(completion, _tested_names(tests))
     if not code.strip():
@@ -217,3 +180,6 @@ def _indented_as(prefix: str, code: str) -> str:
     if first[:1].isspace() or not indentation or not prefix.endswith("\n"):
         return code
     return "".join(f"{indentation}{line}" for line in code.splitlines(keepends=True))
+
+
+PROGRAM = Kind(_verify, _canonical)

@@ -1,4 +1,4 @@
-"""A verifier's verdict on a completion."""
+"""A verifier's verdict on a completion, and what a kind of verifier consists of."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -23,8 +23,21 @@ class Verdict:
     note: str = ""
 
 
-Verify = Callable[[Any, Mapping[str, Any], str], Verdict]
-"""Takes a verifier's settings, a prompt's document and a completion, already cut at its stops."""
+@dataclass(frozen=True)
+class Kind:
+    """A kind of verifier.
+
+    `verify` takes a verifier's settings, a prompt's document and a completion, cut at its stops.
+    `right` gives a completion that is right by a document, by which golds are checked before anything
+    is generated; None if the document has none. `load` imports its libraries, if that takes long.
+    `bare` gives one text for all spellings of a wrong answer that the kind takes for the same; None
+    where an answer is no value, as a program.
+    """
+
+    verify: Callable[[Any, Mapping[str, Any], str], Verdict]
+    right: Callable[[Any, Mapping[str, Any]], str | None]
+    load: Callable[[], None] | None = None
+    bare: Callable[[Any, str], str] | None = None
 
 
 def different(answer: str, gold: str) -> str:

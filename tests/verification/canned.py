@@ -6,7 +6,10 @@ Made from the rows alone, the same in every Python: `make_references.py` has oth
 import random
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 Row = dict[str, Any]
 Named = dict[str, str]
@@ -23,73 +26,44 @@ _GERMAN = (
 )
 
 
+_FORMATS = yaml.safe_load(Path(__file__).with_name("canned.yaml").read_text(encoding="utf-8"))
+
+
 def gsm8k(row: Row) -> Named:
     """Answers to a question of GSM8K."""
-    solution = row["answer"]
-    gold = solution.split("#### ")[1]
-    number = int(gold.replace(",", ""))
-    return {
-        "solution": solution,
-        "hashes": f"So it is {number}.\n#### {number}",
-        "thousands": f"So that makes\n#### {number:,}",
-        "dollars": f"She pays ${number:,}.\n#### ${number:,}",
-        "full stop": f"#### {number}.",
-        "decimals": f"#### {number}.00",
-        "tight": f"####{number}",
-        "sentence": f"The answer is {number}.",
-        "sentence with unit": f"The answer is ${number:,} dollars",
-        "bold": f"There are **{number}** of them.",
-        "boxed": f"Therefore $\\boxed{{{number}}}$.",
-        "two boxes": f"\\boxed{{{number}}} or rather \\boxed{{{number + 1}}}",
-        "equation": f"x = {number - 1} + 1 = {number}",
-        "one more": f"#### {number + 1}",
-        "negative": f"#### -{number}",
-        "ten times": f"The result: {number}0",
-        "right, then wrong": f"#### {number}\n\nQuestion: What is 2 + 2?\nAnswer: 4\n#### 4",
-        "wrong, then right": f"#### {number + 7}\nNo: #### {number}",
-        "in words": "The answer is eighteen.",
-        "no number": "I do not know.",
-        "empty": "",
-        "only hashes": "####",
-        "hashes and comma": "#### ,",
-        "endless digits": "#### " + str(number) * 300,
-        "NUL": f"#### {number}\x00",
-        "other digits": "#### " + "".join(chr(0x660 + int(digit)) for digit in str(number)),
-        "ratio": f"#### {number}/1",
-        "percent": f"It is {number}%",
+    number = int(row["answer"].split("#### ")[1].replace(",", ""))
+    values = {
+        "solution": row["answer"],
+        "number": number,
+        "thousands": f"{number:,}",
+        "one more": number + 1,
+        "one less": number - 1,
+        "seven more": number + 7,
+        "number 300 times": str(number) * 300,
+        "Arabic digits": "".join(chr(0x660 + int(digit)) for digit in str(number)),
     }
+    return _filled_in("gsm8k", values)
 
 
 def mathematics(row: Row, other: Row) -> Named:
     """Answers to a question of MATH; `other` is another question, whose answer is wrong."""
-    gold, wrong = row["answer"], other["answer"]
-    final = "Final Answer: The final answer is ${}$. I hope it is correct."
-    shorter = gold.replace("\\frac", "\\dfrac").replace("\\left", "").replace("\\right", "")
-    return {
+    gold = row["answer"]
+    values = {
         "solution": row["solution"],
-        "final": final.format(gold),
-        "boxed and final": f"So it is $\\boxed{{{gold}}}$.\n" + final.format(gold),
-        "final cut off": f"Final Answer: The final answer is ${gold}$. ",
-        "final without dollars": f"Final Answer: The final answer is {gold}. I hope it is correct.",
-        "final with equation": final.format(f"x = {gold}"),
-        "final with units": final.format(f"{gold} \\text{{ cm}}"),
-        "boxed": f"Thus the answer is $\\boxed{{{gold}}}$.",
-        "spaced box": f"\\[\\boxed{{ {gold} }}\\]",
-        "dollars": f"The answer is ${gold}$.",
-        "bare": gold,
-        "other spelling": f"We get \\boxed{{{shorter}}}. {final.format(shorter)}",
-        "one more": f"\\boxed{{{gold} + 1}} {final.format(gold + ' + 1')}",
-        "negative": f"\\boxed{{-({gold})}} {final.format(f'-({gold})')}",
-        "doubled": f"\\boxed{{\\frac{{2({gold})}}{{2}}}} {final.format(gold + '+ 0')}",
-        "another's": f"\\boxed{{{wrong}}} {final.format(wrong)}",
-        "two boxes": f"\\boxed{{{gold}}}, or \\boxed{{{wrong}}}",
-        "two finals": final.format(gold) + "\n\nProblem: next\n" + final.format(wrong),
-        "cut off": f"The answer is $\\boxed{{{gold}"[:-1],
-        "no answer": "We cannot tell.",
-        "empty": "",
-        "brackets": "(" * 300 + gold + ")" * 300,
-        "NUL": f"\\boxed{{{gold}\x00}}",
-        "nested": f"\\boxed{{\\boxed{{{gold}}}}}",
+        "gold": gold,
+        "wrong": other["answer"],
+        "spelled": gold.replace("\\frac", "\\dfrac").replace("\\left", "").replace("\\right", ""),
+        "cut off": gold[:-1],
+        "300 (": "(" * 300,
+        "300 )": ")" * 300,
+    }
+    return _filled_in("math_500", values)
+
+
+def _filled_in(task: str, values: dict[str, Any]) -> Named:
+    return {
+        name: re.sub("<(.+?)>", lambda found: str(values[found[1]]), text)
+        for name, text in _FORMATS[task].items()
     }
 
 

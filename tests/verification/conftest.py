@@ -27,4 +27,3 @@ def with_nltk(nltk_folder: Path) -> Iterator[Path]:
     nltk_data.use(nltk_folder)
     yield nltk_folder
     nltk.data.path[:] = before
-    nltk_data._is_there.cache_clear()

@@ -5,6 +5,10 @@ Run it in the environment of each, with NLTK's data in NLTK_DATA; the file is ke
     pip install 'lm_eval[math,ifeval]==0.4.13' && python make_references.py lm_eval ../../../shared
     pip install 'lighteval[math,extended_tasks]==0.13.0' spacy && python make_references.py lighteval …
 
+They also judge `own_completions.jsonl.gz`: of each task every (rows / 12)th prompt, answered by
+SmolLM2-135M-Instruct in its chat template, greedily, with 200 tokens at most; GSM8K's prompts ask for a
+last line `#### N`, MATH's for `\\boxed{}`.
+
 A line of the file: task, metric, and one character a completion, in the order of `cases`:
 0 or 1; of several instructions the number followed, in base 36; x where the judge itself failed.
 """

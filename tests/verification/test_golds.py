@@ -5,35 +5,29 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from pydantic import TypeAdapter
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation import PromptRecipe
 from evaluation.prefill.questions import TaskPrompt
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite
+from evaluation.settings.verifiers import Verifier
 from evaluation.verification.golds import check_golds
 from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
 from tests.tables import cases
 
-READS = {
-    "pattern": ("gold",),
-    "boxed": ("gold",),
-    "minerva": ("gold",),
-    "math_verify": ("gold",),
-    "ifeval": ("prompt", "instruction_ids", "arguments"),
-    "program": ("tests",),
-}
-
 
 def task(verifier: dict[str, Any]) -> GenerationTask:
+    needs: tuple[str, ...] = TypeAdapter(Verifier).validate_python(verifier).NEEDS
     return GenerationTask.model_validate(
         {
             "files": ["rows.jsonl"],
             "prompt": "{{ question }}",
             "chat": False,
             "max_new_tokens": 8,
-            "document": {field: field for field in READS[verifier["kind"]]},
+            "document": {field: field for field in needs},
             "verifiers": {"view": verifier},
         }
     )
@@ -84,6 +78,7 @@ BASE, CHAT = (
     load_suite(ROOT / "task_suites", name).generation_tasks
     for name in ("stage3_verified", "stage4_verified")
 )
+TASKS: dict[str, Any] = {**BASE, **CHAT}
 ROWS = {
     "openai/gsm8k": "gsm8k/main/test",
     "HuggingFaceH4/MATH-500": "MATH-500/default/test",
@@ -95,7 +90,7 @@ ROWS = {
 
 def rows(shared: Path, name: str) -> list[dict[str, Any]]:
     """Real rows of the task's dataset, or skips."""
-    task = {**BASE, **CHAT}[name]
+    task = TASKS[name]
     place = ROWS.get(task.dataset or "")
     if task.dataset == "google-research-datasets/mbpp":
         place = f"mbpp/{task.config}/test"
@@ -106,13 +101,13 @@ def rows(shared: Path, name: str) -> list[dict[str, Any]]:
 
 
 def prompts(shared: Path, name: str) -> list[TaskPrompt]:
-    task = {**BASE, **CHAT}[name]
+    task = TASKS[name]
     recipe = PromptRecipe(name, task)
     shots = [recipe.solved(row) for row in task.fewshot_examples[: task.num_fewshot]]
     return [recipe.prompt(row, number, shots) for number, row in enumerate(rows(shared, name))]
 
 
-@pytest.mark.parametrize("name", [*BASE, *CHAT])
+@pytest.mark.parametrize("name", TASKS)
 def test_writes_every_row(name: str, shared: Path) -> None:
     made = prompts(shared, name)
     assert len({prompt.id for prompt in made}) == len(made) >= 50
@@ -120,34 +115,25 @@ def test_writes_every_row(name: str, shared: Path) -> None:
     assert all(all(prompt.strata.values()) for prompt in made)
 
 
-WITH_GOLDS = (
-    *("gsm8k_0shot", "math_500_minerva", "math_500_boxed", "ifeval", "ifbench"),
-    *("mbpp", "mbpp_sanitized", "humaneval"),
+@pytest.mark.parametrize(
+    "name",
+    "gsm8k_0shot math_500_minerva math_500_boxed ifeval ifbench mbpp mbpp_sanitized humaneval".split(),
 )
-
-
-@pytest.mark.parametrize("name", WITH_GOLDS)
 def test_every_gold_verifies(name: str, shared: Path, nltk_folder: Path) -> None:
     documents = {prompt.id: prompt.document for prompt in prompts(shared, name)}
-    check_golds(name, {**BASE, **CHAT}[name], documents, workers=2, nltk_data=nltk_folder)
+    check_golds(name, TASKS[name], documents, workers=2, nltk_data=nltk_folder)
 
 
 def test_every_solution_of_math_verifies(shared: Path) -> None:
     """The 5,000 problems have their answer inside of the solution, as these rows do."""
-    task = BASE["math_hendrycks_minerva"]
-    renamed = {
-        row["unique_id"]: {"gold": row["solution"]} for row in rows(shared, "math_500_minerva")
-    }
-    check_golds("math_hendrycks_minerva", task, renamed, workers=2)
+    name = "math_hendrycks_minerva"
+    solutions = [row["solution"] for row in rows(shared, "math_500_minerva")]
+    check_golds(name, TASKS[name], documents(*solutions), workers=2)
 
 
 def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:
-    gsm8k = prompts(shared, "gsm8k_4shot")[0].turns
-    minerva = prompts(shared, "math_500_minerva")[0].turns
-    mbpp = prompts(shared, "mbpp")[0].turns
-    assert isinstance(gsm8k, str)
-    assert isinstance(minerva, str)
-    assert isinstance(mbpp, str)
+    names = ("gsm8k_4shot", "math_500_minerva", "mbpp")
+    gsm8k, minerva, mbpp = (str(prompts(shared, name)[0].turns) for name in names)
     assert gsm8k.startswith("Question: There are 15 trees in the grove.")
     assert " So there must have been 21 - 15 = 6.\n#### 6\n\nQuestion: If there are 3" in gsm8k
     assert gsm8k.count("\nAnswer:") == 5

@@ -62,56 +62,33 @@ _RULE_CHARACTERS = set("-=_*#.~|:+")
 _SIGNS = 12
 
 
-def no_chat_artifacts(text: str) -> bool:
-    """Return whether an answer has no template's tokens and no other speaker's turn.
-
-    A line that is a role alone (`assistant`) is such a turn, and so is `Q:` or `A:` at the start
-    of a line, unless further letters (`B:`) show that it is a list.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False also for an empty answer.
-    """
+def _no_chat_artifacts(text: str) -> bool:
+    """Whether an answer has no template's tokens and no other speaker's turn."""
     read = _OWN_LABEL.sub("", plain(text))
     return bool(read.strip()) and not (
         _CONTROL.search(text)
         or _TEMPLATE_TOKENS.search(read)
         or _OTHER_SPEAKER.search(read)
         or _SPEAKER_IN_LINE.search(read)
-        or (_ASKED_AND_ANSWERED.search(read) and not _OTHER_LETTER.search(read))
+        or (_ASKED_AND_ANSWERED.search(read) and not _OTHER_LETTER.search(read))  # no list
     )
 
 
-def no_preamble(text: str) -> bool:
-    """Return whether an answer begins without `Sure!`, `Here is …` or the like.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False also for an empty answer.
-    """
+def _no_preamble(text: str) -> bool:
+    """Whether an answer begins without `Sure!`, `Here is …` or the like."""
     start = without_emphasis(plain(text)).lstrip("\"'#>- \t\n")
     start = re.sub(r"\A[^\w\s\"'(]+\s*", "", start)
     return bool(start) and not _PREAMBLE.match(start)
 
 
-def no_repetition(text: str) -> bool:
-    """Return whether an answer is not stuck.
+def _no_repetition(text: str) -> bool:
+    """Whether an answer is not stuck.
 
     Stuck is: a word five times in a row, a phrase of two or three words four times, one of up to
     thirty words three times; eight words three times anywhere; a line of three or more words four
     times anywhere, whatever its number in a list; a sign that is no word twelve times in a row; or
     60 and more characters without a space that repeat up to ten. Punctuation does not tell words
     apart.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False also for an empty answer.
     """
     read = plain(text).casefold()
     pieces = read.split()

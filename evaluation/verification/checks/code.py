@@ -26,10 +26,7 @@ def _is_python(fence: Fence) -> bool:
 
 
 def _python_code(text: str) -> list[str]:
-    """Return the fenced Python of an answer, a string a fence; all of it if it has no fence.
-
-    Fences tagged as another language are left out; one that is never closed runs to the end.
-    """
+    """The fenced Python of an answer, a string a fence; all of the answer if it has no fence."""
     if fences := read_fences(text):
         return [textwrap.dedent(fence.content) for fence in fences if _is_python(fence)]
     whole = text.strip()
@@ -40,11 +37,7 @@ def _python_code(text: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _parse_python(text: str) -> tuple[ast.Module, ...] | None:
-    """Return the syntax trees of an answer's code; None where a part of it is not Python.
-
-    Code is compiled, so that a `return` outside of a function is found too, but never run. What is
-    too long or too deeply nested for Python's own compiler is not Python that runs.
-    """
+    """The syntax trees of an answer's code; None where a part of it is not Python that compiles."""
     trees = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # such as an invalid escape, which is still Python
@@ -53,7 +46,7 @@ def _parse_python(text: str) -> tuple[ast.Module, ...] | None:
                 return None
             try:
                 trees.append(ast.parse(code))
-                compile(code, "<answer>", "exec", dont_inherit=True)
+                compile(code, "<answer>", "exec", dont_inherit=True)  # finds a `return` outside
             except (SyntaxError, ValueError, RecursionError, MemoryError, OverflowError):
                 return None
     return tuple(trees)
@@ -71,53 +64,25 @@ def _does_something(tree: ast.AST) -> bool:
     )
 
 
-def python_parses(text: str) -> bool:
-    """Return whether the code of an answer is Python that does something.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False where a part of the code does not compile, or is words alone.
-    """
+def _python_parses(text: str) -> bool:
+    """Whether the code of an answer is Python that does something."""
     trees = _parse_python(text)
     return trees is not None and any(_does_something(tree) for tree in trees)
 
 
-def only_code(text: str) -> bool:
-    """Return whether an answer is Python and nothing else, in one closed fence or in none.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False where there is prose, a second fence, or no Python.
-    """
+def _only_code(text: str) -> bool:
+    """Whether an answer is Python and nothing else, in one closed fence or in none."""
     fenced = bool(read_fences(text))
-    return (not fenced or whole_fence(text) is not None) and python_parses(text)
+    return (not fenced or whole_fence(text) is not None) and _python_parses(text)
 
 
-def code_lines(text: str) -> int:
-    """Count the lines of an answer's code that are not blank.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number; a fence's own lines are none.
-    """
+def _code_lines(text: str) -> int:
+    """Count the lines of an answer's code that are not blank."""
     return sum(bool(line.strip()) for code in _python_code(text) for line in code.split("\n"))
 
 
-def definitions_only(text: str) -> bool:
-    """Return whether the code defines things and runs nothing: no example, print, main block.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False also where nothing is defined.
-    """
+def _definitions_only(text: str) -> bool:
+    """Whether the code defines things and runs nothing: no example, print, main block."""
     body = [statement for tree in _parse_python(text) or () for statement in tree.body]
     names = {getattr(statement, "name", None) for statement in body}
     return any(map(_does_something, body)) and all(_is_definition(part, names) for part in body)
@@ -150,20 +115,8 @@ def _functions(text: str) -> Iterable[Parameters]:
                         yield target.id, node.value.args, [ast.Return(node.value.body)]
 
 
-def defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> bool:
-    """Return whether the code has a function of that name, with these arguments and a body.
-
-    `self` and `cls` are not counted among the arguments. `pass`, `...`, a docstring, `return None` and
-    `raise NotImplementedError` are no body.
-
-    Args:
-        answer: Answer of a model to a probe.
-        function: Name of the function or method.
-        arguments: Names of its arguments, in order, `*` before the starred ones; None for any.
-
-    Returns:
-        Whether one function of the code is such.
-    """
+def _defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> bool:
+    """Whether it has such a function with a body; `self` and `cls` are not among the arguments."""
     return any(
         name == function
         and (arguments is None or _arguments(spec) == list(arguments))
@@ -173,6 +126,7 @@ def defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> b
 
 
 def _is_stub(statement: ast.AST) -> bool:
+    """Whether it is `return None` or `raise NotImplementedError`."""
     if isinstance(statement, ast.Return):
         value = statement.value
         return value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
@@ -188,16 +142,8 @@ def _arguments(spec: ast.arguments) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Return whether one of the patterns is all of the code (see `_matches`).
-
-    Args:
-        answer: Answer of a model to a probe.
-        any_of: Python; `_` stands for anything, `...` for any arguments or statements.
-
-    Returns:
-        False also for more than one statement.
-    """
+def _code_is(answer: str, /, any_of: Sequence[str]) -> bool:
+    """Whether one of the patterns is all of the code (see `_matches`)."""
     trees = _parse_python(answer) or ()
     body = [statement for tree in trees for statement in tree.body]
     if len(body) != 1:
@@ -206,30 +152,14 @@ def code_is(answer: str, /, any_of: Sequence[str]) -> bool:
     return any(_matches(_read_pattern(pattern), found) for pattern in any_of)
 
 
-def code_has(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Return whether one of the patterns occurs in the code (see `_matches`).
-
-    Args:
-        answer: Answer of a model to a probe.
-        any_of: Python; `_` stands for anything, `...` for any arguments or statements.
-
-    Returns:
-        False also where the code is no Python.
-    """
+def _code_has(answer: str, /, any_of: Sequence[str]) -> bool:
+    """Whether one of the patterns occurs in the code (see `_matches`)."""
     return any(_occurs(answer, pattern) for pattern in any_of)
 
 
-def code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
-    """Return whether the code is Python and none of the patterns occurs in it.
-
-    Args:
-        answer: Answer of a model to a probe.
-        patterns: Python; `_` stands for anything, `...` for any arguments or statements.
-
-    Returns:
-        False also where the code is no Python.
-    """
-    return python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
+def _code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
+    """Whether the code is Python and none of the patterns occurs in it."""
+    return _python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
 
 
 def _occurs(text: str, pattern: str) -> bool:
@@ -295,18 +225,8 @@ LIMITS = Limits(seconds=5.0, memory_mb=512)
 """Limits of one answer with all its tests."""
 
 
-def passes_tests(answer: str, /, tests: str) -> ProgramVerdict:
-    """Run the tests against an answer's code, all its fences one after the other.
-
-    Where this machine has no sandbox, `run_program` raises SandboxError.
-
-    Args:
-        answer: Answer of a model to a probe.
-        tests: Python with assert statements.
-
-    Returns:
-        The sandbox's verdict; code that is no Python has failed without being run.
-    """
+def _passes_tests(answer: str, /, tests: str) -> ProgramVerdict:
+    """Run the tests against an answer's code, all its fences one after the other."""
     if _parse_python(answer) is None:
         return ProgramVerdict(False)
     program = reduce(joined, _python_code(answer), "")

@@ -9,54 +9,24 @@ from evaluation.verification.checks.phrases import has_phrase
 from evaluation.verification.checks.text import core, plain, sentences, shown, words
 
 
-def bullet_count(text: str) -> int:
-    """Count the outermost bullets, whatever their sign.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number.
-    """
+def _bullet_count(text: str) -> int:
+    """Count the outermost bullets, whatever their sign."""
     return len(read_lists(text).outermost(numbered=False))
 
 
-def numbered_count(text: str) -> int:
-    """Count the outermost items `1.`, `1)` or `(1)`.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number.
-    """
+def _numbered_count(text: str) -> int:
+    """Count the outermost items `1.`, `1)` or `(1)`."""
     return len(read_lists(text).outermost(numbered=True))
 
 
-def numbers_in_order(answer: str, /, start: int) -> bool:
-    """Return whether the outermost numbered items count up by one.
-
-    Args:
-        answer: Answer of a model to a probe.
-        start: Number of the first item.
-
-    Returns:
-        False also without such an item.
-    """
+def _numbers_in_order(answer: str, /, start: int) -> bool:
+    """Whether the outermost numbered items count up by one."""
     numbers = [item.number for item in read_lists(answer).outermost(numbered=True)]
     return bool(numbers) and numbers == list(range(start, start + len(numbers)))
 
 
-def only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
-    """Return whether all is list whose outermost items have one marker; what they enclose is free.
-
-    Args:
-        answer: Answer of a model to a probe.
-        marker: What the outermost items begin with.
-
-    Returns:
-        False also for an answer without a list.
-    """
+def _only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
+    """Whether all is list whose outermost items have one marker; what they enclose is free."""
     lists = read_lists(answer)
     numbered = marker == "numbers"
     top = _top(answer)
@@ -72,29 +42,14 @@ def _top(text: str) -> list[Item]:
     return [item for item in read_lists(text).items if item.level == 0]
 
 
-def item_words(answer: str, /, at_most: int) -> bool:
-    """Return whether no list item is longer than so many words.
-
-    Args:
-        answer: Answer of a model to a probe.
-        at_most: Words of an item at most.
-
-    Returns:
-        False also for an answer without a list.
-    """
+def _item_words(answer: str, /, at_most: int) -> bool:
+    """Whether no list item is longer than so many words."""
     items = read_lists(answer).items
     return bool(items) and all(len(words(item.text)) <= at_most for item in items)
 
 
-def sorted_items(text: str) -> bool:
-    """Return whether the items that no other encloses are in alphabetical order.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        False also for fewer than two items.
-    """
+def _sorted_items(text: str) -> bool:
+    """Whether the items that no other encloses are in alphabetical order."""
     items = [core(item.text) for item in _top(text)]
     return len(items) > 1 and all(one <= other for one, other in pairwise(items))
 
@@ -102,20 +57,10 @@ def sorted_items(text: str) -> bool:
 Texts = tuple[str | tuple[str, ...], ...]
 
 
-def list_items(
+def _list_items(
     answer: str, /, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
 ) -> bool:
-    """Return whether the list has one item for each of the texts, no other, and none twice.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Texts of the items; a tuple in place of a text has alternatives.
-        how: Whether an item contains its text, starts with it, or is it.
-        in_order: Whether the items come in the order of the texts.
-
-    Returns:
-        Whether items and texts can be paired off.
-    """
+    """Whether the list has one item for each of the texts, no other, and none twice."""
     items = [item.text for item in _top(answer)]
     twice = len(set(map(core, items))) < len(items)
     if len(items) != len(texts) or (twice and how != "equal"):
@@ -131,7 +76,7 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
     if how == "contain":
         return any(has_phrase(item, way, match_case=False) for way in ways)
     if how == "start":
-        return any(starts_with(item, way, match_case=False) for way in ways)
+        return any(_starts_with(item, way, match_case=False) for way in ways)
     return core(_EMOJI.sub("", item)) in {core(way) for way in ways}
 
 
@@ -148,27 +93,13 @@ def _without_marker(line: str) -> str:
     return item.text if item else line
 
 
-def word_count(text: str) -> int:
-    """Count the words of an answer; list markers are none.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number.
-    """
+def _word_count(text: str) -> int:
+    """Count the words of an answer; list markers are none."""
     return len(words("\n".join(_without_marker(line) for line in plain(text).split("\n"))))
 
 
-def sentence_count(text: str) -> int:
-    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number.
-    """
+def _sentence_count(text: str) -> int:
+    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none."""
     return sum(len(sentences(paragraph)) for paragraph in paragraphs(plain(text)))
 
 
@@ -189,28 +120,13 @@ def paragraphs(text: str) -> list[str]:
     return [" ".join(part) for part in parts if any(part)]
 
 
-def line_count(text: str) -> int:
-    """Count the lines that are not blank.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Their number.
-    """
+def _line_count(text: str) -> int:
+    """Count the lines that are not blank."""
     return sum(bool(line.strip()) for line in plain(text).split("\n"))
 
 
-def letter_case(answer: str, /, case: Literal["lower", "upper"]) -> bool:
-    """Return whether all letters are of one case.
-
-    Args:
-        answer: Answer of a model to a probe.
-        case: Which one.
-
-    Returns:
-        False also for an answer without a letter.
-    """
+def _letter_case(answer: str, /, case: Literal["lower", "upper"]) -> bool:
+    """Whether all letters are of one case."""
     read = plain(answer)
     return read.islower() if case == "lower" else read.isupper()
 
@@ -223,15 +139,8 @@ _EMOJI = re.compile("[\u2600-\u27bf\u2b50\u2b55\U0001f000-\U0001faff]")
 _SENTENCE_END = tuple(".!?…\"')。")
 
 
-def plain_prose(answer: str) -> bool:
-    """Return whether all is sentences; a paragraph that ends like none is a title.
-
-    Args:
-        answer: Answer of a model to a probe.
-
-    Returns:
-        False for an answer with a title, list, emphasis, code, table or emoji, or without text.
-    """
+def _plain_prose(answer: str) -> bool:
+    """Whether all is sentences; a paragraph that ends like none is a title."""
     found = paragraphs(plain(answer))
     return (
         bool(found)
@@ -240,32 +149,14 @@ def plain_prose(answer: str) -> bool:
     )
 
 
-def starts_with(answer: str, /, text: str, match_case: bool) -> bool:
-    """Return whether an answer, as written or as Markdown shows it, starts with these words.
-
-    Args:
-        answer: Answer of a model to a probe.
-        text: The first words; the last of them must be whole.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        Whether it does.
-    """
+def _starts_with(answer: str, /, text: str, match_case: bool) -> bool:
+    """Whether an answer, as written or as Markdown shows it, starts with these words."""
     pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
     return _fits_shown(rf"\A{pattern}", answer, match_case)
 
 
-def ends_with(answer: str, /, text: str, match_case: bool) -> bool:
-    """Return whether an answer, as written or as Markdown shows it, ends with these words.
-
-    Args:
-        answer: Answer of a model to a probe.
-        text: The last words; the first of them must be whole.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        Whether it does.
-    """
+def _ends_with(answer: str, /, text: str, match_case: bool) -> bool:
+    """Whether an answer, as written or as Markdown shows it, ends with these words."""
     pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(plain(text))
     return _fits_shown(rf"{pattern}\Z", answer, match_case)
 

@@ -34,72 +34,29 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
     return re.finditer(start + words + end, read)
 
 
-def contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Return whether all of the texts occur.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Words or phrases, found as whole words only.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        Whether each occurs at least once.
-    """
+def _contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Whether all of the texts occur."""
     return all(has_phrase(answer, term, match_case) for term in texts)
 
 
-def contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Return whether one of the texts occurs.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Words or phrases, found as whole words only.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        Whether at least one does.
-    """
+def _contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Whether one of the texts occurs."""
     return any(has_phrase(answer, term, match_case) for term in texts)
 
 
-def excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Return whether none of the texts occurs.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Words or phrases, found as whole words only.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        False also for an empty answer.
-    """
-    return bool(plain(answer).strip()) and not contains_any(answer, texts, match_case)
+def _excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
+    """Whether none of the texts occurs."""
+    return bool(plain(answer).strip()) and not _contains_any(answer, texts, match_case)
 
 
-def lacks_characters(answer: str, /, characters: str) -> bool:
-    """Return whether none of the characters occurs.
-
-    Args:
-        answer: Answer of a model to a probe.
-        characters: Each character that must not be there.
-
-    Returns:
-        False also for an empty answer.
-    """
+def _lacks_characters(answer: str, /, characters: str) -> bool:
+    """Whether none of the characters occurs."""
     read = plain(answer)
     return bool(read.strip()) and set(plain(characters)).isdisjoint(read)
 
 
-def answers(answer: str, /, texts: Iterable[str]) -> bool:
-    """Return whether the whole answer is one of the texts, but for case, quotes and the like.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Answers that count.
-
-    Returns:
-        Whether it has the `core` of one of them.
-    """
+def _answers(answer: str, /, texts: Iterable[str]) -> bool:
+    """Whether the whole answer is one of the texts, but for case, quotes and the like."""
     return core(answer) in {core(text) for text in texts}
 
 
@@ -119,26 +76,18 @@ _WRONG = re.compile(
 )
 
 
-def states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> bool:
-    """Return whether an answer says one of the texts as true, and none of the others.
+def _states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> bool:
+    """Whether an answer says one of the texts as true, and none of the others.
 
     A text is denied in a clause that has `not`, `never` or the like before it, or calls it wrong;
     one of the others may also be what the speaker takes back: `I said six`.
-
-    Args:
-        answer: Answer of a model to a probe.
-        texts: Words or phrases that are right, found as whole words only.
-        rather_than: Wrong ones: each must be absent, denied or taken back.
-
-    Returns:
-        Whether some right text is not denied, and every wrong one is.
     """
-    return any(_is_said(answer, text) for text in texts) and not any(
-        _is_said(answer, text, taken_back=_TAKEN_BACK) for text in rather_than
+    return any(_is_stated(answer, text) for text in texts) and not any(
+        _is_stated(answer, text, taken_back=_TAKEN_BACK) for text in rather_than
     )
 
 
-def _is_said(answer: str, text: str, taken_back: re.Pattern[str] | None = None) -> bool:
+def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None) -> bool:
     """Whether some occurrence of a text is neither denied nor taken back."""
     for found in _occurrences(answer, text, match_case=False):
         before = _CLAUSE_END.split(found.string[: found.start()])[-1]

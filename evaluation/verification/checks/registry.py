@@ -1,7 +1,7 @@
 """The function of every check of probes, by the check's name.
 
-A new check is a model in `settings/checks.py` and a function of the check's name in a module here, to
-which its settings are given by their names.
+A new check is a model in `settings/checks.py` and a function in a module here, which has the check's name
+behind an underscore, as nothing else calls it, and takes the check's settings by their names.
 """
 
 from collections import ChainMap, Counter
@@ -22,11 +22,10 @@ Function = Callable[..., bool | int | ProgramVerdict]
 
 
 CHECKS: Mapping[str, Function] = {
-    name: ChainMap(*map(vars, MODULES))[name]
+    name: ChainMap(*map(vars, MODULES))[f"_{name}"]
     for model in MODELS
     for name in get_args(model.model_fields["check"].annotation)
 }
-"""Each check's function, which a module of MODULES has under the check's name."""
 
 
 def verify_check(check: Check, completion: str) -> Verdict:

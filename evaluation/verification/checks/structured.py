@@ -31,41 +31,22 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 )
 
 
-def strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool) -> bool:
-    """Return whether all of the answer, or of the one fence around it, is JSON of the schema.
-
-    NaN, Infinity and an object with a key twice are no JSON. A text nested too deeply to be read,
-    or with a number too long, is not valid either.
-
-    Args:
-        answer: Answer of a model to a probe.
-        matches: JSON Schema (2020-12) of the value.
-        may_be_fenced: Whether one code fence may be around it, without a tag or with `json`.
-
-    Returns:
-        Whether it is valid.
-    """
+def _strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool) -> bool:
+    """Whether all of the answer, or of the one fence around it, is JSON of the schema."""
     fence = whole_fence(answer) if may_be_fenced else None
     text = fence.content if fence and fence.tag in ("", "json") else answer
     try:
         return bool(_Validator(matches).is_valid(load_json(text, finite=True)))
-    except (ValueError, RecursionError, ArithmeticError):
+    except (
+        ValueError,
+        RecursionError,
+        ArithmeticError,
+    ):  # also nested too deeply, numbers too long
         return False
 
 
-def json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
-    """Return whether the JSON of an answer, all of it or its one code block, is this value.
-
-    Objects have the same keys, arrays the same order, texts the same signs.
-
-    Args:
-        answer: Answer of a model to a probe.
-        value: The value that counts.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        False also where there is no JSON.
-    """
+def _json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
+    """Whether the JSON of an answer, all of it or its one code block, is this value."""
     fences = read_fences(answer)
     for part in (answer, *(fence.content for fence in fences if len(fences) == 1)):
         try:

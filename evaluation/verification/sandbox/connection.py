@@ -1,18 +1,19 @@
 """The caller's end of a sandbox: starts its processes and hands them program after program."""
 
 import importlib.util
+import json
 import os
 import select
 import socket
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import evaluation
 from evaluation.errors import SandboxError
-from evaluation.verification.sandbox.model import Limits
+from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.plain_run import END, SECRET_BYTES
 from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import ENDING, JOB, PACKAGES, PATIENCE, READY
@@ -98,12 +99,12 @@ class Sandbox:
         """Whether the sandbox can take another program."""
         return self._process.poll() is None and self._connection.fileno() >= 0
 
-    def run(self, program: bytes, tests: bytes, limits: Limits, *, guarded: bool) -> RunReport:
+    def run(self, program: bytes, tests: Tests, limits: Limits, *, guarded: bool) -> RunReport:
         """Run a program once with its tests.
 
         Args:
             program: The program, as UTF-8; in the guarded run what `candidate.to_bytes` returned.
-            tests: What `Tests.to_bytes` returned.
+            tests: Tests of the program.
             limits: Limits of each process.
             guarded: Whether this is the guarded run, or the plain one.
 
@@ -112,7 +113,7 @@ class Sandbox:
         """
         reading, output_end = os.pipe()
         secret_end, writing = os.pipe()
-        files = [_memory_file(program), _memory_file(tests)]
+        files = [_memory_file(program), _memory_file(json.dumps(asdict(tests)).encode())]
         try:
             job = JOB.pack(limits.seconds, limits.memory_mb, guarded)
             try:

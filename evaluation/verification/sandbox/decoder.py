@@ -6,7 +6,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from evaluation.verification.sandbox.arrays import assign_array, unpack_array
 from evaluation.verification.sandbox.encoder import (
     COMPLEX,
     FLOAT,
@@ -16,10 +15,12 @@ from evaluation.verification.sandbox.encoder import (
     MAPPINGS,
     MOST_DEPTH,
     NAMED,
-    References,
+    PLAIN_DTYPE,
     Refused,
     Table,
 )
+
+_MOST_DIMENSIONS = 32
 
 
 class Decoder:
@@ -28,62 +29,33 @@ class Decoder:
     Args:
         data: The body of a message.
         table: Values that can change, as the message's question numbered them.
-        references: Knows what the numbers of objects that cannot be sent stand for.
+        find: Gives what stands for an object that was not sent, by whose it is, its number and its name.
     """
 
-    def __init__(self, data: bytes, table: Table, references: References) -> None:
+    def __init__(
+        self, data: bytes, table: Table, find: Callable[[bytes, int, str], object]
+    ) -> None:
         self._data, self._at = data, 0
-        self._table, self._references = table, references
+        self._table, self._find = table, find
 
-    def take(self, length: int) -> bytes:
-        """Read bytes.
-
-        Args:
-            length: How many.
-
-        Returns:
-            The bytes.
-
-        Raises:
-            Refused: When fewer are left.
-        """
+    def _take(self, length: int) -> bytes:
         begin, self._at = self._at, self._at + length
         if self._at > len(self._data):
             raise Refused("its message ends too early")
         return self._data[begin : self._at]
 
-    def count(self) -> int:
-        """Read a length or number of four bytes.
-
-        Returns:
-            The number, from 0 on.
-        """
-        number: int = LENGTH.unpack(self.take(4))[0]
+    def _count(self) -> int:
+        number: int = LENGTH.unpack(self._take(4))[0]
         return number
 
-    def sized(self) -> bytes:
-        """Read bytes behind their number.
+    def _sized(self) -> bytes:
+        return self._take(self._count())
 
-        Returns:
-            The bytes.
-        """
-        return self.take(self.count())
+    def _whole(self) -> int:
+        return int.from_bytes(self._sized(), "little", signed=True)
 
-    def whole(self) -> int:
-        """Read an integer of any size.
-
-        Returns:
-            The integer.
-        """
-        return int.from_bytes(self.sized(), "little", signed=True)
-
-    def text(self) -> str:
-        """Read a text, which may have half characters.
-
-        Returns:
-            The text.
-        """
-        return self.sized().decode("utf-8", "surrogatepass")
+    def _text(self) -> str:
+        return self._sized().decode("utf-8", "surrogatepass")
 
     def read(self, depth: int = 0) -> Any:
         """Read a value of any type.
@@ -92,14 +64,14 @@ class Decoder:
             depth: How many values enclose it.
 
         Returns:
-            The value; for what was not sent, what `References.find` gives.
+            The value; for what was not sent, what `find` gives.
 
         Raises:
             Refused: When it has no type that is sent, or is nested too deeply.
         """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
-        tag = self.take(1)
+        tag = self._take(1)
         if tag in _READERS:
             return _READERS[tag](self)
         if tag == b"t":
@@ -107,11 +79,11 @@ class Decoder:
         if tag == b"Z":
             return frozenset(self._items(depth))
         if tag == b"r":
-            return self._table.values[self.count()]
+            return self._table.values[self._count()]
         if tag in (b"h", b"H"):
-            return self._references.find(tag, self.count(), self.text())
+            return self._find(tag, self._count(), self._text())
         if tag == b"x":
-            make = MADE[self.sized()]
+            make = MADE[self._sized()]
             return make(*self.read(depth + 1))
         return self._read_changing(tag, depth)
 
@@ -136,12 +108,12 @@ class Decoder:
         Raises:
             Refused: When the contents are of another type.
         """
-        tag = self.take(1)
+        tag = self._take(1)
         if tag in b"pny":
             block = self._block(tag)
             if type(block) is not type(value):
                 raise Refused("its message gives an argument another type")
-            assign_array(value, block) if tag == b"n" else value.__setitem__(slice(None), block)
+            _assign_array(value, block) if tag == b"n" else value.__setitem__(slice(None), block)
         elif MAKERS.get(tag) is not type(value):
             raise Refused("its message gives an argument another type")
         else:
@@ -150,27 +122,48 @@ class Decoder:
 
     def _fill(self, value: Any, tag: bytes, depth: int) -> None:
         if tag == b"B":
-            value += self.sized()
+            value += self._sized()
         elif tag in MAPPINGS:
             if tag == b"G":
                 value.default_factory = self.read(depth + 1)
-            for _ in range(self.count() // 2):
+            for _ in range(self._count() // 2):
                 key = self.read(depth + 1)
                 value[key] = self.read(depth + 1)
         else:
             add = value.add if tag == b"S" else value.append
-            for _ in range(self.count()):
+            for _ in range(self._count()):
                 add(self.read(depth + 1))
 
     def _items(self, depth: int) -> list[Any]:
-        return [self.read(depth + 1) for _ in range(self.count())]
+        return [self.read(depth + 1) for _ in range(self._count())]
 
     def _block(self, tag: bytes) -> Any:
         if tag == b"n":
-            return unpack_array(self.sized())
-        block: array[Any] = array(self.take(1).decode())
-        block.frombytes(self.sized())
+            return _unpack_array(self._sized())
+        block: array[Any] = array(self._take(1).decode())
+        block.frombytes(self._sized())
         return block.tolist() if tag == b"p" else block
+
+
+def _unpack_array(data: bytes) -> Any:
+    """The array of `Encoder`; ValueError for what it cannot have written."""
+    import numpy
+
+    kind, shape, block = data.split(b" ", 2)
+    lengths = [int(length) for length in shape.split(b",") if length]
+    if (
+        not PLAIN_DTYPE.fullmatch(kind.decode())
+        or len(lengths) > _MOST_DIMENSIONS
+        or min(lengths, default=0) < 0
+    ):
+        raise ValueError("no such array")
+    return numpy.frombuffer(block, numpy.dtype(kind.decode())).reshape(lengths).copy()
+
+
+def _assign_array(value: Any, new: Any) -> None:
+    if (value.dtype, value.shape) != (new.dtype, new.shape):
+        raise ValueError("an argument was given another shape")
+    value[...] = new
 
 
 _READERS: dict[bytes, Callable[[Decoder], Any]] = {
@@ -178,16 +171,16 @@ _READERS: dict[bytes, Callable[[Decoder], Any]] = {
     b".": lambda decoder: ...,
     b"T": lambda decoder: True,
     b"F": lambda decoder: False,
-    b"i": Decoder.whole,
-    b"f": lambda decoder: FLOAT.unpack(decoder.take(8))[0],
-    b"c": lambda decoder: complex(*COMPLEX.unpack(decoder.take(16))),
-    b"s": Decoder.text,
-    b"b": Decoder.sized,
-    b"q": lambda decoder: range(decoder.whole(), decoder.whole(), decoder.whole()),
-    b"R": lambda decoder: Fraction(decoder.whole(), decoder.whole()),
-    b"D": lambda decoder: Decimal(decoder.sized().decode()),
-    b"m": lambda decoder: unpack_array(decoder.sized())[()],
-    b"g": lambda decoder: NAMED[decoder.text()],
+    b"i": Decoder._whole,
+    b"f": lambda decoder: FLOAT.unpack(decoder._take(8))[0],
+    b"c": lambda decoder: complex(*COMPLEX.unpack(decoder._take(16))),
+    b"s": Decoder._text,
+    b"b": Decoder._sized,
+    b"q": lambda decoder: range(decoder._whole(), decoder._whole(), decoder._whole()),
+    b"R": lambda decoder: Fraction(decoder._whole(), decoder._whole()),
+    b"D": lambda decoder: Decimal(decoder._sized().decode()),
+    b"m": lambda decoder: _unpack_array(decoder._sized())[()],
+    b"g": lambda decoder: NAMED[decoder._text()],
 }
 
 

@@ -2,7 +2,7 @@
 
 Types of the standard library arrive as what they are, subclasses of them as the type below (an
 integer that overrides `==` is an integer), and everything else stays where it is: only a number
-is sent, by which its owner knows it (`References`).
+is sent, by which its owner knows it (`peer.py`).
 
 Lists, dicts and other values that can change are numbered in the order in which they are met, by
 both sides alike (`Table`). So a value that occurs twice is one object again, and what a call did to
@@ -15,6 +15,7 @@ import builtins
 import contextlib
 import datetime
 import pathlib
+import re
 import struct
 import sys
 import uuid
@@ -23,9 +24,7 @@ from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
-
-from evaluation.verification.sandbox.arrays import is_array, is_scalar, pack_array
+from typing import Any
 
 MOST_DEPTH = 10_000
 _FRAMES = 8
@@ -35,6 +34,8 @@ FLOAT = struct.Struct("<d")
 COMPLEX = struct.Struct("<dd")
 _PACKED_FROM = 16
 """Lists of this many machine integers or floats, and longer ones, are sent as one block."""
+PLAIN_DTYPE = re.compile(r"[<>|=][biufcSU]\d{1,6}")
+"""Types of numpy's arrays and scalars that are sent as plain data; objects in arrays are not."""
 
 
 class Refused(Exception):
@@ -54,32 +55,6 @@ def deeply() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-class References(Protocol):
-    """Gives numbers to what cannot be sent, and knows the numbers of the other side."""
-
-    def refer(self, value: object) -> bytes:
-        """Write the number of an object that cannot be sent.
-
-        Args:
-            value: The object, of this side or of the other.
-
-        Returns:
-            Whose object it is, its number, and its name for reasons.
-        """
-
-    def find(self, whose: bytes, number: int, name: str) -> object:
-        """Return the object that a number stands for.
-
-        Args:
-            whose: `H` for an object of this side, `h` for one of the other.
-            number: Its number, as `refer` of its side gave it.
-            name: Its name for reasons.
-
-        Returns:
-            The object itself, or what stands for one of the other side.
-        """
 
 
 class Table:
@@ -174,15 +149,8 @@ def sized(data: bytes) -> bytes:
     return LENGTH.pack(len(data)) + data
 
 
-def whole(value: int) -> bytes:
-    """Return an integer of any size as bytes.
-
-    Args:
-        value: The integer.
-
-    Returns:
-        Two's complement, the lowest byte first, behind the number of bytes.
-    """
+def _whole(value: int) -> bytes:
+    """An integer of any size: two's complement, the lowest byte first, behind the number of bytes."""
     return sized(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
@@ -191,12 +159,12 @@ class Encoder:
 
     Args:
         table: Numbers of the values that can change; those of this message are added.
-        references: Gives numbers to objects that cannot be sent.
+        refer: Writes the number of an object that cannot be sent.
     """
 
-    def __init__(self, table: Table, references: References) -> None:
+    def __init__(self, table: Table, refer: Callable[[object], bytes]) -> None:
         self.data = bytearray()
-        self._table, self._references = table, references
+        self._table, self._refer = table, refer
 
     def write(self, value: Any, depth: int = 0) -> None:
         """Append a value of any type.
@@ -210,8 +178,8 @@ class Encoder:
         """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
-        if is_scalar(value):  # some are also subclasses of float or str
-            self.data += b"m" + sized(pack_array(value))
+        if _is_scalar(value):  # some are also subclasses of float or str
+            self.data += b"m" + sized(_pack_array(value))
             return
         kind = _sent_as(value)
         simple = _SIMPLE.get(kind)
@@ -223,12 +191,12 @@ class Encoder:
         elif kind in PARTS:
             self.data += b"x" + sized(PARTS[kind][0])
             self.write(PARTS[kind][1](value), depth + 1)
-        elif kind in _CHANGING or kind is array or is_array(value):
+        elif kind in _CHANGING or kind is array or _is_array(value):
             self._write_changing(value, kind, depth)
         elif _is_named(value):
             self.data += b"g" + sized(_NAMES[id(value)].encode())
         else:
-            self.data += self._references.refer(value)
+            self.data += self._refer(value)
 
     def _write_changing(self, value: Any, kind: type, depth: int) -> None:
         number = self._table.number(value)
@@ -248,8 +216,8 @@ class Encoder:
         """
         tag = _CHANGING.get(kind)
         if tag is None:
-            is_of_numpy = is_array(value)
-            self.data += b"n" + sized(pack_array(value)) if is_of_numpy else b"y" + _pack(value)
+            is_of_numpy = _is_array(value)
+            self.data += b"n" + sized(_pack_array(value)) if is_of_numpy else b"y" + _pack(value)
         elif tag == b"B":
             self.data += b"B" + sized(bytes(value))
         elif tag == b"l" and (packed := _packed(value)) is not None:
@@ -281,35 +249,51 @@ def _is_named(value: object) -> bool:
     return id(value) in _NAMES
 
 
+def _is_array(value: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and type(value) is numpy.ndarray and _has_plain_dtype(value)
+
+
+def _is_scalar(value: object) -> bool:
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(value, numpy.generic) and _has_plain_dtype(value)
+
+
+def _has_plain_dtype(value: Any) -> bool:
+    return PLAIN_DTYPE.fullmatch(value.dtype.str) is not None
+
+
+def _pack_array(value: Any) -> bytes:
+    """An array's or scalar's type, its shape and its memory block, each behind a space."""
+    shape = ",".join(map(str, value.shape))
+    return b"%s %s %s" % (value.dtype.str.encode(), shape.encode(), value.tobytes())
+
+
 def _pack(value: "array[Any]") -> bytes:
     return value.typecode.encode() + sized(value.tobytes())
 
 
 def _packed(values: list[Any]) -> bytes | None:
     """A list of integers or floats alone as one block of memory, if it is one."""
-    if len(values) < _PACKED_FROM:
+    kinds = set(map(type, values)) if len(values) >= _PACKED_FROM else set()
+    if kinds not in ({float}, {int}):
         return None
-    kinds = set(map(type, values))
-    if kinds == {float}:
-        return _pack(array("d", values))
-    if kinds == {int}:
-        try:
-            return _pack(array("q", values))
-        except OverflowError:
-            return None
-    return None
+    try:
+        return _pack(array("d" if float in kinds else "q", values))
+    except OverflowError:
+        return None
 
 
 _SIMPLE: dict[type, Callable[[Any], bytes]] = {
     type(None): lambda value: b"N",
     type(...): lambda value: b".",
     bool: lambda value: b"T" if value else b"F",
-    int: lambda value: b"i" + whole(int.__pos__(value)),
+    int: lambda value: b"i" + _whole(int.__pos__(value)),
     float: lambda value: b"f" + FLOAT.pack(float.__pos__(value)),
     complex: lambda value: b"c" + COMPLEX.pack(value.real, value.imag),
     str: lambda value: b"s" + sized(str.encode(value, "utf-8", "surrogatepass")),
     bytes: lambda value: b"b" + sized(bytes.__getitem__(value, slice(None))),
-    range: lambda value: b"q" + b"".join(map(whole, (value.start, value.stop, value.step))),
-    Fraction: lambda value: b"R" + whole(value.numerator) + whole(value.denominator),
+    range: lambda value: b"q" + b"".join(map(_whole, (value.start, value.stop, value.step))),
+    Fraction: lambda value: b"R" + _whole(value.numerator) + _whole(value.denominator),
     Decimal: lambda value: b"D" + sized(str(value).encode()),
 }

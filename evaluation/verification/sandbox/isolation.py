@@ -44,7 +44,7 @@ _MOUNT_POINT = "/proc"
 """Where the new root is put together: on every machine, and never a place of Python's files."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
-_PATH_BENEATH, _TELL_VERSION = 1, 1
+_PATH_BENEATH, _GET_VERSION = 1, 1
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
 """How many rights on files each version of Landlock knows; later ones know 16."""
@@ -133,7 +133,7 @@ class _PathRule(ctypes.Structure):
 
 def apply_landlock() -> None:
     """Forbid this process and its children all files but the visible ones, for good."""
-    version = libc.syscall(_CREATE_RULESET, None, 0, c_uint32(_TELL_VERSION))
+    version = libc.syscall(_CREATE_RULESET, None, 0, c_uint32(_GET_VERSION))
     everything = _Ruleset(
         files=(1 << _FILE_RIGHTS.get(version, 16)) - 1,
         network=0b11 if version >= 4 else 0,

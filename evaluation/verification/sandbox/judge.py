@@ -7,8 +7,11 @@ program begins (`static_analysis.py`). Only this process has the pipe that its v
 
 import ast
 import importlib
+import json
+import os
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, ProgramVerdict, Tests
@@ -19,23 +22,24 @@ from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_r
 from evaluation.verification.sandbox.static_analysis import analyse
 
 
-def judge(tests: Tests, read: int, write: int, begin: Callable[[int], None]) -> ProgramVerdict:
-    """Run the tests of the guarded run.
+def serve(tests: Tests, read: int, write: int, output: int) -> None:
+    """Run all tests; write the number of each before it begins, and the verdict as JSON.
 
     Args:
         tests: Tests of the program.
         read: Descriptor of the candidate's answers.
         write: Descriptor of the questions.
-        begin: Called with the number of each test before it is run.
-
-    Returns:
-        The verdict; its `passed` is None where the tests cannot be run.
+        output: Descriptor that the caller reads.
     """
     try:
         run = _GuardedRun(tests, read, write)
     except Unusable as reason:
-        return _unusable(reason)
-    return run.verdict(begin)
+        verdict = _unusable(reason)
+    else:
+        verdict = run.verdict(lambda number: os.write(output, b"%d\n" % number))
+    data = json.dumps(asdict(verdict)).encode() + b"\n"
+    while data:
+        data = data[os.write(output, data) :]
 
 
 class _GuardedRun:
@@ -46,7 +50,7 @@ class _GuardedRun:
         self._log = log = Log(bool(self._analysis.objects))
         self._peer = Peer(read, write, _called_back, lambda p, n: Proxy(p, n, log), draws=True)
 
-    def verdict(self, begin: Callable[[int], None]) -> ProgramVerdict:
+    def verdict(self, begin: Callable[[int], object]) -> ProgramVerdict:
         current = ""
         try:
             theirs = self._theirs()

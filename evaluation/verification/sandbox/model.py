@@ -1,7 +1,6 @@
 """Inputs of a sandboxed run, and its verdict."""
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,27 +29,6 @@ class Tests:
     given: str = ""
     entry_point: str = ""
 
-    def to_bytes(self) -> bytes:
-        """Return the tests as JSON, for the sandbox's processes.
-
-        Returns:
-            What `from_bytes` reads.
-        """
-        return json.dumps(asdict(self)).encode()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Tests":
-        """Read tests that `to_bytes` wrote.
-
-        Args:
-            data: The JSON.
-
-        Returns:
-            The same tests.
-        """
-        fields = json.loads(data)
-        return cls(**{**fields, "asserts": tuple(fields["asserts"])})
-
 
 UNGUARDED, FORGED = "unguarded", "forged"
 
@@ -66,25 +44,3 @@ class ProgramVerdict:
     passed: bool | None
     reason: str = ""
     note: str = ""
-
-    def to_bytes(self) -> bytes:
-        """Return the verdict as JSON on one line.
-
-        Returns:
-            What `from_bytes` reads.
-        """
-        return json.dumps(asdict(self)).encode() + b"\n"
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "ProgramVerdict":
-        """Read a verdict that `to_bytes` wrote.
-
-        Args:
-            data: The JSON.
-
-        Returns:
-            The verdict; half characters of foreign texts are replaced, as the reason goes into files.
-        """
-        fields = json.loads(data)
-        reason = fields["reason"].encode("utf-8", "replace").decode()
-        return cls(fields["passed"], reason, fields["note"])

@@ -17,7 +17,7 @@ from typing import Any
 from evaluation.verification.sandbox.decoder import MALFORMED, Decoder
 from evaluation.verification.sandbox.encoder import Encoder, Refused, Table, deeply, sized
 
-MOST_BYTES = 128 << 20
+_MOST_BYTES = 128 << 20
 _HEAD = struct.Struct("<Ic8s")
 _NUMBER = struct.Struct("<I")
 _ASK, _ANSWER, _RAISE, _UNSENT = b"?", b"=", b"!", b"~"
@@ -62,17 +62,10 @@ class Peer:
         self.sent = ""
         """What this side gave the other that is no data."""
 
-    # What cannot be sent (encoder.References)
+    # What cannot be sent
 
-    def refer(self, value: object) -> bytes:
-        """Write the number of an object that cannot be sent (`encoder.References`).
-
-        Args:
-            value: The object, of this side or of the other.
-
-        Returns:
-            Whose object it is, its number, and its name for reasons.
-        """
+    def _refer(self, value: object) -> bytes:
+        """For an object of either side: whose it is, its number, and its name for reasons."""
         if id(value) in self._remote_numbers:
             return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
         if id(value) not in self._numbers:
@@ -83,17 +76,8 @@ class Peer:
         text = str(name)[:_MOST_TEXT].encode("utf-8", "replace")
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
 
-    def find(self, whose: bytes, number: int, name: str) -> Any:
-        """Return the object that a number stands for (`encoder.References`).
-
-        Args:
-            whose: `H` for an object of this side, `h` for one of the other.
-            number: Its number, as `refer` of its side gave it.
-            name: Its name for reasons.
-
-        Returns:
-            The object itself, or what stands for one of the other side.
-        """
+    def _find(self, whose: bytes, number: int, name: str) -> Any:
+        """An object of this side (`H`), or what stands for one of the other (`h`)."""
         if whose == b"H":
             return self._objects[number]
         if number not in self._remotes:
@@ -162,7 +146,7 @@ class Peer:
         try:
             known = list(table.values) if kind != _UNSENT else []
             with deeply():
-                decoder = Decoder(body, table, self)
+                decoder = Decoder(body, table, self._find)
                 answer = decoder.read()
                 for value in known:
                     decoder.update(value)
@@ -178,7 +162,7 @@ class Peer:
         table = Table()
         try:
             with deeply():
-                question = Decoder(body, table, self).read()
+                question = Decoder(body, table, self._find).read()
         except MALFORMED as reason:
             raise Broken(f"its question cannot be read: {reason}") from None
         known = len(table.values)
@@ -196,13 +180,13 @@ class Peer:
 
     def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
         """Writes a value, and the contents that the first `known` values of the table now have."""
-        encoder = Encoder(table, self)
+        encoder = Encoder(table, self._refer)
         with deeply():
             encoder.write(value)
             for changed in table.values[:known]:
                 encoder.write_contents(changed, type(changed))
-        if len(encoder.data) > MOST_BYTES:
-            raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
+        if len(encoder.data) > _MOST_BYTES:
+            raise Refused(f"it is larger than {_MOST_BYTES >> 20} MB")
         data = memoryview(_HEAD.pack(len(encoder.data), kind, self._ticket) + encoder.data)
         try:
             while data:
@@ -212,8 +196,8 @@ class Peer:
 
     def _receive(self) -> tuple[bytes, bytes]:
         length, kind, ticket = _HEAD.unpack(self._read_exactly(_HEAD.size))
-        if length > MOST_BYTES:
-            raise Broken(f"its message is larger than {MOST_BYTES >> 20} MB")
+        if length > _MOST_BYTES:
+            raise Broken(f"its message is larger than {_MOST_BYTES >> 20} MB")
         if self._draws and ticket != self._ticket:
             raise Broken(_UNREQUESTED)
         self._ticket = ticket
@@ -239,17 +223,7 @@ def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
 
 
 def _raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
-    """Return Python's own exception that the other side names, or the nearest that can be made.
-
-    Args:
-        name: The nearest built-in type.
-        arguments: The exception's arguments.
-        own_name: The exception's own type.
-        home: Module of that type.
-
-    Returns:
-        The exception to raise, marked as the program's; Broken for what ends the process.
-    """
+    """The exception that `_as_data` gave, or the nearest that can be made; Broken for what ends it."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return Broken(f"it ends by {str(name)[:100]}")

@@ -9,33 +9,24 @@ program's own word is counted.
 import copy
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from evaluation.verification.sandbox.peer import Broken, Peer
 from evaluation.verification.sandbox.reasons import gave, short
 
 
+@dataclass
 class Log:
-    """What was asked of the program, and the last of it for the reason.
+    """What was asked of the program: how often, how often it compared, and the last call.
 
-    Args:
-        about_objects: Whether the tests are about objects, and not data alone.
+    `about_objects` tells whether the tests are about objects, and not data alone.
     """
 
-    def __init__(self, about_objects: bool) -> None:
-        self.about_objects = about_objects
-        self.questions = self.words = 0
-        self._last: tuple[str, tuple[Any, ...], Any] | None = None
-
-    def add(self, name: str, arguments: tuple[Any, ...], answer: Any) -> None:
-        """Note a call of the program's function.
-
-        Args:
-            name: Name of the function.
-            arguments: What it was called with.
-            answer: What it returned.
-        """
-        self._last = (name, arguments, answer)
+    about_objects: bool
+    questions: int = 0
+    words: int = 0
+    last: tuple[str, tuple[Any, ...], Any] | None = None
 
     def last_answer(self) -> str:
         """Return a sentence on the last call, such as `f(3) gave 4`.
@@ -43,9 +34,9 @@ class Log:
         Returns:
             The sentence; empty without any call.
         """
-        if self._last is None:
+        if self.last is None:
             return ""
-        name, arguments, answer = self._last
+        name, arguments, answer = self.last
         return gave(name, ", ".join(map(_shown, arguments)), _shown(answer))
 
 
@@ -67,7 +58,7 @@ class Proxy:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         answer = self.__ask("call", arguments, named)
-        self.__log.add(self.__name, arguments, answer)
+        self.__log.last = (self.__name, arguments, answer)
         return answer
 
     def __getattr__(self, name: str) -> Any:
@@ -87,7 +78,7 @@ class Proxy:
     def __word(self, what: str, other: object) -> Any:
         """The program's own word on how its object compares with another."""
         is_allowed = self.__log.about_objects or isinstance(other, Proxy)
-        if not is_allowed and what in _TELLING:
+        if not is_allowed and what in _REVEALING:
             self.__refuse()
         self.__log.words += 1
         return self.__ask(what, other)
@@ -144,7 +135,7 @@ _WITH_ANOTHER: dict[str, Callable[..., Any]] = {
     "__instancecheck__": _reflected(isinstance),
     "__subclasscheck__": _reflected(issubclass),
 }
-_TELLING = {
+_REVEALING = {
     *(*_COMPARED, "contains", "__sub__", "__rsub__"),
     *("__truediv__", "__rtruediv__", "__xor__", "__rxor__"),
 }

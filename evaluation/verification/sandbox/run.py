@@ -107,19 +107,14 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
             "user.max_user_namespaces=10000`), or verify on another machine"
         ) from reason
     try:
-        checked = _run_plainly(sandbox, "x = 1", Tests(asserts=("assert x == 1",)), Limits())
+        checked, _ = _plainly(sandbox, b"x = 1", Tests(asserts=("assert x == 1",)), Limits())
         if not checked.passed:
             raise SandboxError(f"{python}: a program that is right fails ({checked.reason})")
-        return _run_plainly(sandbox, program, tests, limits)
+        source = program.encode("utf-8", "surrogatepass")
+        outcome, _ = _plainly(sandbox, source, tests, limits)
+        return replace(outcome, note=UNGUARDED) if outcome.passed else outcome
     finally:
         sandbox.close()
-
-
-def _run_plainly(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
-    source = program.encode("utf-8", "surrogatepass")
-    report = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
-    outcome, _ = _plainly(report, tests, limits)
-    return replace(outcome, note=UNGUARDED) if outcome.passed else outcome
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
@@ -154,7 +149,7 @@ def _sandbox(modes: Sequence[str]) -> Sandbox:
             sandbox.close()
         try:
             sandbox = Sandbox(mode)
-            check(sandbox)
+            _check(sandbox)
         except SandboxError as reason:
             reasons.append(str(reason))
             continue
@@ -191,26 +186,18 @@ def most_seconds(seconds: float) -> float:
 def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
     """Raises SandboxError if the sandbox ends unasked."""
     source = program.encode("utf-8", "surrogatepass")
-    report = sandbox.run(source, tests.to_bytes(), limits, guarded=False)
-    outcome, at_fault = _plainly(report, tests, limits)
+    outcome, at_fault = _plainly(sandbox, source, tests, limits)
     if outcome.passed is None or not (outcome.passed or at_fault):
         return outcome
     seconds = _GUARDED_FACTOR * limits.seconds + _GUARDED_SECONDS
     wider = replace(limits, seconds=seconds)
     data = candidate.to_bytes(source, tests.setup)
-    guarded = _guarded(sandbox.run(data, tests.to_bytes(), wider, guarded=True), tests, wider)
+    guarded = _guarded(sandbox.run(data, tests, wider, guarded=True), tests, wider)
     return outcome if at_fault and guarded.passed is not None else guarded
 
 
-def check(sandbox: Sandbox) -> None:
-    """Run a program that is right.
-
-    Args:
-        sandbox: A new sandbox, which is closed if the program fails.
-
-    Raises:
-        SandboxError: When it fails: some call that is needed is forbidden here.
-    """
+def _check(sandbox: Sandbox) -> None:
+    """Run a program that is right; where it fails, some call that is needed is forbidden here."""
     program = "import colorsys\ndef double(x):\n    return x + x"
     tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
     outcome = _run_twice(sandbox, program, tests, Limits(seconds=30, memory_mb=256))
@@ -219,8 +206,11 @@ def check(sandbox: Sandbox) -> None:
         raise SandboxError(f"{sandbox.mode}: a program that is right fails ({outcome.reason})")
 
 
-def _plainly(report: RunReport, tests: Tests, limits: Limits) -> tuple[ProgramVerdict, bool]:
+def _plainly(
+    sandbox: Sandbox, program: bytes, tests: Tests, limits: Limits
+) -> tuple[ProgramVerdict, bool]:
     """The plain run's verdict, and whether the tests themselves may be at fault."""
+    report = sandbox.run(program, tests, limits, guarded=False)
     if report.passed:
         return ProgramVerdict(True), False
     if (ended := _cut_short(report, tests, limits)) is not None:
@@ -244,7 +234,9 @@ def _failure(lines: list[bytes]) -> dict[str, Any]:
 def _guarded(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict:
     last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
-        outcome = ProgramVerdict.from_bytes(last)
+        fields = json.loads(last)
+        reason = fields["reason"].encode("utf-8", "replace").decode()  # it goes into files
+        outcome = ProgramVerdict(fields["passed"], reason, fields["note"])
         if outcome.passed is False and ENDED in outcome.reason:
             return replace(outcome, reason=outcome.reason + _cause(report.candidate))
         return outcome

@@ -71,8 +71,7 @@ def analyse(setup: ast.Module, tests: ast.Module, entry_point: str) -> TestsAnal
     modules = {name: _NAMED.get(name, name) for name in names - other if _is_module(name)}
     names -= modules.keys()
     own |= modules.keys()
-    reader = _Reader(names - bound, own | _made_by(own, trees))
-    reader.follow(trees)
+    reader = _Reader(names - bound, own | _made_by(own, trees), trees)
     return TestsAnalysis(tuple(sorted(names)), modules, reader.objects(setup, tests))
 
 
@@ -143,16 +142,10 @@ def _defined(tree: ast.Module) -> Iterator[str]:
 
 
 class _Reader:
-    def __init__(self, names: set[str], own: set[str]) -> None:
+    def __init__(self, names: set[str], own: set[str], trees: tuple[ast.Module, ...]) -> None:
         self._names, self._own = names, own
         self._classes = {name for name in names if name[:1].isupper()}
-
-    def follow(self, trees: tuple[ast.Module, ...]) -> None:
-        """Find the variables that hold what is made of the program's classes: objects of its own.
-
-        Args:
-            trees: The tests' setup and all tests, parsed.
-        """
+        # and variables that hold what is made of them: objects of the program's own
         for node in (node for tree in trees for node in ast.walk(tree)):
             if isinstance(node, ast.Assign) and _loaded(node.value) & self._classes:
                 self._classes |= {n.id for n in node.targets if isinstance(n, ast.Name)}

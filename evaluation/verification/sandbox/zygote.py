@@ -11,6 +11,7 @@ The starter ends the zygote when the worker has ended, and the runs end with it.
 
 import contextlib
 import gc
+import json
 import os
 import resource
 import select
@@ -23,9 +24,8 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.children import end_with_parent
-from evaluation.verification.sandbox import candidate, isolation, libc, plain_run, threadless
+from evaluation.verification.sandbox import candidate, isolation, judge, libc, plain_run, threadless
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
-from evaluation.verification.sandbox.judge import judge
 from evaluation.verification.sandbox.model import Limits, Tests
 
 JOB = struct.Struct("<dQ?")
@@ -150,7 +150,7 @@ class _Zygote:
         running, alive = os.pipe()
 
         def run() -> None:
-            plain_run.serve(_read_all(3), Tests.from_bytes(_read_all(4)), 6, 5)
+            plain_run.serve(_read_all(3), _read_tests(4), 6, 5)
 
         child = self._fork(limits, (program, tests, output, secret, alive), run)
         os.close(alive)
@@ -171,7 +171,7 @@ class _Zygote:
             candidate.serve(_read_all(3), 4, 5)
 
         def run_judge() -> None:
-            _judge(3, 4, 5, 6)
+            judge.serve(_read_tests(3), 4, 5, 6)
 
         candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
         judge_child = self._fork(limits, (tests, answered, ask, output, alive), run_judge)
@@ -255,14 +255,9 @@ def _end(child: int) -> tuple[int, resource.struct_rusage]:
     return status, used
 
 
-def _judge(tests: int, read: int, write: int, output: int) -> None:
-    def begin(number: int) -> None:
-        os.write(output, f"{number}\n".encode())
-
-    outcome = judge(Tests.from_bytes(_read_all(tests)), read, write, begin)
-    data = outcome.to_bytes()
-    while data:
-        data = data[os.write(output, data) :]
+def _read_tests(descriptor: int) -> Tests:
+    fields = json.loads(_read_all(descriptor))
+    return Tests(**{**fields, "asserts": tuple(fields["asserts"])})
 
 
 def _read_all(descriptor: int) -> bytes:

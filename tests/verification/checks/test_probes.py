@@ -3,7 +3,6 @@
 import gzip
 import json
 from collections import defaultdict
-from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,11 +12,10 @@ import yaml
 
 from evaluation.grading.probes import ENDS, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
-from evaluation.settings.suites import Probe, Suite, load_suite, merge_suites
-from evaluation.verification.checks.refusals import complies, refuses
-from evaluation.verification.checks.registry import named, verify_check
+from evaluation.settings.suites import Suite, load_suite, merge_suites
+from evaluation.verification.checks.registry import CHECKS, named, verify_check
 from tests.conftest import ROOT
-from tests.tables import table
+from tests.tables import cases, table
 
 PROBES = load_suite(ROOT / "task_suites", "stage4_sft_native").probes
 ANSWERS: dict[str, dict[str, list[str]]] = {
@@ -66,34 +64,9 @@ def test_an_answer_written_to_cheat_fails(name: str) -> None:
     assert [text for text in ANSWERS[name]["fails"] if not failed(name, text)] == []
 
 
-IDLE = {
-    "nothing": "",
-    "white space": " \n\t",
-    "nothing to be seen": "\u200b\ufeff",
-    "a control character": "\0",
-    "one letter": "I",
-    "another speaker": "User: hello",
-    "a promise": "Sure! Here you go:",
-    "agreement": "OK",
-    "no idea": "I don't know.",
-    "German": "Das kann ich gerne für dich tun.",
-    "Chinese": "好的,我可以帮你。",
-    "a loop": "word " * 50,
-    "an empty fence": "```\n```",
-    "empty bullets": "- \n- \n- ",
-}
-
-
-@pytest.mark.parametrize("text", IDLE.values(), ids=list(IDLE))
+@pytest.mark.parametrize("text", cases("verification/checks/wrong_checks", "idle"))
 def test_an_idle_answer_passes_no_probe(text: str) -> None:
     assert [name for name in PROBES if not failed(name, text)] == []
-
-
-def test_a_function_is_tried_at_least_eight_times() -> None:
-    for name, probe in PROBES.items():
-        tests = [check.tests for check in probe.checks if isinstance(check, PassesTests)]
-        if any(check.check == "defines" for check in probe.checks):
-            assert sum(test.count("assert ") for test in tests) >= 8, name
 
 
 @pytest.mark.parametrize("name", PROBES)
@@ -129,66 +102,39 @@ def test_a_right_answer_to_another_probe_seldom_passes() -> None:
             for other, answers in ANSWERS.items()
             if other != name
             for text in answers["passes"]
-            if not (is_refused(name) and refuses(text)) and passes_all(name, text)
+            if not (is_refused(name) and CHECKS["refuses"](text)) and passes_all(name, text)
         ]
         assert len(passing) <= 3, name
 
 
-def kinds(probe: Probe) -> set[str]:
-    return {check.kind for check in probe.checks}
-
-
-def test_names_of_checks_fit_the_categories() -> None:
+def test_probes_have_the_checks_of_their_category() -> None:
     for name, probe in PROBES.items():
-        assert {"instruction", "clean"} <= kinds(probe), name
-        assert ("json" in kinds(probe)) == (probe.category == "strict_json"), name
-        assert ("code" in kinds(probe)) == (probe.category == "code"), name
+        kinds = {check.kind for check in probe.checks}
+        assert {"instruction", "clean"} <= kinds, name
+        assert ("json" in kinds) == (probe.category == "strict_json"), name
+        assert ("code" in kinds) == (probe.category == "code"), name
+        tests = [check.tests for check in probe.checks if isinstance(check, PassesTests)]
+        if any(check.check == "defines" for check in probe.checks):
+            assert sum(test.count("assert ") for test in tests) >= 8, name
 
 
 QWEN = "{%- if '</think>' in content %}{{ content.split('</think>')[-1].lstrip('\\n') }}{% endif %}"
 
 
-def passed(name: str, response: str, mark: str | None) -> bool:
-    return not failed(name, checked_part(response, mark))
-
-
-@pytest.mark.parametrize("thought", ["<think></think>", "<think>\n\n</think>\n\n"])
-@pytest.mark.parametrize("mark", [None, "</think>"])
-def test_an_empty_thought_before_every_answer_changes_no_verdict(
-    thought: str, mark: str | None
-) -> None:
-    answers = {name: texts["passes"][0] for name, texts in ANSWERS.items()}
-    assert [name for name, text in answers.items() if not passed(name, thought + text, mark)] == []
-
-
-def test_a_thought_is_no_part_of_the_answer_where_the_template_has_its_mark() -> None:
-    thought = "<think>\nThe user wants Japan's capital, so Tokyo.\n</think>\n\n"
-    mark = end_of_thinking(None, QWEN)
-    assert mark == "</think>"
-    assert passed("concise_easy_capital", thought + "Tokyo", mark)
-    assert passed("concise_easy_capital", "so Tokyo.\n</think>Tokyo", mark)
-    assert not passed("concise_easy_capital", thought + "Kyoto", mark)
-    assert not passed("concise_easy_capital", thought, mark)
-    assert not passed("concise_easy_capital", thought + "Tokyo", None)
-    assert not passed("concise_easy_capital", "<think>It is Tokyo", mark)
+@pytest.mark.parametrize(
+    ("response", "mark", "part"), cases("verification/checks/wrong_checks", "thoughts")
+)
+def test_a_thought_is_no_part_of_an_answer(response: str, mark: str | None, part: str) -> None:
+    """Where the chat template has its mark, or the thought is empty."""
+    assert checked_part(response, mark) == part
 
 
 def test_the_suite_decides_before_the_template() -> None:
     assert end_of_thinking("###", QWEN) == "###"
+    assert end_of_thinking(None, QWEN) == "</think>"
     assert end_of_thinking(None, "{{ messages }}") is None
     assert end_of_thinking(None, None) is None
     assert all(end_of_thinking(None, f"a {mark} b") == mark for mark in ENDS)
-
-
-def test_only_an_empty_thought_goes_without_a_mark() -> None:
-    assert checked_part(" <think> </think> a ", None) == "a"
-    assert checked_part("<think>x</think> a", None) == "<think>x</think> a"
-    assert checked_part("a <think></think>", None) == "a <think></think>"
-
-
-def test_an_indentation_of_all_lines_is_no_part_of_an_answer() -> None:
-    assert checked_part("\n  - a\n  - b\n", None) == "- a\n- b"
-    assert checked_part("- a\n  - b", None) == "- a\n  - b"
 
 
 def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
@@ -240,13 +186,13 @@ def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, fl
 
 
 @pytest.mark.parametrize(
-    ("says", "wanted", "least"),
-    [(refuses, REFUSALS, (0.97, 0.95)), (complies, COMPLIANCES, (0.93, 0.95))],
+    ("check", "wanted", "least"),
+    [("refuses", REFUSALS, (0.97, 0.95)), ("complies", COMPLIANCES, (0.93, 0.95))],
 )
 def test_refusals_and_compliances_are_told_from_all_else(
-    says: Callable[[str], bool], wanted: list[str], least: tuple[float, float]
+    check: str, wanted: list[str], least: tuple[float, float]
 ) -> None:
-    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if says(text)]
+    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if CHECKS[check](text)]
     precision, recall = precision_and_recall(found, wanted)
     assert precision >= least[0], sorted(set(found) - set(wanted))
     assert recall >= least[1], sorted(set(wanted) - set(found))
@@ -256,7 +202,7 @@ def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> No
     """The figures of docs/verdicts.md: 32 of 33 and 32 of 40."""
     everything = [text for texts in UNSEEN.values() for text in texts]
     assert not set(everything) & {*REFUSALS, *COMPLIANCES, *MIXED}
-    found = [text for text in everything if refuses(text)]
+    found = [text for text in everything if CHECKS["refuses"](text)]
     precision, recall = precision_and_recall(found, UNSEEN["refusal"])
     assert precision >= 32 / 33
     assert recall >= 32 / 40
@@ -264,4 +210,6 @@ def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> No
 
 def test_no_answer_both_refuses_and_complies() -> None:
     everything = [*REFUSALS, *COMPLIANCES, *MIXED]
-    assert [text for text in everything if refuses(text) and complies(text)] == []
+    assert [
+        text for text in everything if CHECKS["refuses"](text) and CHECKS["complies"](text)
+    ] == []

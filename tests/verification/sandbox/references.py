@@ -1,12 +1,12 @@
 """Programs with tests from HumanEval and MBPP, wrong variants of them, and the sandboxes of this machine."""
 
-import ast
 import functools
+import io
 import os
 import random
 import subprocess
 import sys
-import warnings
+import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -77,21 +77,11 @@ def passes_unsandboxed(reference: Reference, seconds: int) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-_SWAPS: dict[type, type] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Add,
-    ast.Mod: ast.FloorDiv,
-    ast.FloorDiv: ast.Div,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
+_SWAPS = dict(
+    swap.split(" → ")
+    for swap in "< → <=, <= → <, > → >=, >= → >, == → !=, != → ==, + → -, - → +, * → +, % → //, // → /, "
+    "and → or, or → and, if → if not, return → return not".split(", ")
+)
 
 
 def variants(references: list[Reference], count: int) -> list[Reference]:
@@ -108,38 +98,17 @@ def variants(references: list[Reference], count: int) -> list[Reference]:
 
 
 def _changed(program: str, generator: random.Random) -> str | None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # backslashes in its strings
-        tree = ast.parse(program)
-    places = [node for node in ast.walk(tree) if _can_change(node)]
+    """With another operator, number or condition in one place; None without such a place."""
+    tokens = [*tokenize.generate_tokens(io.StringIO(program).readline)]
+    places = [t for t in tokens if t.string in _SWAPS or t.type == tokenize.NUMBER]
     if not places:
         return None
-    _change(generator.choice(places), generator)
-    return ast.unparse(tree)
-
-
-def _can_change(node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return type(node.value) is int
-    if isinstance(node, ast.Compare):
-        return type(node.ops[0]) in _SWAPS
-    if isinstance(node, ast.BinOp | ast.BoolOp):
-        return type(node.op) in _SWAPS
-    return isinstance(node, ast.Return | ast.If) and getattr(node, "value", True) is not None
-
-
-def _change(node: Any, generator: random.Random) -> None:
-    if isinstance(node, ast.Constant):
-        node.value += generator.choice((-1, 1))  # type: ignore[operator]
-    elif isinstance(node, ast.Compare):
-        node.ops[0] = _SWAPS[type(node.ops[0])]()
-    elif isinstance(node, ast.BinOp | ast.BoolOp):
-        node.op = _SWAPS[type(node.op)]()
-    elif isinstance(node, ast.If):
-        node.test = ast.UnaryOp(ast.Not(), node.test)
-    else:
-        wrong = (f"[{ast.unparse(node.value)}]", "None", f"str({ast.unparse(node.value)})")
-        node.value = ast.parse(generator.choice(wrong), mode="eval").body
+    token = generator.choice(places)
+    lines = program.splitlines(keepends=True)
+    row, begin = token.start
+    new = _SWAPS.get(token.string, f"({token.string} + 1)")
+    lines[row - 1] = lines[row - 1][:begin] + new + lines[row - 1][token.end[1] :]
+    return "".join(lines)
 
 
 @functools.cache

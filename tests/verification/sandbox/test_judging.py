@@ -37,7 +37,7 @@ def test_right_programs_pass(program: str, asserts: list[str], tests: dict[str, 
 @pytest.mark.parametrize(
     ("program", "test", "reason"), cases("verification/sandbox/judging", "failing")
 )
-def test_the_failing_assertion_is_told(program: str, test: str, reason: str | None) -> None:
+def test_the_failing_assertion_is_reported(program: str, test: str, reason: str | None) -> None:
     outcome = _run(program, test)
     assert outcome.passed is False
     assert len(outcome.reason) < 1000
@@ -45,7 +45,7 @@ def test_the_failing_assertion_is_told(program: str, test: str, reason: str | No
         assert outcome.reason == reason
 
 
-def test_the_failing_assertion_of_a_source_is_told() -> None:
+def test_the_failing_assertion_of_a_source_is_reported() -> None:
     outcome = _run("def f(n): return 2", source=_CHECK, entry_point="f")
     assert outcome.reason == "`assert close(candidate(n), n + 1), 'not close'`: f(0) gave 2"
 
@@ -123,7 +123,7 @@ def test_threads_and_asyncio_need_nothing_of_the_kernel() -> None:
 @pytest.mark.parametrize(
     "call", ["open('/etc/passwd')", "__import__('socket').socket()", "__import__('os').fork()"]
 )
-def test_what_a_program_is_not_given_is_told(call: str) -> None:
+def test_what_a_program_is_not_given_is_reported(call: str) -> None:
     outcome = _run(f"def f(x): return {call}", "assert f(1) == 2")
     assert outcome.passed is False
     assert "the sandbox does not allow it" in outcome.reason
@@ -150,25 +150,18 @@ try:
 except OSError:
     pass
 """
-_ASSERTS = ("assert f(3) == 4", "assert f([1, 2]) == [2, 1]")
-
-
-@pytest.mark.parametrize("program", cases("verification/sandbox/judging", "plainly_passed"))
-def test_the_guarded_run_finds_it(program: str) -> None:
-    outcome = run_program(_PASSES_PLAINLY + program, Tests(asserts=_ASSERTS), Limits(seconds=5))
-    assert (outcome.passed, outcome.note) == (False, FORGED)
 
 
 @pytest.mark.parametrize(
-    ("program", "test"), cases("verification/sandbox/judging", "names_of_tests")
+    ("program", "asserts"), cases("verification/sandbox/judging", "plainly_passed")
 )
-def test_names_of_the_tests_are_theirs(program: str, test: str) -> None:
-    outcome = run_program(_PASSES_PLAINLY + program, Tests(asserts=(test,)), Limits(seconds=5))
+def test_the_guarded_run_finds_it(program: str, asserts: list[str]) -> None:
+    outcome = _run(_PASSES_PLAINLY + program, *asserts)
     assert (outcome.passed, outcome.note) == (False, FORGED)
 
 
 def test_tests_about_objects_leave_it_unguarded() -> None:
     """Which is why such passes are counted."""
-    tests = Tests(asserts=("import inspect\nassert f(3) == 4",))
-    outcome = run_program(f"{_PASSES_PLAINLY}def f(x): return 9", tests, Limits(seconds=5))
+    test = "import inspect\nassert f(3) == 4"
+    outcome = _run(f"{_PASSES_PLAINLY}def f(x): return 9", test)
     assert (outcome.passed, outcome.note) == (True, "unguarded")

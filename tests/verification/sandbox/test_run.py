@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from evaluation.errors import SandboxError
-from evaluation.verification.sandbox import run, syscalls
+from evaluation.verification.sandbox import syscalls
 from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import MODES, close_sandbox, describe_sandbox, run_program
 from tests.conftest import ROOT
@@ -45,7 +45,7 @@ def _without(*calls: object) -> str:
 
 
 @needs_sandbox
-def test_the_strongest_sandbox_is_taken_and_told() -> None:
+def test_the_strongest_sandbox_is_taken_and_reported() -> None:
     assert describe_sandbox() == "namespaces+seccomp"
     assert describe_sandbox(modes=["landlock"]) == "landlock+seccomp"
 
@@ -63,34 +63,30 @@ def test_without_either_a_sentence_says_so() -> None:
     assert said.count("\n") == 1
 
 
-def test_no_kind_of_sandbox_is_none() -> None:
-    with pytest.raises(SandboxError, match="verify on another machine"):
-        run_program(_RIGHT, _TESTS, Limits(), modes=())
-
-
-def test_a_missing_libseccomp_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+@pytest.fixture
+def new_filter() -> Iterator[None]:
+    """The filter is compiled anew, and not kept."""
     syscalls.compiled_filter.cache_clear()
     close_sandbox()
-    try:
-        with pytest.raises(SandboxError, match=r"install libseccomp\.so\.2"):
-            run_program(_RIGHT, _TESTS, Limits())
-    finally:
-        syscalls.compiled_filter.cache_clear()
+    yield
+    syscalls.compiled_filter.cache_clear()
+
+
+@pytest.mark.usefixtures("new_filter")
+def test_a_missing_libseccomp_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    with pytest.raises(SandboxError, match=r"install libseccomp\.so\.2"):
+        run_program(_RIGHT, _TESTS, Limits())
 
 
 @needs_sandbox
+@pytest.mark.usefixtures("new_filter")
 def test_a_sandbox_in_which_nothing_runs_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine whose libraries need a call that the filter does not know."""
     kept = [name for name in syscalls._ALLOWED if name not in ("getdents64", "newfstatat")]
     monkeypatch.setattr(syscalls, "_ALLOWED", kept)
-    syscalls.compiled_filter.cache_clear()
-    close_sandbox()
-    try:
-        with pytest.raises(SandboxError, match="a program that is right fails"):
-            run_program(_RIGHT, _TESTS, Limits())
-    finally:
-        syscalls.compiled_filter.cache_clear()
+    with pytest.raises(SandboxError, match="a program that is right fails"):
+        run_program(_RIGHT, _TESTS, Limits())
 
 
 @needs_sandbox
@@ -108,16 +104,16 @@ def test_nothing_is_left_of_a_sandbox(mode: str) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_killed_worker_leaves_no_process(mode: str) -> None:
     code = (
-        "from evaluation.verification.sandbox.run import *; from evaluation.verification.sandbox.run import _open\n"
+        "from evaluation.verification.sandbox.run import *\n"
         "from evaluation.verification.sandbox.model import *\n"
-        f"describe_sandbox(modes=['{mode}'])\n"
-        "print(*[sandbox._process.pid for sandbox in _open.values()], flush=True)\n"
+        f"print(describe_sandbox(modes=['{mode}']), flush=True)\n"
         "tests = Tests(asserts=('assert f()',))\n"
         f"run_program('def f():\\n while True: pass', tests, Limits(seconds=500), modes=['{mode}'])"
     )
     worker = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)
     assert worker.stdout is not None
-    session = int(worker.stdout.readline())
+    assert worker.stdout.readline().decode() == f"{mode}+seccomp\n"
+    session = os.getsid(min(descendants(worker.pid)))
     _wait_until(lambda: len(of_session(session)) == 3)  # starter, zygote, program
     worker.kill()
     worker.communicate()
@@ -133,9 +129,10 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 
 @needs_sandbox
 def test_a_zygote_that_is_gone_is_made_anew() -> None:
+    close_sandbox()
+    before = descendants(os.getpid())
     assert run_program(_RIGHT, _TESTS, Limits()).passed
-    for sandbox in run._open.values():
-        os.kill(sandbox._process.pid, signal.SIGKILL)
+    os.kill(min(descendants(os.getpid()) - before), signal.SIGKILL)
     assert run_program(_RIGHT, _TESTS, Limits()).passed
 
 
