@@ -4,6 +4,7 @@ Every completion of every row is compared where EVAL_ALL_REFERENCES is set, else
 """
 
 import gzip
+import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -41,9 +42,6 @@ VERIFIERS: Mapping[str, Mapping[str, Verifier]] = {
 }
 """Ours, by the task and the metric of theirs."""
 
-MISREAD_GOLDS = ("33.333...%", "$<<4+2=6.00>>6.00")
-"""Two solutions of GSM8K of which lighteval takes a number from the middle for the gold answer."""
-
 KNOWN = {
     # It reads `\\text{east}+ 0` as `\\text{east}`, `x=5,5` as `x=5`, and not `x = 10` as 10, where
     # math-verify's newer parser does otherwise.
@@ -72,6 +70,12 @@ def can_be_judged(row: dict[str, Any], missing: set[str]) -> bool:
     return missing.isdisjoint(resource for resources in needed for resource in resources)
 
 
+def is_misread(judge: str, task: str, row: dict[str, Any]) -> bool:
+    """Of two solutions of GSM8K, lighteval takes a number from the middle for the gold answer."""
+    golds = ("33.333...%", "$<<4+2=6.00>>6.00")
+    return (judge, task) == ("lighteval", "gsm8k") and any(gold in row["answer"] for gold in golds)
+
+
 @pytest.mark.parametrize("task", VERIFIERS)
 def test_same_verdicts(task: str, shared: Path, nltk_folder: Path) -> None:
     theirs = {
@@ -87,25 +91,17 @@ def test_same_verdicts(task: str, shared: Path, nltk_folder: Path) -> None:
         if number % EVERY == 0 and can_be_judged(row, missing)
     ]
     assert len(chosen) > 100
-    metrics = {metric for _, metric in theirs}
     jobs: list[Job] = [
         (VERIFIERS[task][metric], document(task, row), completion)
-        for metric in sorted(metrics)
+        for _, metric in theirs
         for _, row, _, completion in chosen
     ]
     found = dict(verify_all(jobs, workers=2, seconds=60, nltk_data=nltk_folder))
-    for number, metric in enumerate(sorted(metrics)):
-        for judge in (judge for judge, one in theirs if one == metric):
-            known = KNOWN.get((judge, task, metric), set())
-            for case, (place, row, name, completion) in enumerate(chosen):
-                if name in known or (
-                    judge == "lighteval"
-                    and task == "gsm8k"
-                    and any(text in row["answer"] for text in MISREAD_GOLDS)
-                ):
-                    continue
-                verdict = found[number * len(chosen) + case]
-                assert verdict.credit is not None, (metric, completion, verdict)
-                mine = DIGITS[round(verdict.credit * verdict.weight)]
-                expected = theirs[judge, metric][place]
-                assert mine == expected, (judge, metric, name, row, completion, verdict)
+    compared = itertools.product(theirs.items(), chosen)
+    for number, (((judge, metric), line), (place, row, name, completion)) in enumerate(compared):
+        if name in KNOWN.get((judge, task, metric), ()) or is_misread(judge, task, row):
+            continue
+        verdict = found[number]
+        assert verdict.credit is not None, (metric, completion, verdict)
+        mine = DIGITS[round(verdict.credit * verdict.weight)]
+        assert mine == line[place], (judge, metric, name, row, completion, verdict)
