@@ -91,35 +91,6 @@ def test_the_program_uses_what_the_tests_set_up() -> None:
     assert (outcome.passed, outcome.note) == (False, FORGED)
 
 
-_WORKERS = """
-import asyncio, queue, threading
-from concurrent.futures import ThreadPoolExecutor
-def f(xs):
-    asked, found = queue.Queue(), {}
-    def work():
-        while (x := asked.get()) is not None:
-            found[x] = x * x
-    worker = threading.Thread(target=work)
-    worker.start()
-    for x in [*xs, None]:
-        asked.put(x)
-    worker.join()
-    return found
-def g(xs):
-    async def one(x):
-        await asyncio.sleep(0.001)
-        return await asyncio.to_thread(lambda: x + 1)
-    async def every():
-        return await asyncio.gather(*map(one, xs))
-    with ThreadPoolExecutor() as pool:
-        return [*pool.map(lambda x: x - 1, asyncio.run(every()))]
-"""
-
-
-def test_threads_and_asyncio_need_nothing_of_the_kernel() -> None:
-    assert _run(_WORKERS, "assert f([2, 3]) == {2: 4, 3: 9}", "assert g([1, 2]) == [1, 2]").passed
-
-
 @pytest.mark.parametrize(
     "call", ["open('/etc/passwd')", "__import__('socket').socket()", "__import__('os').fork()"]
 )
