@@ -16,9 +16,7 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import SCORE
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from tests.checkpoints.test_state import replace, rewrite, shard
 from tests.watching.stand_in import leave_records
 from tests.workflow.world import World
@@ -27,15 +25,9 @@ Plans = Mapping[str, StagePlan]
 
 
 @pytest.fixture
-def plans(prefilled_world: World, tmp_path: Path) -> Plans:
-    """Of the prefilled world, with results and checkpoints of its own."""
-    shutil.copytree(prefilled_world.folder / "ckpts", tmp_path / "ckpts")
-    shutil.copytree(tmp_path / "ckpts", tmp_path / "others")
-    text = prefilled_world.config.read_text()
-    for name in ("results", "ckpts"):
-        text = text.replace(str(prefilled_world.folder / name), str(tmp_path / name))
-    (tmp_path / "config.yaml").write_text(text)
-    return plan_stages(load_config(tmp_path / "config.yaml"))
+def plans(world: World) -> Plans:
+    shutil.copytree(world.folder / "ckpts", world.folder / "others")
+    return world.plans
 
 
 def leads_elsewhere(folder: Path) -> None:

@@ -15,11 +15,11 @@ import random
 import shutil
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from queue import Queue
 
 from tests.histories.beginning import beginning, build_pool
 from tests.histories.drawing import Drawer
@@ -85,16 +85,13 @@ def drawn(pool: Path, count: int, seed: int) -> dict[str, list[Action]]:
 
 def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -> int:
     """Plays them, as many at once as there are places; reports each in their order."""
-    free: Queue[Place] = Queue()
-    for place in places:
-        free.put(place)
+    local = threading.local()
 
     def play(actions: list[Action]) -> tuple[Report, float]:
-        place, start = free.get(), time.perf_counter()
-        try:
-            return place.play(actions), time.perf_counter() - start
-        finally:
-            free.put(place)
+        start = time.perf_counter()
+        if not hasattr(local, "place"):
+            local.place = places.pop()
+        return local.place.play(actions), time.perf_counter() - start
 
     begin, reports = time.perf_counter(), list[Report]()
     with ThreadPoolExecutor(len(places)) as threads:
@@ -109,29 +106,23 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
                 (keep / f"{name}.log").write_text("\n".join(report.output))
     minutes = (time.perf_counter() - begin) / 60
     used = Counter(str(action[0]) for actions in chosen.values() for action in actions)
-    _print_counts(used, 26)
+    cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
+    print("", *("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
     wrong = Counter(kind for report in reports for kind in _kinds(report))
     if wrong:
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")
         print("\n".join(f"{count:5} {what}" for what, count in wrong.most_common()))
-    runs, asked, in_vain, of_copies, failed = (
-        sum(values)
-        for values in zip(
-            *((r.runs, r.asked, r.in_vain, r.of_copies, bool(r.failures)) for r in reports),
-            strict=True,
-        )
+    runs, asked, in_vain, of_copies = (
+        sum(getattr(report, name) for report in reports)
+        for name in ("runs", "asked", "in_vain", "of_copies")
     )
+    failed = sum(bool(report.failures) for report in reports)
     print(
         f"\n{len(chosen)} histories, {runs} runs in {minutes:.1f} minutes; {failed} failed\n{asked} "
         f"questions asked, {in_vain} of them in vain, {of_copies} again as their checkpoint was copied "
         "with new times"
     )
     return int(bool(wrong))
-
-
-def _print_counts(used: Counter[str], width: int) -> None:
-    cells = [f"{count:5} {name:<{width}}" for name, count in sorted(used.items())]
-    print("", *("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
 
 
 def _kinds(report: Report) -> set[str]:

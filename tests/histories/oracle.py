@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from tests.histories.model import Model
 
-TIMES = {"seconds", "tokens_per_second", "tokens_processed", "made", "started", "run"}
+TIMES = {"seconds", "tokens_per_second", "tokens_processed", "gpu_busy", "made", "started", "run"}
 """Keys of JSON that say when something was made, how fast, and in which batch."""
 
 OWN = {".config", ".made", ".snakemake", "scores", "eval_logs"}

@@ -9,7 +9,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.histories.runner import ROOT, Server, server
@@ -62,3 +63,12 @@ def warm_server() -> Server:
     if os.getpid() not in _servers:
         _servers[os.getpid()] = _kept.enter_context(server("--plain"))
     return _servers[os.getpid()]
+
+
+def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30.0) -> None:
+    """Waits until something is true; raises TimeoutError naming it."""
+    end = time.monotonic() + seconds
+    while not ready():
+        if time.monotonic() > end:
+            raise TimeoutError(f"{what}: not within {seconds:.0f} s")
+        time.sleep(0.1)

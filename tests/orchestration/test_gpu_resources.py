@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from evaluation.errors import ConfigError
-from evaluation.orchestration.gpu_resources import for_spread_model
+from evaluation.orchestration.score_rules import for_spread_model
 from evaluation.orchestration.workers import gpus_to_use
 
 ALL = {"cpus_per_task": 8, "mem_mb": 1000}

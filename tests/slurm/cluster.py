@@ -13,9 +13,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
+import psutil
+
+from tests.histories.warm import wait_for
 from tests.slurm import layout
 from tests.slurm.layout import ETC, FOLDER, GPU_NODES, HOST_IP, MUNGE_SOCKET, NETNS, NODES
 
@@ -47,15 +49,6 @@ def missing() -> str | None:
         return f"{foreign} belongs to a Slurm of this machine's own"
     done = subprocess.run(["unshare", "--net", "--pid", "--fork", "true"], capture_output=True)
     return "no right to make network namespaces" if done.returncode else None
-
-
-def wait_for(what: str, ready: Callable[[], bool], seconds: float = 30.0) -> None:
-    """Waits until something is true; raises TimeoutError naming it."""
-    end = time.monotonic() + seconds
-    while not ready():
-        if time.monotonic() > end:
-            raise TimeoutError(f"{what}: not within {seconds:.0f} s; see {FOLDER}/log")
-        time.sleep(0.1)
 
 
 def slurm(*command: str) -> str:
@@ -148,16 +141,9 @@ def kill_node(name: str) -> None:
 
 def hang_slurmd(name: str, signum: int = signal.SIGSTOP) -> None:
     """Stops the daemon, so that Slurm takes the node for lost while its jobs run on."""
-    for pid in _children_of(pid_of(name) or 0):
-        os.kill(pid, signum)
-
-
-def _children_of(pid: int) -> list[int]:
-    try:
-        text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    except OSError:
-        return []
-    return [int(word) for word in text.split()]
+    if pid := pid_of(name):
+        for child in psutil.Process(pid).children():
+            child.send_signal(signum)
 
 
 # --- network -----------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Runs of the workflow on the test cluster, and ways to disturb and to compare them."""
 
-import json
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
+import psutil
 import yaml
 
+from tests.histories.oracle import differences_of
 from tests.histories.warm import well
 from tests.slurm.cluster import slurm, wait_for
 from tests.workflow.world import World, stored_scores
@@ -24,8 +25,6 @@ STEP, OTHER_STEP = 10, 20
 BOTH = (STEP, OTHER_STEP)
 PROMPT_SNAKEMAKE = "tests.slurm.prompt_snakemake"
 FAST_POLLS = ("--slurm-init-seconds-before-status-checks", "3")
-TIMES = {"seconds", "tokens_per_second", "gpu_busy"}
-Outcome = dict[str, Any]
 Stored = dict[str, str]
 
 
@@ -144,24 +143,18 @@ class Run:
 
     def scorers(self, step: int | None = None) -> list[int]:
         """Pids of the processes that score (a step) for this run, on any node."""
-        marks = {b"score"} if step is None else {b"score", str(step).encode()}
+        marks = {"score"} if step is None else {"score", str(step)}
         return [pid for pid, words in self.processes() if marks <= set(words)]
 
-    def processes(self) -> Iterator[tuple[int, list[bytes]]]:
+    def processes(self) -> Iterator[tuple[int, list[str]]]:
         """Pids and command lines of all Python processes that were started for this run."""
-        mark = f"EVALUATION_CONFIG={self.results}/.config/".encode()
-        for folder in Path("/proc").iterdir():
-            if not folder.name.isdigit():
-                continue
-            try:
-                words = (folder / "cmdline").read_bytes().split(b"\0")
-                if (
-                    words[1:3] == [b"-m", b"evaluation"]
-                    and mark in (folder / "environ").read_bytes()
-                ):
-                    yield int(folder.name), words
-            except OSError:  # it has just ended
-                continue
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):  # it has just ended
+                words = process.cmdline()
+                if words[1:3] == ["-m", "evaluation"]:
+                    config = process.environ().get("EVALUATION_CONFIG", "")
+                    if config.startswith(f"{self.results}/.config/"):
+                        yield process.pid, words
 
     def hold(self, step: int | None = STEP, items: int = 2, seconds: float = 240.0) -> int:
         """Freezes a scoring process (None: any) once so many items are stored; returns its pid.
@@ -182,25 +175,16 @@ class Run:
     # --- its files ------------------------------------------------------------------------------
 
     def tier(self, step: int) -> Path:
-        return self.results / "stage1" / "by_checkpoint" / f"step_{step}" / "tier2_ppl.json"
+        return self.checkpoints() / f"step_{step}" / "tier2_ppl.json"
 
     def stored(self) -> Stored:
         return stored_scores(self.results)
 
-    def outcome(self) -> Outcome:
-        """All tier files but for how long they took: parsed JSON and tables."""
-        found: Outcome = {}
-        for path in sorted(self.results.glob("stage*/*/**/*")):
-            if path.parent.name == ".made":  # records hold when files were written
-                continue
-            if path.suffix == ".json":
-                found[str(path.relative_to(self.results))] = timeless(json.loads(path.read_text()))
-            elif path.suffix == ".parquet":
-                found[str(path.relative_to(self.results))] = pq.read_table(path).to_pydict()
-        return found
+    def checkpoints(self) -> Path:
+        return self.results / "stage1" / "by_checkpoint"
 
-    def finish(self, expected: Outcome) -> None:
-        """Ends well; the results of the steps asked for are the expected ones, bit for bit.
+    def finish(self, undisturbed: Path) -> None:
+        """Ends well, with the results that an undisturbed run has of these steps, and no others.
 
         No item that had been stored was scored again, and nothing of the run is left behind.
         """
@@ -208,21 +192,15 @@ class Run:
         assert self.kept, "the fault came before anything was stored"
         now = self.stored()
         assert {name: now.get(name) for name in self.kept} == self.kept
-        folders = {f"step_{step}" for step in self.steps}
-        wanted = {path: one for path, one in expected.items() if Path(path).parent.name in folders}
-        assert len(wanted) == 4 * len(self.steps)  # two tiers, a JSON file and a table each
-        assert self.outcome() == wanted
+        self.assert_results(undisturbed)
         self.assert_clean()
+
+    def assert_results(self, undisturbed: Path) -> None:
+        found = differences_of(self.checkpoints(), undisturbed)
+        others = tuple(f"missing: step_{step}/" for step in {*BOTH} - self.steps)
+        assert [what for what in found if not what.startswith(others)] == []
 
     def assert_clean(self) -> None:
         """No process of the run is left, and no half-written file."""
         wait_for("end of the run's processes", lambda: not list(self.processes()), 60.0)
         assert list(self.results.rglob("*.tmp")) == []
-
-
-def timeless(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: timeless(value) for key, value in content.items() if key not in TIMES}
-    if isinstance(content, list):
-        return [timeless(value) for value in content]
-    return content

@@ -2,15 +2,16 @@
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
 
 from tests.slurm import cluster
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import STEP, Outcome
+from tests.slurm.runs import STEP
 
 
-def test_scancel(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_scancel(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run()
     run.score()
     pid = run.hold()
@@ -23,7 +24,7 @@ def test_scancel(make_run: MakeRun, undisturbed: Outcome) -> None:
 
 
 @pytest.mark.parametrize("requeue", [True, False], ids=["requeue", "no-requeue"])
-def test_node_lost(make_run: MakeRun, undisturbed: Outcome, requeue: bool) -> None:
+def test_node_lost(make_run: MakeRun, undisturbed: Path, requeue: bool) -> None:
     run = make_run(profile={} if requeue else {"slurm-requeue: true": "slurm-no-requeue: true"})
     run.score()
     run.hold()
@@ -32,7 +33,7 @@ def test_node_lost(make_run: MakeRun, undisturbed: Outcome, requeue: bool) -> No
     assert len(run.jobs()) == (1 if requeue else 2)
 
 
-def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbed: Path) -> None:
     """Two jobs score the same checkpoint at once; the first one wakes beside the second."""
     run = make_run()
     run.score()
@@ -51,7 +52,7 @@ def test_node_taken_for_lost_while_its_job_runs_on(make_run: MakeRun, undisturbe
     run.finish(undisturbed)
 
 
-def test_time_limit(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_time_limit(make_run: MakeRun, undisturbed: Path) -> None:
     run = make_run(profile={"runtime: 60 * attempt": "runtime: 1 * attempt"})
     run.score()
     run.hold()
@@ -71,7 +72,7 @@ def take_node(name: str) -> None:
 
 
 @pytest.mark.parametrize("partition", ["gpu_requeue", "gpu_cancel"])
-def test_preempted(make_run: MakeRun, undisturbed: Outcome, partition: str) -> None:
+def test_preempted(make_run: MakeRun, undisturbed: Path, partition: str) -> None:
     """Requeued by Slurm, or left PREEMPTED and then requeued by the run's own watch."""
     run = make_run(profile={'slurm_partition: "gpu"': f"slurm_partition: {partition}"})
     run.score()

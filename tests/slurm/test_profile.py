@@ -5,7 +5,6 @@ import subprocess
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -32,12 +31,12 @@ def test_one_gpu_on_one_node(make_run: MakeRun, style: str) -> None:
     assert "gpu:1" in asked.replace("a100:", "").replace("gres:", "")
 
 
-def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: dict[str, Any]) -> None:
+def test_several_checkpoints_share_a_job(make_run: MakeRun, undisturbed: Path) -> None:
     """It gets all GPUs of a node, and uses as many as it has checkpoints."""
     run = make_run(profile=shared_jobs(2))
     run.score(steps=BOTH, environment={"OMP_NUM_THREADS": str(torch.get_num_threads())})
     assert run.wait() == 0, run.log
-    assert run.outcome() == undisturbed
+    run.assert_results(undisturbed)
     lines = cluster.slurm("squeue", "--states=all", "-h", "-o", "%i %k %Z").splitlines()
     (job,) = (line.split()[0] for line in lines if line.endswith(f" {run.folder}"))
     assert f"{job} rule_score_stage1_from_10 {run.folder}" in lines

@@ -10,11 +10,11 @@ import yaml
 
 from tests.slurm import cluster, layout
 from tests.slurm.conftest import MakeRun
-from tests.slurm.runs import BOTH, OTHER_STEP, STEP, Outcome
+from tests.slurm.runs import BOTH, OTHER_STEP, STEP
 from tests.workflow.world import World
 
 
-def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_controller_away(make_run: MakeRun, undisturbed: Path) -> None:
     """Away for longer than five failed queries last; the job ends meanwhile."""
     run = make_run()
     run.score()
@@ -27,7 +27,7 @@ def test_controller_away(make_run: MakeRun, undisturbed: Outcome) -> None:
     assert len(run.jobs()) == 1
 
 
-def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_snakemake_killed_and_started_again(make_run: MakeRun, undisturbed: Path) -> None:
     """The lock is explained; the orphaned job is ended before its successor starts."""
     run = make_run()
     run.score()
@@ -50,7 +50,7 @@ AT_ONCE = ("--retries", "0", "--latency-wait", "5")
 """Options with which a failure is final at once."""
 
 
-def test_disk_full(make_run: MakeRun, undisturbed: Outcome) -> None:
+def test_disk_full(make_run: MakeRun, undisturbed: Path) -> None:
     """One sentence, no half-written file; with room again the next run goes on."""
     results = layout.SMALL_DISK / "results"
     shutil.rmtree(results, ignore_errors=True)
@@ -84,7 +84,7 @@ def fill(path: Path) -> None:
             return
 
 
-def test_caches_vanish(make_run: MakeRun, undisturbed: Outcome, slow_world: World) -> None:
+def test_caches_vanish(make_run: MakeRun, undisturbed: Path, slow_world: World) -> None:
     """The job that has read them finishes its scores; the next one fails, as does what grades them."""
     run = make_run()
     (cache,) = (slow_world.folder / "cache").iterdir()
@@ -129,4 +129,4 @@ def test_checkpoint_replaced(make_run: MakeRun, slow_world: World, tmp_path: Pat
     fresh = make_run("fresh", settings=settings)
     fresh.score()
     assert fresh.wait() == 0, fresh.log
-    run.finish(fresh.outcome())
+    run.finish(fresh.checkpoints())

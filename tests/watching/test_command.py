@@ -7,10 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.histories.warm import wait_for
 from tests.watching.conftest import Watched
 from tests.workflow.paper import ROOT
 
@@ -42,19 +42,12 @@ def ended(process: "subprocess.Popen[str]") -> Iterator[None]:
         process.kill()
 
 
-def wait_for(path: Path) -> None:
-    end = time.monotonic() + 60
-    while not path.exists():
-        assert time.monotonic() < end, f"no {path}"
-        time.sleep(0.05)
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
 def test_a_signal_stops_the_snakemake_too(watched: Watched, number: int, code: int) -> None:
     watched.copy(10)
     (watched.play / "hang").touch()
     with start(watched, "--quiet", "0.1", "--", "--cores", "1") as process, ended(process):
-        wait_for(watched.play / "hangs")
+        wait_for("its start", (watched.play / "hangs").exists, 60.0)
         process.send_signal(number)
         said, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
@@ -72,7 +65,7 @@ def test_a_killed_watcher_is_succeeded(watched: Watched, option: str, how: str) 
     watched.copy(10)
     (watched.play / "hang").touch()
     with start(watched, "--quiet", "0.1", "--", "--cores", "1") as first, ended(first):
-        wait_for(watched.play / "hangs")
+        wait_for("its start", (watched.play / "hangs").exists, 60.0)
     waiting = ("--quiet", "0.1", "--interval", "120", option, "--", "-c1")
     with start(watched, *waiting) as second, ended(second):
         assert second.stdout is not None

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.orchestration.processes import Process
-from evaluation.watching import attempts
+from evaluation.watching import attempts, watch
 from tests.watching.conftest import Watched, held_by
 from tests.watching.trainer import train
 
@@ -144,3 +144,20 @@ def test_what_is_not_prefilled_is_said_before_anything(watched: Watched) -> None
     with pytest.raises(CacheError, match=r"not prefilled.*snakemake prefill --profile"):
         watched.watcher().watch()
     assert watched.scored() == []
+
+
+def test_it_does_not_end_before_every_page_shows_what_there_is(
+    watched: Watched, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With all evaluated and a page that cannot be made it goes on trying."""
+    watched.copy(10)
+    late = iter((["front page"], ["front page"], []))
+    monkeypatch.setattr(watch, "late_pages", lambda *_: next(late))
+    assert watched.watcher(until_step=10).watch() == 0
+    said = capsys.readouterr().out
+    assert "watching stage1: a look every 0.1 s" in said.splitlines()[0]
+    assert "step 10 is evaluated: the end" in said.splitlines()[-1]
+    assert list(late) == []
+    monkeypatch.setattr(watch, "late_pages", lambda *_: ["front page"])
+    assert watched.watcher(once=True).watch() == 1
+    assert watched.watcher(until_step=10, give_up=0.0).watch() == 1

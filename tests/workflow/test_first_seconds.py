@@ -93,12 +93,6 @@ def test_neither_is_asked_for_where_jobs_run_here_or_nothing_runs(paper: Paper) 
     well(paper.snakemake("one", "-n", "--cores", "1", PATH=path))
 
 
-def test_a_dry_run_writes_nothing(paper: Paper) -> None:
-    well(paper.snakemake("-n"))
-    assert not (paper.folder / "results").exists()
-    assert not (paper.folder / "cache").exists()
-
-
 def test_results_that_cannot_be_written_to_are_one_sentence(paper: Paper) -> None:
     (paper.folder / "results").write_text("a file")
     done = paper.snakemake("--cores", "1")

@@ -23,8 +23,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world with two merges, after `snakemake prefill` and `snakemake`."""
     world = build_world(tmp_path_factory.mktemp("merges"))
     world.change_stage("stage2", merges={"both": {"mean": [5, 15]}, "soup": SOUP})
-    for arguments in (["prefill"], []):
-        well(world.snakemake(*arguments))
+    world.make()
     return world
 
 

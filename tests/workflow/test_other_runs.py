@@ -29,8 +29,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
         content = json.loads(path.read_text())
         content["metas"]["consumed_tokens_total"] = step * 640
         path.write_text(json.dumps(content))
-    for arguments in (["prefill"], []):
-        well(world.snakemake(*arguments))
+    world.make()
     other = Path(shutil.copytree(world.results(), world.folder / "other"))
     swapped = other / "stage2/by_checkpoint"
     (swapped / "step_5").rename(swapped / "aside")

@@ -18,9 +18,6 @@ from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
 from evaluation.scoring.job import StageData, read_stage_data, score_subject
-from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from tests.workflow.world import World, write_rows
 
 QUIZ = {
@@ -41,7 +38,7 @@ def subject_of(world: World, suite: dict[str, Any]) -> Subject:
     config |= {"stages": {"one": stage}}
     config["verification"] = {"workers": 1}
     world.config.write_text(yaml.safe_dump(config))
-    plan = plan_stages(load_config(world.config))["one"]
+    plan = world.plans["one"]
     for tier in plan.tiers:
         for name in plan.cache_entries(tier):
             PREFILLS[tier].make(plan, name)
@@ -137,24 +134,20 @@ def test_groups_weigh_what_was_scored(world: World) -> None:
     }
 
 
-def plan_of(world: World) -> StagePlan:
-    return plan_stages(load_config(world.config))["stage2"]
-
-
 def all_of(data: StageData) -> dict[tuple[str, str], object]:
     return {(tier, name): one for tier, entries in data.items() for name, one in entries.items()}
 
 
 def test_what_is_unchanged_is_not_read_again(world: World) -> None:
-    first, second = (all_of(read_stage_data(plan_of(world))) for _ in range(2))
+    first, second = (all_of(read_stage_data(world.plans["stage2"])) for _ in range(2))
     assert {tier for tier, _ in first} == {"tier2", "tier3", "tier4"}
     assert all(second[key] is one for key, one in first.items())
 
 
 def test_what_was_made_anew_is_read(world: World) -> None:
-    first = all_of(read_stage_data(plan_of(world)))
+    first = all_of(read_stage_data(world.plans["stage2"]))
     world.change_suite("base", slices={"text": {"dataset": "made/text", "tokens": 640}})
-    plan = plan_of(world)
+    plan = world.plans["stage2"]
     PREFILLS["tier2"].make(plan, "text")
     second = all_of(read_stage_data(plan))
     assert {key for key, one in first.items() if second[key] is not one} == {("tier2", "text")}
@@ -162,7 +155,7 @@ def test_what_was_made_anew_is_read(world: World) -> None:
 
 
 def test_what_is_gone_since_is_missed(world: World) -> None:
-    plan = plan_of(world)
+    plan = world.plans["stage2"]
     read_stage_data(plan)
     (plan.cache_folder("tier2", "text") / "meta.json").unlink()
     with pytest.raises(CacheError, match=r"text is not prefilled"):

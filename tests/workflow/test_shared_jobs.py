@@ -1,6 +1,5 @@
 """Several checkpoints in one job, or several GPUs for one: the same results, and what failed is named."""
 
-import json
 import os
 import shutil
 import signal
@@ -10,11 +9,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import yaml
 
-from tests.histories.warm import well
-from tests.slurm.runs import timeless
+from tests.histories.oracle import differences_of
+from tests.histories.warm import wait_for, well
 from tests.workflow.world import ROOT, World
 
 BOTH = ("score", "--stage", "stage1", "--step", "10", "20")
@@ -27,10 +27,15 @@ def world(prefilled_world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """The same with results of its own, on one thread."""
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    world = World(tmp_path)
-    world.config.write_text(prefilled_world.config.read_text())
-    world.change(results=str(tmp_path / "results"))
-    return world
+    return with_own_results(prefilled_world, tmp_path)
+
+
+def with_own_results(world: World, folder: Path) -> World:
+    folder.mkdir(exist_ok=True)
+    other = World(folder)
+    other.config.write_text(world.config.read_text())
+    other.change(results=str(other.results()))
+    return other
 
 
 def own_checkpoints(world: World) -> Path:
@@ -44,16 +49,6 @@ def own_checkpoints(world: World) -> Path:
 
 def tiers(world: World, step: int) -> Path:
     return world.results("stage1", "by_checkpoint", f"step_{step}")
-
-
-def outcome(world: World, step: int) -> dict[str, Any]:
-    """Tables as bytes, and JSON but for how long it took."""
-    return {
-        path.name: timeless(json.loads(path.read_text()))
-        if path.suffix == ".json"
-        else path.read_bytes()
-        for path in tiers(world, step).glob("tier*")
-    }
 
 
 def planned(world: World, count: int | str, *targets: str) -> subprocess.CompletedProcess[str]:
@@ -71,18 +66,15 @@ def test_the_same_results_as_one_job_each(
     prefilled_world: World, world: World, tmp_path: Path
 ) -> None:
     """One process scores both, and the second as if it were the first."""
-    single = World(tmp_path / "single")
-    single.folder.mkdir()
-    single.config.write_text(world.config.read_text())
-    single.change(results=str(single.results()))
+    single = with_own_results(world, tmp_path / "single")
     for step in ("10", "20"):
         assert single.evaluation("score", "--stage", "stage1", "--step", step).returncode == 0
     target = str(tiers(world, 20) / "tier2_ppl.json")
     both = [str(tiers(world, 10) / "tier2_ppl.json"), target]
     well(world.snakemake(*both, "--set-resources", "score_stage1:checkpoints=2"))
     for step in (10, 20):
-        assert len(outcome(world, step)) == 4
-        assert outcome(world, step) == outcome(single, step)
+        assert len([*tiers(world, step).glob("tier*")]) == 4
+        assert list(differences_of(tiers(world, step), tiers(single, step))) == []
     log = world.results("stage1", "eval_logs", "slurm", "stage1_from_10.log").read_text()
     assert "step 10: done in" in log
     assert "step 20: done in" in log
@@ -100,12 +92,6 @@ def test_a_process_that_dies_is_replaced(world: World) -> None:
     assert done.stderr.count("exit code -9") == 2
 
 
-def children(pid: int) -> list[int]:
-    """Pids of the processes that any thread of a process has started."""
-    lists = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(word) for path in lists for word in path.read_text().split()]
-
-
 def test_sigterm_reaches_all_within_five_seconds(world: World) -> None:
     job = subprocess.Popen(
         [sys.executable, "-m", "evaluation", *BOTH],
@@ -114,17 +100,14 @@ def test_sigterm_reaches_all_within_five_seconds(world: World) -> None:
         stderr=subprocess.DEVNULL,
     )
     logs = [world.results("stage1", "eval_logs", "slurm", f"stage1_step_{n}.log") for n in (10, 20)]
-    end = time.monotonic() + 60
-    while not all(log.exists() for log in logs):
-        assert time.monotonic() < end
-        time.sleep(0.05)
-    workers = children(job.pid)
+    wait_for("both logs", lambda: all(log.exists() for log in logs), 60.0)
+    workers = psutil.Process(job.pid).children()
     assert len(workers) == 2
     begin = time.monotonic()
     job.send_signal(signal.SIGTERM)
     assert job.wait(timeout=10) == 143
     assert time.monotonic() - begin < 5.0
-    assert not any(Path(f"/proc/{pid}").exists() for pid in workers)
+    assert not any(worker.is_running() for worker in workers)
 
 
 def test_runs_of_steps_keep_when_later_ones_appear(world: World) -> None:
@@ -175,10 +158,7 @@ def step_log(world: World, step: int) -> str:
 
 
 def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
-    alone = World(tmp_path / "alone")
-    alone.folder.mkdir()
-    alone.config.write_text(world.config.read_text())
-    alone.change(results=str(alone.results()))
+    alone = with_own_results(world, tmp_path / "alone")
     world.change(scoring={"gpus_per_checkpoint": 2, "device": "cpu"})
     for one in (alone, world):
         well(one.evaluation(*SPREAD))

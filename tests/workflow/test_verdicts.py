@@ -14,9 +14,7 @@ from evaluation.grading import by_hand
 from evaluation.grading.by_hand import check_verified, verify_by_hand
 from evaluation.grading.collect import collect
 from evaluation.scoring.job import score_subject
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from evaluation.verification.pool import Job, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.tables import cases
@@ -27,6 +25,7 @@ from tests.workflow.world import (
     World,
     ask_for_answers,
     want_answers,
+    write_rows,
 )
 
 TASK: dict[str, Any] = {
@@ -50,7 +49,7 @@ def ids(plan: StagePlan) -> list[str]:
 
 def written(tmp_path: Path, rows: list[dict[str, Any]]) -> Path:
     path = tmp_path / "completions.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    write_rows(path, rows)
     return path
 
 
@@ -119,17 +118,9 @@ def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
     assert "\n" not in str(raised.value)
 
 
-LIMITED: dict[str, Any] = {
-    **ANSWERED,
-    "max_new_tokens": 6,
-    "verifiers": {"strict": FIRST_LETTER, "lenient": LAST_LETTER},
-    "limit": 12,
-}
-
-
 def answered(world: World) -> Subject:
     """A step whose answers are there, and judged under the limits as they are."""
-    subject = step_subject(ask_for_answers(world, {"sums": LIMITED}), 5)
+    subject = step_subject(ask_for_answers(world, {"sums": {**TASK, "limit": 12}}), 5)
     assert score_subject(subject).error is None
     return subject
 
@@ -137,8 +128,7 @@ def answered(world: World) -> Subject:
 def under(world: World, **edit: Any) -> tuple[Subject, Outdated]:
     """The same under other limits."""
     world.change(verification={"workers": 1, **edit})
-    plans = plan_stages(load_config(world.config))
-    return step_subject(plans["stage2"], 5), Outdated(plans)
+    return step_subject(world.plans["stage2"], 5), Outdated(world.plans)
 
 
 LIMITS: dict[str, tuple[dict[str, Any], bool, bool]] = {

@@ -3,7 +3,6 @@
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ from evaluation.grading.collect import collect
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -34,21 +31,10 @@ TASK: dict[str, Any] = {
 }
 SAMPLED = {**TASK, "chat": True, "sampling": {"temperature": 1.0, "n": 4, "seed": 1}}
 
-Change = Callable[..., StagePlan]
 
-
-@pytest.fixture
-def change(world: World) -> Change:
+def change(world: World, **tasks: dict[str, Any]) -> StagePlan:
     """Gives the suite its tasks, and returns the prefilled plan of stage 2."""
-
-    def write(**tasks: dict[str, Any]) -> StagePlan:
-        return ask_for_answers(world, tasks)
-
-    return write
-
-
-def plans(world: World) -> dict[str, StagePlan]:
-    return plan_stages(load_config(world.config))
+    return ask_for_answers(world, tasks)
 
 
 def run(subject: Subject) -> dict[str, Any]:
@@ -64,9 +50,9 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def test_a_run_gives_every_file_and_deltas(world: World, change: Change) -> None:
-    plan = change(sums=TASK, sums_sampled=SAMPLED)
-    for subject in (step_subject(plan, 5), bridge_subject(plan, plans(world))):
+def test_a_run_gives_every_file_and_deltas(world: World) -> None:
+    plan = change(world, sums=TASK, sums_sampled=SAMPLED)
+    for subject in (step_subject(plan, 5), bridge_subject(plan, world.plans)):
         found = run(subject)
         assert set(found["generation_tasks"]) == {"sums", "sums_sampled"}
         values = values_of(read_results(subject.folder, ("tier5",)))
@@ -105,15 +91,13 @@ def test_a_run_gives_every_file_and_deltas(world: World, change: Change) -> None
     assert ("overall", "delta_pass_rate") in metrics
 
 
-def test_files_of_other_suites_go_and_those_being_written_stay(
-    world: World, change: Change
-) -> None:
+def test_files_of_other_suites_go_and_those_being_written_stay(world: World) -> None:
     """Two runs may collect one step at once; each must leave what the other is writing."""
-    subject = step_subject(change(sums=TASK, more=TASK), 5)
+    subject = step_subject(change(world, sums=TASK, more=TASK), 5)
     run(subject)
     written = temporary_path(subject.folder / "generation" / "sums" / "prompts.parquet")
     written.write_bytes(b"half of it")
-    subject = step_subject(change(sums=TASK), 5)
+    subject = step_subject(change(world, sums=TASK), 5)
     run(subject)
     assert written.read_bytes() == b"half of it"
     assert {path.name for path in (subject.folder / "generation" / "sums").glob("[!.]*")} >= {
@@ -123,8 +107,8 @@ def test_files_of_other_suites_go_and_those_being_written_stay(
     assert not list((subject.folder / "generation" / "more").glob("*"))
 
 
-def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World, change: Change) -> None:
-    plan = change(sums=TASK)
+def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World) -> None:
+    plan = change(world, sums=TASK)
     subject = step_subject(plan, 5)
     run(subject)
     before = (subject.folder / "tier5_verified.json").read_bytes()
@@ -135,21 +119,21 @@ def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World, change: C
     assert (subject.folder / "tier5_verified.json").read_bytes() == before
 
 
-def test_prompts_without_room_are_left_out_and_named(world: World, change: Change) -> None:
+def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     long = {**TASK, "prompt": "{{ question * (1 if label else 9) }}"}
-    subject = step_subject(change(sums=long), 5)
+    subject = step_subject(change(world, sums=long), 5)
     found = run(subject)
     task = found["generation_tasks"]["sums"]
     assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
     assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
     said = r"max_new_tokens 60 .* raise sequence_length to \d+ .* lower `max_new_tokens` to (\d+) or less"
     with pytest.raises(SourceError, match=said) as caught:
-        change(sums={**TASK, "max_new_tokens": 60})
+        change(world, sums={**TASK, "max_new_tokens": 60})
     remedy = re.search(said, str(caught.value))
     assert remedy is not None
-    change(sums={**TASK, "max_new_tokens": int(remedy[1])})
+    change(world, sums={**TASK, "max_new_tokens": int(remedy[1])})
     with pytest.raises(SourceError, match=f"max_new_tokens {int(remedy[1]) + 1} "):
-        change(sums={**TASK, "max_new_tokens": int(remedy[1]) + 1})
+        change(world, sums={**TASK, "max_new_tokens": int(remedy[1]) + 1})
 
 
 @pytest.mark.parametrize(
@@ -166,7 +150,7 @@ def test_prompts_without_room_are_left_out_and_named(world: World, change: Chang
     ],
 )
 def test_what_cannot_be_is_one_sentence(
-    world: World, change: Change, changes: dict[str, Any], error: type[Exception], said: str
+    world: World, changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        change(sums={**TASK, **changes})
+        change(world, sums={**TASK, **changes})

@@ -14,10 +14,7 @@ from tests.workflow.world import World, build_world
 def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     """The tiny world after `snakemake prefill` and `snakemake` (all stages)."""
     world = build_world(tmp_path_factory.mktemp("world"))
-    for arguments in (["prefill"], []):
-        done = well(world.snakemake(*arguments))
-    (folder := world.folder / "said").mkdir()
-    (folder / "all.txt").write_text(done.stderr)
+    (world.folder / "said.txt").write_text(world.make().stderr)
     return world
 
 
@@ -39,7 +36,7 @@ def test_every_step_has_its_tiers_and_deltas(world: World) -> None:
 
 
 def test_a_run_ends_with_the_recommendation_and_a_dry_run_does_not(world: World) -> None:
-    said = (world.folder / "said" / "all.txt").read_text()
+    said = (world.folder / "said.txt").read_text()
     advice = world.read("stage2", "recommendation.json")
     assert f"step {advice['step']} — {advice['why']}" in said
     assert said.count("stage1: no bridge, so no recommendation") == 1  # jobs do not say it too
@@ -137,8 +134,7 @@ def _lengthen(folder: Path) -> None:
 def test_the_bridge_is_scored_at_the_stage_s_length_and_the_difference_is_stated(
     longer: World,
 ) -> None:
-    for arguments in (["prefill"], ["stage2"]):
-        well(longer.snakemake(*arguments))
+    longer.make("stage2")
     lengths = {}
     for name in ("by_checkpoint/step_15", "bridge"):
         found = longer.read("stage2", *name.split("/"), "tier2_ppl.json")

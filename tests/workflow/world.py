@@ -48,6 +48,10 @@ class World:
     def config(self) -> Path:
         return self.folder / "config.yaml"
 
+    @property
+    def plans(self) -> dict[str, StagePlan]:
+        return plan_stages(load_config(self.config))
+
     def results(self, *parts: str) -> Path:
         return self.folder.joinpath("results", *parts)
 
@@ -79,6 +83,11 @@ class World:
         command = ["-m", "snakemake", *arguments, "--configfile", str(self.config)]
         command += ["--cores", "2", "-s", str(ROOT / snakefile)]
         return run_python(command, self.folder, cold=cold, EVALUATION_CONFIG=str(self.config))
+
+    def make(self, *targets: str) -> subprocess.CompletedProcess[str]:
+        """`snakemake prefill`, and then these, which end well."""
+        well(self.snakemake("prefill"))
+        return well(self.snakemake(*targets))
 
     def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["-m", "evaluation", *arguments]
@@ -162,7 +171,7 @@ def want_answers(world: World, tasks: dict[str, Any], **settings: Any) -> StageP
     config["stages"]["stage2"]["suites"] = ["answers"]
     config.update({"verification": {"workers": 1}, **settings})
     world.config.write_text(yaml.safe_dump(config))
-    return plan_stages(load_config(world.config))["stage2"]
+    return world.plans["stage2"]
 
 
 def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
