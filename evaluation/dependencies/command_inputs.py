@@ -45,8 +45,7 @@ class CommandInputs:
         Args:
             subjects: Checkpoints of any stages.
         """
-        late = [one for one in subjects if self.outdated.score(one)]
-        self._refuse("the scores", "score", late)
+        self._refuse("the scores", "score", list(filter(self.outdated.score, subjects)))
 
     def check_documents(self, plan: StagePlan) -> None:
         """Check what answers and choices are graded by; raise CacheError if it is not prefilled.
@@ -63,7 +62,7 @@ class CommandInputs:
         Args:
             subjects: Checkpoints of any stages.
         """
-        late = [one for one in subjects if self.outdated.collect(one)]
+        late = list(filter(self.outdated.collect, subjects))
         self.check_scores(late)
         self._refuse("the results", "collect", late)
 
@@ -73,16 +72,12 @@ class CommandInputs:
         Args:
             plan: The stage.
         """
-        subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
-        self.check_results(subjects)
+        steps = candidates_so_far(plan)
+        self.check_results([candidate_subject(plan, one) for one in steps])
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
             self.check_results([self.outdated.bridge(plan)])
-            late = [
-                candidate_subject(plan, one)
-                for one in candidates_so_far(plan)
-                if self.outdated.deltas(plan, one)
-            ]
-            self._refuse("the deltas", "deltas", late)
+            late = [one for one in steps if self.outdated.deltas(plan, one)]
+            self._refuse("the deltas", "deltas", [candidate_subject(plan, one) for one in late])
 
     def check_tables(self, plan: StagePlan) -> None:
         """Check a stage's tables, where there are some, and all that they are made from.

@@ -13,7 +13,7 @@ from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CheckpointError
 from evaluation.records import FOLDER
 from evaluation.settings.candidates import is_requested
-from evaluation.settings.config import Config, Stage
+from evaluation.settings.config import Config
 from evaluation.settings.planning import plan_stage
 from evaluation.settings.steps import step_named
 
@@ -31,16 +31,16 @@ def with_known_steps(config: Config) -> Config:
         ConfigError: A stage cannot be resolved.
     """
     stages = {
-        name: stage.model_copy(update={"steps": steps, "open_ended": _is_open_ended(stage)})
+        name: stage.model_copy(
+            update={
+                "steps": steps,
+                "open_ended": stage.open_ended or not isinstance(stage.steps, tuple),
+            }
+        )
         for name, stage in config.stages.items()
         if (steps := known_steps(config, name))
     }
     return config.model_copy(update={"stages": {**config.stages, **stages}})
-
-
-def _is_open_ended(stage: Stage) -> bool:
-    """Return whether nobody knows which steps are to come."""
-    return stage.open_ended or not isinstance(stage.steps, tuple)
 
 
 def known_steps(config: Config, name: str) -> tuple[int, ...]:
@@ -67,8 +67,7 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
         return found
     plan = plan_stage(config, name)
     outdated = Outdated({name: plan})
-    subjects = [step_subject(plan, step) for step in absent]
-    kept = [s for s, one in zip(absent, subjects, strict=True) if is_retained(one, outdated)]
+    kept = [step for step in absent if is_retained(step_subject(plan, step), outdated)]
     return tuple(sorted([*found, *kept]))
 
 

@@ -18,7 +18,7 @@ from evaluation.checkpoints.subjects import (
     stage_candidates,
 )
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import Answers, CacheEntry, CacheStates, tokenizer_entry
+from evaluation.dependencies.caches import Answers, CacheStates
 from evaluation.dependencies.inputs import are_results_of, are_scores_of
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.candidates import Candidate
@@ -52,20 +52,6 @@ class Outdated(Answers):
             subjects: Checkpoints of any stages.
         """
         self._states |= checkpoint_states(subject.checkpoint for subject in subjects)
-
-    def cache(self, entry: CacheEntry) -> bool:
-        """Return whether an entry has to be made, even if nothing needs it.
-
-        Args:
-            entry: An entry, which need not be there.
-
-        Returns:
-            Whether it, or its tokenizer, was made from something else; one that is missing may wait.
-        """
-        if self.caches.state(entry) == "stale":
-            return True
-        tokenizer = tokenizer_entry(entry.plan)
-        return entry.tier is not None and self.caches.state(tokenizer) == "stale"
 
     def score(self, subject: Subject) -> bool:
         """Return whether a checkpoint has to be scored.
@@ -124,17 +110,6 @@ class Outdated(Answers):
             Whether its tables are outdated.
         """
         return self.once(lambda: not self._has_tables(plan), "tables", plan.name)
-
-    def figures(self, plan: StagePlan) -> bool:
-        """Return whether a stage's figures have to be made.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            Whether its figures, or the tables that they show, are outdated.
-        """
-        return self.tables(plan) or are_figures_late(plan)
 
     def comparison(self) -> bool:
         """Return whether the page of other runs is to be made; one that failed is tried again.

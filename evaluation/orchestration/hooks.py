@@ -67,7 +67,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
                 raise WorkflowError(_unknown_target(target, inputs))
-        lines = _required(inputs, sorted(targets)) if workflow.is_main_process else []
+        lines = _required(inputs, sorted(targets))
         if is_dry:
             return lines
         if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever

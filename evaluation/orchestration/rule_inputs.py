@@ -27,7 +27,7 @@ from evaluation.dependencies.caches import (
     stage_entries,
     tokenizer_entry,
 )
-from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.outdated import Outdated, are_figures_late
 from evaluation.dependencies.steps import (
     COLLECT,
     COMPARISON,
@@ -47,8 +47,7 @@ from evaluation.settings.plan import StagePlan
 
 CHECKED = Path(".snakemake") / "checked"
 
-_BATCH = 32
-"""A provider's tasks in a job."""
+_BATCH = 32  # a provider's tasks in a job
 
 
 class RuleInputs:
@@ -64,6 +63,7 @@ class RuleInputs:
         self.outdated = Outdated(plans)
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
+        self._all_tables = [record_path(plan.results, TABLES) for plan in plans.values()]
         self._workflow = workflow
         self.is_main = bool(workflow.is_main_process)
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
@@ -112,7 +112,7 @@ class RuleInputs:
             Input files of the rule.
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
-        return self.read(before, entry.record, self._is_late(self.outdated.cache, entry))
+        return self.read(before, entry.record, self._is_late(self._is_cache_late, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
         """Return what a job of many tasks of a provider reads.
@@ -123,9 +123,24 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        late = [entry for entry in entries if self._is_late(self.outdated.cache, entry)]
+        late = [entry for entry in entries if self._is_late(self._is_cache_late, entry)]
         before, made = tokenizer_entry(entries[0].plan).record, (late or entries)[0].record
         return self.read([before], made, bool(late))
+
+    def provided_batches(self) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
+        """Yield a provider's tasks that one job prefills, as its libraries take long to import.
+
+        Yields:
+            A stage and entries of one of its tiers; each entry is in one batch only.
+        """
+        seen: set[Path] = set()
+        for plan in self.plans.values():
+            for tier in plan.tiers:
+                mine = [
+                    e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen
+                ]
+                seen |= {entry.folder for entry in mine}
+                yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
         """Return what the step reads that makes a checkpoint's results from stored scores.
@@ -153,7 +168,7 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        subject = or_stop(candidate_subject, plan, candidate_of(folder))
+        subject = self._subject(plan, folder)
         before = [record_path(subject.folder, COLLECT), record_path(plan.bridge_folder, COLLECT)]
         is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
         return self.read(before, record_path(subject.folder, STEP_DELTAS), is_late, [plan])
@@ -205,9 +220,9 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        is_late = self._is_late(self.outdated.figures, plan)
-        made = record_path(plan.results, FIGURES)
-        return self.read([record_path(plan.results, TABLES)], made, is_late, [plan])
+        is_late = self._is_late(lambda: self.outdated.tables(plan) or are_figures_late(plan))
+        tables, made = (record_path(plan.results, step) for step in (TABLES, FIGURES))
+        return self.read([tables], made, is_late, [plan])
 
     def comparison(self) -> list[str]:
         """Return what the page of several runs reads; Snakemake knows nothing of the other runs.
@@ -215,9 +230,11 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        made = record_path(self.results, COMPARISON)
-        is_late = self._is_late(self.outdated.comparison)
-        return self.read(self._all_tables(), made, is_late, self.plans.values())
+        made, is_late = (
+            record_path(self.results, COMPARISON),
+            self._is_late(self.outdated.comparison),
+        )
+        return self.read(self._all_tables, made, is_late, self.plans.values())
 
     def front(self) -> list[str]:
         """Return what the front page of all stages reads.
@@ -226,12 +243,13 @@ class RuleInputs:
             Input files of the rule.
         """
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
-        made = record_path(self.results, FRONT)
-        is_late = self._is_late(self.outdated.front)
-        return self.read([*self._all_tables(), *comparison], made, is_late, self.plans.values())
+        made, is_late = record_path(self.results, FRONT), self._is_late(self.outdated.front)
+        return self.read([*self._all_tables, *comparison], made, is_late, self.plans.values())
 
-    def _all_tables(self) -> list[Path]:
-        return [record_path(plan.results, TABLES) for plan in self.plans.values()]
+    def _is_cache_late(self, entry: CacheEntry) -> bool:
+        """Return whether an entry, or its tokenizer, was made from something else; a missing one may wait."""
+        entries = entry, tokenizer_entry(entry.plan)
+        return any(self.outdated.caches.state(one) == "stale" for one in entries)
 
     def _subject(self, plan: StagePlan, folder: str) -> Subject:
         if folder == "bridge":
@@ -274,26 +292,9 @@ class RuleInputs:
         files = [str(path) for path in before]
         if is_outdated:
             entries = (entry for plan in plans for entry in stage_entries(plan))
-            late = [str(entry.record) for entry in entries if or_stop(self.outdated.cache, entry)]
+            late = [str(entry.record) for entry in entries if or_stop(self._is_cache_late, entry)]
             return list(dict.fromkeys([*files, *late]))
         if is_forced_by_hand(self._workflow):
             return files
         is_made = made is not None and os.path.lexists(made)
         return [ancient(file) for file in files if not is_made or os.path.lexists(file)]
-
-
-def provided_batches(plans: Iterable[StagePlan]) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
-    """Yield a provider's tasks that one job prefills, as its libraries take long to import.
-
-    Args:
-        plans: Stages, which may share entries.
-
-    Yields:
-        A stage and entries of one of its tiers; each entry is in one batch only.
-    """
-    seen: set[Path] = set()
-    for plan in plans:
-        for tier in plan.tiers:
-            mine = [e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen]
-            seen |= {entry.folder for entry in mine}
-            yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))

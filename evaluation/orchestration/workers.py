@@ -99,40 +99,28 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
     return [",".join(names[start : start + size]) for start in starts] or [None]
 
 
-class _Worker:
-    """A process that scores the steps it is given, on one GPU.
+def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subprocess.Popen[str]":
+    """Start a process that scores the steps it is given, on these GPUs; None: as the environment says."""
+    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+    if gpu is not None:
+        environment["CUDA_VISIBLE_DEVICES"] = gpu
+    return subprocess.Popen(
+        [sys.executable, "-m", "evaluation.orchestration.checkpoints", *arguments],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
+    )  # fmt: skip
 
-    Args:
-        arguments: Arguments of `checkpoints`, run by itself.
-        gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
-        threads: What OMP_NUM_THREADS is where it is not set.
+
+def _score(process: "subprocess.Popen[str]", step: int, following: int | None) -> tuple[int, float]:
+    """Have a process score a step, and prefetch the one that may follow it.
+
+    Return the step's exit code, and for how many seconds the GPU had work. The code is the process's
+    own, negative for a signal, if it has died.
     """
-
-    def __init__(self, arguments: Sequence[str], gpu: str | None, threads: int) -> None:
-        environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
-        if gpu is not None:
-            environment["CUDA_VISIBLE_DEVICES"] = gpu
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "evaluation.orchestration.checkpoints", *arguments],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,
-        )  # fmt: skip
-
-    def score(self, step: int, following: int | None) -> tuple[int, float]:
-        """Have the process score a step.
-
-        Args:
-            step: Number of the step.
-            following: The step that may be next, which is prefetched; None for none.
-
-        Returns:
-            Exit code of the step, and for how many seconds the GPU had work. The code is the process's
-            own, negative for a signal, if it has died.
-        """
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        self.process.stdin.write(f"{step} {'' if following is None else following}\n")
-        answer = self.process.stdout.readline().split()
-        return (int(answer[0]), float(answer[1])) if answer else (self.process.wait(), 0.0)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(f"{step} {'' if following is None else following}\n")
+    answer = process.stdout.readline().split()
+    return (int(answer[0]), float(answer[1])) if answer else (process.wait(), 0.0)
 
 
 class Queue:
@@ -195,7 +183,7 @@ class _Workers:
         self.threads = threads
         self.failed: set[int] = set()
         self.recorded: set[int] = set()
-        self.workers: list[_Worker] = []
+        self.processes: list[subprocess.Popen[str]] = []
         self.stopping = False
         self.hiring = threading.Lock()
         self.todo = Queue(steps)
@@ -207,33 +195,33 @@ class _Workers:
             number: Number of the process.
             gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
         """
-        worker = None
+        process = None
         begun, busy = time.perf_counter(), 0.0
         while True:
             step, following = self.todo.next(number)
             if step is None:
                 break
-            if worker is None or worker.process.poll() is not None:
-                worker = self._hire(gpu)
-            if worker is None:
+            if process is None or process.poll() is not None:
+                process = self._hire(gpu)
+            if process is None:
                 return
             log.info("step %d: begun%s", step, "" if gpu is None else f" on GPU {gpu}")
             start = time.perf_counter()
-            code, worked = worker.score(step, following)
+            code, worked = _score(process, step, following)
             busy += worked
             self._report(step, code, time.perf_counter() - start)
-        if worker is not None:
-            worker.process.communicate()  # closes its input, so that it ends
+        if process is not None:
+            process.communicate()  # closes its input, so that it ends
         if gpu is not None and busy:
             spent = time.perf_counter() - begun
             log.info("GPU %s: at work for %.0f %% of %.0f s", gpu, 100 * busy / spent, spent)
 
-    def _hire(self, gpu: str | None) -> _Worker | None:
+    def _hire(self, gpu: str | None) -> "subprocess.Popen[str] | None":
         with self.hiring:
             if self.stopping:
                 return None
-            self.workers.append(_Worker(self.arguments, gpu, self.threads))
-            return self.workers[-1]
+            self.processes.append(_start(self.arguments, gpu, self.threads))
+            return self.processes[-1]
 
     def _report(self, step: int, code: int, seconds: float) -> None:
         if code == 0:
@@ -248,7 +236,7 @@ class _Workers:
         """Leave no process behind, however the block is left.
 
         Yields:
-            Nothing; the processes are ended afterwards.
+            Nothing.
         """
         try:
             yield
@@ -256,11 +244,11 @@ class _Workers:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to all of a job, perhaps twice
             with self.hiring:
                 self.stopping = True
-            for worker in self.workers:
-                worker.process.terminate()
+            for process in self.processes:
+                process.terminate()
             end = time.monotonic() + PATIENCE
-            for worker in self.workers:
+            for process in self.processes:
                 try:
-                    worker.process.wait(timeout=max(0.0, end - time.monotonic()))
+                    process.wait(timeout=max(0.0, end - time.monotonic()))
                 except subprocess.TimeoutExpired:
-                    worker.process.kill()
+                    process.kill()

@@ -8,6 +8,7 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS
 from evaluation.records import read_record
+from evaluation.results.job_logs import last_error
 from evaluation.watching.attempts import forget_failure, note_failure
 from evaluation.watching.runs import last_words
 from evaluation.watching.work import Work, name_of
@@ -78,7 +79,5 @@ def _recorded_error(subject: Subject, work: Work) -> str | None:
 
 
 def _last_error(subject: Subject) -> str | None:
-    from evaluation.results.job_logs import last_error
-
     line = last_error(subject.log)
     return f"{line} ({subject.log})" if line else None

@@ -9,17 +9,31 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from evaluation.dependencies.outdated import (
+    are_figures_late,
+    are_tables_late,
+    is_comparison_late,
+    is_front_late,
+)
 from evaluation.files import forget_link
 from evaluation.root import ROOT, SNAKEFILE
+from evaluation.settings.plan import StagePlan
 
 BEAT = 20.0
 """Seconds between two signs of life while a process runs."""
 
 PATIENCE = 60.0
 """Seconds that a Snakemake has to end its jobs when it is asked to stop."""
+
+
+_PAGES = {
+    "comparison of runs": ("comparison", is_comparison_late),
+    "front page": ("front-page", is_front_late),
+}
+"""Pages of all stages together: the command that makes each, and whether it is late."""
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
@@ -35,18 +49,6 @@ def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[s
     """
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
     return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
-
-
-def evaluation(*arguments: str) -> list[str]:
-    """Return the command that runs this program.
-
-    Args:
-        *arguments: A command and its options.
-
-    Returns:
-        Words of the command.
-    """
-    return [sys.executable, "-m", "evaluation", *arguments]
 
 
 def run(
@@ -124,6 +126,69 @@ def _text(log: Path) -> str:
         return log.read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
+
+
+def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[str]:
+    """Return what does not show all results.
+
+    Args:
+        plans: All stages by name.
+        stages: Names of those that are watched.
+
+    Returns:
+        Names of stages and of pages of all, in the order of their making.
+    """
+    chosen = [plans[name] for name in stages]
+    found = [plan.name for plan in chosen if are_tables_late(plan) or are_figures_late(plan)]
+    return [*found, *(page for page, (_, is_late) in _PAGES.items() if stages and is_late(plans))]
+
+
+def make_pages(
+    plans: Mapping[str, StagePlan],
+    stages: Sequence[str],
+    configuration: Path,
+    beat: Callable[[int], None],
+) -> Iterator[tuple[str, str]]:
+    """Make what is late, each in a process of its own.
+
+    Args:
+        plans: All stages by name.
+        stages: Names of those that are watched.
+        configuration: The user's file.
+        beat: Called now and then with the id of the process that runs.
+
+    Yields:
+        Name and line of each stage, and of each page that could not be made.
+    """
+    late = late_pages(plans, stages)
+    for plan in (plans[name] for name in stages if name in late):
+        log = plan.results / "eval_logs" / "watch_pages.log"
+        for number, step in enumerate(("tables", "figures")):
+            command = _evaluation(step, "--config", str(configuration), "--stage", plan.name)
+            if run(command, log, beat, appending=number > 0):
+                yield plan.name, f"{plan.name}: no {step}: {last_words(log)}"
+                break
+        else:
+            yield plan.name, _verdict_line(plan)
+    results = Path(next(iter(plans.values())).config.results)
+    for page, (step, is_late) in _PAGES.items():
+        log = results / f"{step.replace('-', '_')}.log"
+        command = _evaluation(step, "--config", str(configuration))
+        if stages and is_late(plans) and run(command, log, beat):
+            yield page, f"no {page}: {last_words(log)}"
+
+
+def _verdict_line(plan: StagePlan) -> str:
+    """Return the stage's verdict as far as it goes, and where to read more."""
+    from evaluation.reporting.terminal import advice_lines
+
+    verdict = advice_lines(plan)[:1] if plan.stage.bridge is not None else []
+    where = f"report: {plan.results / 'report.html'}"
+    return f"{plan.name}: {'; '.join([*verdict, where])}"
+
+
+def _evaluation(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "evaluation", *arguments]
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:

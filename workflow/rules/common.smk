@@ -8,9 +8,8 @@ from snakemake.resources import Resources
 
 from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start
-from evaluation.orchestration.gpu_resources import for_spread_model
-from evaluation.orchestration.rule_inputs import RuleInputs, provided_batches
-from evaluation.orchestration.score_rules import score_rules
+from evaluation.orchestration.rule_inputs import RuleInputs
+from evaluation.orchestration.score_rules import for_spread_model, score_rules
 from evaluation.orchestration.stops import or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import (

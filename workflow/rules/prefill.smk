@@ -68,7 +68,7 @@ for _tier in TIERS.values():
 
 
 # Tasks of providers, many in a job: preferred, as these have no wildcard.
-for _number, (_plan, _entries) in enumerate(provided_batches(PLANS.values())):
+for _number, (_plan, _entries) in enumerate(INPUTS.provided_batches()):
     _rule = f"provided_{_plan.name}_from_{_number}"
 
     rule:
