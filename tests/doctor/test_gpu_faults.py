@@ -174,26 +174,29 @@ def test_the_retry_goes_on_from_the_store(
         assert kept[name_of.partition("/")[2]] == digest  # not scored a second time
 
 
-NOT_OURS = """
+FAULTY = """
 import os
-from evaluation.errors import GpuFault
-from evaluation.orchestration import checkpoints
-
-def score(subject, *, scores_only=False):
-    with open(os.environ["PIDS"], "a") as file:
-        print(subject.step, os.getpid(), file=file)
-    if subject.step == 10:
-        raise GpuFault("GPU 0 failed in the middle of a run")
-    return 0
 
 if "PIDS" in os.environ:
-    checkpoints.score_checkpoint = score
+    from evaluation.errors import GpuFault
+    from evaluation.scoring import job
+
+    scored = job.score_subject
+
+    def score(subject):
+        with open(os.environ["PIDS"], "a") as file:
+            print(subject.step, os.getpid(), file=file)
+        if subject.step == 10:
+            raise GpuFault("GPU 0 failed in the middle of a run")
+        return scored(subject)
+
+    job.score_subject = score
 """
 
 
 def test_another_process_takes_the_next_step(world: World, tmp_path: Path) -> None:
     """CUDA answers a process no more after a fault, so that all later steps would fail in it."""
-    (tmp_path / "sitecustomize.py").write_text(NOT_OURS)
+    (tmp_path / "sitecustomize.py").write_text(FAULTY)
     pids = tmp_path / "pids"
     variables = {
         "PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}",
