@@ -207,11 +207,13 @@ def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     gpu = "NVIDIA H100 80GB HBM3"
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
     plan = make_plans(tmp_path)["first"]
-    cpu, cuda = plan.config.scoring.cpu_row_tokens, plan.config.scoring.row_tokens
-    for device, row_tokens, expected in (
-        ("cpu", cpu, {"gpu": None}),
-        ("cuda", cuda, {"gpu": gpu, "layers": "compiled"}),
+    score = StoredScore(pa.table({"nats": [1.0]}), {"ppl": 9.0})
+    for device, expected in (
+        ("cpu", {"gpu": None}),
+        ("cuda", {"gpu": gpu, "layers": "compiled", "busy_seconds": 0.0}),
     ):
-        backend = SimpleNamespace(device=device, row_tokens=row_tokens, layers="compiled")
-        job: Any = SimpleNamespace(plan=plan, backend=backend)
-        assert Job.machine(job) == {"row_tokens": row_tokens, **expected}
+        backend = SimpleNamespace(device=device, row_tokens=4096, layers="compiled")
+        job: Any = SimpleNamespace(plan=plan, backend=backend, _busy=0.0)
+        summary = Job.stamped(job, score, {"seconds": 1.23456}).summary
+        assert summary.pop("packages").keys() >= {"torch", "transformers"}
+        assert summary == {"ppl": 9.0, "seconds": 1.235, "row_tokens": 4096, **expected}

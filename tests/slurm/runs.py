@@ -167,8 +167,10 @@ class Run:
             pids = self.scorers(step)
             if pids and len(self.stored()) >= before + items:
                 os.kill(pids[-1], signal.SIGSTOP)
-                self.kept = self.stored()
-                return pids[-1]
+                if not list(self.results.rglob("*.tmp")):
+                    self.kept = self.stored()
+                    return pids[-1]
+                os.kill(pids[-1], signal.SIGCONT)  # in the middle of a file, which would be left
             time.sleep(0.01)
         raise AssertionError(f"step {step} did not store {items} items:\n{self.log}")
 
