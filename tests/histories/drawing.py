@@ -92,6 +92,10 @@ class Drawer:
         while not (possible := list(EDITS[name := self._named(names)].choices(model))):
             names.remove(name)
         arguments = self.dice.choice(possible)
+        tried = model.copy()
+        EDITS[name].change(tried, *arguments)
+        if tried.repeats_objective():
+            return self._edit(model, about)
         EDITS[name].change(model, *arguments)
         return [name, *arguments]
 

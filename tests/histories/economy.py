@@ -19,13 +19,15 @@ Signature = tuple[int, int]
 class Economy:
     """`stored` are scores by results folder: questions, and the states of the files that were asked.
 
-    `made` are caches with the definition they have. Questions: how many were asked; how many had
-    been asked of the same files; how many of files of other times with equal bytes.
+    `made` are caches with the definition they have, as far as known; `present` are all, right before a
+    run. Questions: how many were asked; how many had been asked of the same files; how many of files
+    of other times with equal bytes.
     """
 
     folder: Path
     stored: dict[str, dict[str, set[str]]] = field(default_factory=dict)
-    made: dict[str, tuple[str, Signature]] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
+    present: dict[str, Signature] = field(default_factory=dict)
     asked: int = 0
     in_vain: int = 0
     of_copies: int = 0
@@ -33,12 +35,8 @@ class Economy:
     def before(self) -> None:
         """To be called right before a run."""
         self._count_file.unlink(missing_ok=True)
-        now = _entries(self.folder / "cache")
-        self.made = {
-            name: (definition, now[name])
-            for name, (definition, _) in self.made.items()
-            if name in now
-        }
+        self.present = _entries(self.folder / "cache")
+        self.made = {name: one for name, one in self.made.items() if name in self.present}
 
     def after(
         self, model: Model, *, is_cut: bool = False, is_forced: bool = False
@@ -77,14 +75,13 @@ class Economy:
     def _prefilled(self, model: Model, is_cut: bool) -> Iterator[str]:
         wanted = _definitions(model)
         for name, signature in _entries(self.folder / "cache").items():
-            definition, known = self.made.get(name, (None, None))
-            if signature == known:
+            if signature == self.present.get(name):
                 continue
             now = wanted.get(name.partition("/")[2])
-            if definition is not None and definition == now:
+            if now is not None and now == self.made.get(name):
                 yield f"prefilled again: {name}"
             if now is not None and not (is_cut and _is_damaged(self.folder / "cache" / name)):
-                self.made[name] = (now, signature)
+                self.made[name] = now
 
     def scored(self) -> int:
         """How many questions the last run asked."""

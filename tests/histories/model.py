@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from evaluation.settings.tiers import TIERS
+
 HERE = "/WORLD"
 """Stands for the world's folder in the configuration."""
 
@@ -130,6 +132,18 @@ class Model:
                 yield f"stages.{stage}.steps", self.place(stage, step)
             if (place := self.bridge(stage)) is not None:
                 yield f"stages.{stage}.bridge", place
+
+    def repeats_objective(self) -> bool:
+        """Whether a stage has an objective twice, which is refused before anything else is read."""
+        keys = ("tier", "group", "want", "average")
+        for stage in self.stages.values():
+            goals = [
+                (one.get("metric") or TIERS[one["tier"]].headline, *map(one.get, keys))
+                for one in stage.get("objective", ())
+            ]
+            if len({*goals}) < len(goals):
+                return True
+        return False
 
     def impossible(self) -> dict[str, str]:
         """Places of checkpoints that are asked for and not there, with the key that does."""
