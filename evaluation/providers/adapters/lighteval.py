@@ -166,9 +166,11 @@ def _ranks(config: Any) -> bool:
 
 def _docs(name: str, config: Any) -> list[Any]:
     """Return documents in the dataset's order; raises Refused for what is not text in one turn."""
-    from lighteval.tasks.lighteval_task import LightevalTask
+    import datasets
+    from lighteval.tasks import lighteval_task
 
-    task = LightevalTask(config)
+    lighteval_task.load_dataset = datasets.load_dataset  # it took the hub's when it was imported
+    task = lighteval_task.LightevalTask(config)
     make = task.formatter
 
     def seeded(row: Any, task_name: str) -> Any:
