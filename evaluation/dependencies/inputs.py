@@ -74,27 +74,29 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
         metadata: The metadata's checksum when it was read; None if there was none.
 
     Returns:
-        Documents by the place of their cache, the tokenizer that defines them, and the checksum.
+        Documents by the place of their cache, and the checksum.
     """
     states = CacheStates()
     found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
     documents = {place: _describe_documents(one) for place, one in found.items() if one is not None}
-    tokenizer = states.tokenizer(subject.plan)
-    return {"documents": documents, "tokenizer": tokenizer, "metadata": metadata}
+    return {"documents": documents, "metadata": metadata}
 
 
-def are_results_of(about: Mapping[str, Any], subject: Subject, caches: CacheStates) -> bool:
+def are_results_of(
+    about: Mapping[str, Any], scored: Mapping[str, Any], subject: Subject, caches: CacheStates
+) -> bool:
     """Return whether results are of these documents, and of the checkpoint's present metadata.
 
     Args:
         about: What the results' record has of their inputs.
+        scored: What the scores' record has of theirs, which names the tokenizer.
         subject: The checkpoint.
         caches: States of caches that are known already.
 
     Returns:
         Whether nothing has changed since; metadata that was deleted is no change.
     """
-    used, tokenizer = about.get("documents", {}), about.get("tokenizer")
+    used, tokenizer = about.get("documents", {}), scored.get("tokenizer")
     entries = graded_entries(subject.plan)
     if not all(
         _agrees(caches, one, used.get(one.place), tokenizer, graded=True) for one in entries

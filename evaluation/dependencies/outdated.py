@@ -173,7 +173,7 @@ class Outdated(Answers):
             return self.as_made
         if self.score(subject) or score is None or self._is_late(record):
             return False
-        if not are_results_of(record.about, subject, self.caches):
+        if not are_results_of(record.about, score.about, subject, self.caches):
             return False
         is_wanted = record.key == keys.collect_key(subject, score)
         return is_wanted and is_intact(record, subject.folder)
