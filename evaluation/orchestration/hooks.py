@@ -29,7 +29,7 @@ from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
-from evaluation.orchestration.stops import or_stop, require_checkpoint
+from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
 from evaluation.prefill.entries import read_meta
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
@@ -54,7 +54,6 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         inputs: Input files of every rule.
         keep: Called before any run but a dry one; writes the configuration that jobs read.
     """
-    from snakemake.exceptions import WorkflowError
     from snakemake.logging import logger
 
     if is_module(workflow):
@@ -66,12 +65,12 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         rules, targets = list(workflow.rules), workflow.dag_settings.targets
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
-                raise WorkflowError(_unknown_target(target, inputs))
+                raise RunError(_unknown_target(target, inputs))
         lines = _required(inputs, sorted(targets))
         if is_dry:
             return lines
         if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
-            raise WorkflowError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
+            raise RunError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
         for line in lines:
             logger.info(line)
         keep()
@@ -114,10 +113,8 @@ def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any
 
 def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
     """Have the run of a workflow prepared that has these rules as a module."""
-    from snakemake.exceptions import WorkflowError
-
     if vars(workflow).setdefault("evaluated", inputs.config) != inputs.config:
-        raise WorkflowError(
+        raise RunError(
             "two modules of this workflow have different configurations, but the jobs of a run read one; "
             "put their stages into one configuration, or run them one after the other"
         )

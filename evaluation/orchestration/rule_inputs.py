@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from snakemake.exceptions import WorkflowError
 from snakemake.io import ancient
 
 from evaluation.checkpoints.subjects import (
@@ -40,7 +39,7 @@ from evaluation.dependencies.steps import (
 )
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
-from evaluation.orchestration.stops import or_stop
+from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.records import record_path
 from evaluation.settings.candidates import candidate_of
 from evaluation.settings.plan import StagePlan
@@ -92,15 +91,13 @@ class RuleInputs:
             The entry of the first stage that has it.
 
         Raises:
-            WorkflowError: When no stage has it.
+            RunError: When no stage has it.
         """
         plans = [plan for plan in self.plans.values() if plan.cache.name == setup]
         for entry in (entry for plan in plans for entry in stage_entries(plan)):
             if entry.kind == kind and (entry.tier is None or entry.name == name):
                 return entry
-        raise WorkflowError(
-            f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages"
-        )
+        raise RunError(f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages")
 
     def cache(self, entry: CacheEntry) -> list[str]:
         """Return what a rule of prefill reads: the tokenizer comes first.

@@ -15,6 +15,12 @@ Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
 
 
+class RunError(WorkflowError):  # type: ignore[misc]  # Snakemake has no types
+    """An error whose sentence is all that Snakemake prints, without the places in the code it passed."""
+
+    __traceback__ = None
+
+
 def or_stop(
     function: Callable[Arguments, Answer], *arguments: Arguments.args, **keywords: Arguments.kwargs
 ) -> Answer:
@@ -29,16 +35,16 @@ def or_stop(
         What the function returns.
 
     Raises:
-        WorkflowError: In place of an EvaluationError, OSError or MemoryError.
+        RunError: In place of an EvaluationError, OSError or MemoryError.
     """
     try:
         return function(*arguments, **keywords)
     except EvaluationError as error:
-        raise WorkflowError(terminal_text(str(error))) from None
+        raise RunError(terminal_text(str(error))) from None
     except OSError as error:
-        raise WorkflowError(machine_fault(error)) from None
+        raise RunError(machine_fault(error)) from None
     except MemoryError:
-        raise WorkflowError(out_of_memory()) from None
+        raise RunError(out_of_memory()) from None
 
 
 def require_checkpoint(subject: Subject) -> None:
@@ -48,12 +54,12 @@ def require_checkpoint(subject: Subject) -> None:
         subject: The step, merge or bridge to score.
 
     Raises:
-        WorkflowError: When it is not there; names its key in the configuration.
+        RunError: When it is not there; names its key in the configuration.
     """
     if absent := absent_folder(subject.checkpoint):
         places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
         place = places[subject.role]
-        raise WorkflowError(
+        raise RunError(
             f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
             "config.yaml or config.json); correct its path, wait until it is saved, or take "
             f"it out of `{place.partition('.')[0]}`"

@@ -5,6 +5,7 @@ All that they print goes to a log, of which the last run's is kept: Snakemake ke
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -102,7 +103,7 @@ def last_words(log: Path) -> str:
     Returns:
         The line and the log's path; the path alone where there is no line.
     """
-    text = _text(log).replace("WorkflowError:\n", "WorkflowError: ")
+    text = re.sub(r"(?m)^(\w+Error):\n", r"\1: ", _text(log))
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
     said = [line.strip() for line in errors or lines]

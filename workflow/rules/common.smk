@@ -10,7 +10,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.score_rules import for_spread_model, score_rules
-from evaluation.orchestration.stops import or_stop
+from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.results.stage_files import (
     FRONT_FILES,
@@ -81,7 +81,7 @@ def checkpoints_per_job(plan):
     count = given["checkpoints"].raw if "checkpoints" in given else 1
     if isinstance(count, int) and count >= 1:
         return count
-    raise WorkflowError(
+    raise RunError(
         f"set-resources: score_{plan.name}: checkpoints is {count!r}; give a whole number from 1 on"
     )
 

@@ -20,12 +20,16 @@ except ModuleNotFoundError:
 if _missing := missing_environment():
     raise WorkflowError(_missing)
 
+from evaluation.orchestration.stops import (
+    RunError,
+)  # once its packages are known to be there
+
 
 def default_configuration(path):
     """The path itself; stops where no such file is and no other one is named."""
     if Path(path).exists() or workflow.overwrite_configfiles:
         return path
-    raise WorkflowError(
+    raise RunError(
         f"{path}: no such file in {Path.cwd()}; name a configuration by --configfile FILE, or start "
         f"in {ROOT}"
     )
