@@ -206,13 +206,15 @@ def _mistake(error: ValidationError, content: Any) -> str:
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file that its readers will accept; raise pydantic's ValidationError otherwise.
+    """Write a file that its readers will accept and that describes all its keys.
+
+    Pydantic's ValidationError says what is wrong otherwise.
 
     Args:
         path: The file.
         model: What its readers take it for.
         content: What is written, ready for JSON.
     """
-    model.model_validate_json(json.dumps(content, allow_nan=False))
+    model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")
     write_json(path, content)
     (READ_FILES.get() or {}).pop((path, model), None)

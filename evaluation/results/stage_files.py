@@ -115,6 +115,7 @@ class Recommendation(FileModel):
     checkpoint: str | None = optional("Its folder; of a merge, the sum of checkpoints that it is.")
     meets: bool | None = Field(description="Whether it meets the objective.")
     verdict: Answer | None = optional("Its verdict.")
+    own_verdict: Answer | None = optional("Its verdict if it had been the only step.")
     kind: str | None = optional("`recommended`, or a weaker term.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = optional("What the verdict is corrected for.")
