@@ -57,7 +57,6 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
             **{key: score.summary[key] for key in SPENT},
             **summarize_blocks(score.table),
             "by_position": summarize_positions(score.table, plan.sequence_length),
-            "attention": entry["attention"],
             **_origin(entry["items"][name], plan.suite.slices[name].group),
         }
         for name, score in scores.items()

@@ -161,8 +161,8 @@ class SummaryRow(FileModel):
     delta_high: High
     p_holm: float | None = Field(description="Corrected p-value of no difference.")
     mde: Mde
-    verdict: str | None = Field(description="Of the item: better, worse, unclear.")
-    step_verdict: str | None = Field(description="Of the objective: met, not met, undecided.")
+    flag: str | None = Field(description="`better`, `worse` or `unclear`, if the item is tested.")
+    verdict: str | None = Field(description="Of the step: `met`, `not met` or `undecided`.")
     deleted: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
     note: str | None = optional("Why the value has no interval.")
     merge: str | None = optional("Name of the merge; null for a checkpoint.")

@@ -42,7 +42,7 @@ def test_summary_holds_what_the_tiers_hold(reported: dict[str, StagePlan]) -> No
     assert bits["note"] is None
     tier3 = json.loads((plan.step_folder(20) / "tier3_cf.json").read_text())
     assert found["step", 20, "overall", "acc"]["value"] == tier3["overall"]["accuracy"]
-    assert found["step", 20, "quiz", "acc"]["verdict"] == "better"
+    assert found["step", 20, "quiz", "acc"]["flag"] == "better"
     assert found["step", 20, "quiz", "acc"]["chance"] == 0.25
     assert found["bridge", 100, "quiz", "acc"]["delta"] is None
     for measure in TIERS["tier3"].secondary:

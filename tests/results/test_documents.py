@@ -6,12 +6,15 @@ import jsonschema
 import pytest
 
 from evaluation.reporting.comparison import write_runs
+from evaluation.results.columns import MEASURED
 from evaluation.results.documents import FOLDER, LIST, documents, listing, tables
+from evaluation.results.tier_files import TaskEntry, TaskMeans
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.schema import key_rows
+from evaluation.settings.tiers import TIERS
 from tests.conftest import ROOT
 
 AGAIN = "run `python -m evaluation schema` and commit what it writes"
@@ -22,6 +25,12 @@ def test_schema_is_in_step(name: str) -> None:
     _, model = documents()[name]
     written = json.loads((ROOT / FOLDER / f"{name}.schema.json").read_text())
     assert written == model.model_json_schema(), AGAIN
+
+
+def test_secondary_metrics_are_in_every_file() -> None:
+    secondary = {metric.name for metric in TIERS["tier3"].secondary}
+    assert secondary <= TaskEntry.model_fields.keys() & TaskMeans.model_fields.keys()
+    assert secondary <= {column.name for column in MEASURED}
 
 
 def test_list_is_in_step() -> None:

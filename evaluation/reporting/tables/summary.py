@@ -27,7 +27,7 @@ MARKUP = re.compile(r"[\\`*|~$]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\][(\[:])")
 """What begins Markdown's markup within a line."""
 
 
-FROM_DELTA = {"delta_low": "low", "delta_high": "high", "verdict": "flag"}
+FROM_DELTA = {"delta_low": "low", "delta_high": "high"}
 """Columns that a delta calls otherwise; every other one has the name that its value or delta has."""
 
 
@@ -47,7 +47,7 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
             "role": scored.results.header.role,
             "deleted": step in found.deleted,
         }
-        known["step_verdict"] = content.verdict if content else None
+        known["verdict"] = content.verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
         is_deleted = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
@@ -148,7 +148,7 @@ def _cell(row: dict[str, Any] | None) -> str:
     metric = TIERS[row["tier"]].metric(row["metric"])
     text = metric.number(row["value"])
     if row["delta"] is not None:
-        mark = {"better": " ▲", "worse": " ▼"}.get(row["verdict"] or "", "")
+        mark = {"better": " ▲", "worse": " ▼"}.get(row["flag"] or "", "")
         text += f" ({metric.number(row['delta'], '+')}{mark})"
     return text
 
