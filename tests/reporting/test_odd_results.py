@@ -249,13 +249,13 @@ def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
     return replace(found, requested=steps, steps=at_all, deltas=deltas)
 
 
-@pytest.mark.parametrize(("bend", "sd"), [(0.0, 0.0), (0.1, 0.1 * (0.8 / 3) ** 0.5)])
+@pytest.mark.parametrize(("bend", "sd"), [(0.0, 0.0), (0.1, 0.1 / 3**0.5)])
 def test_a_trend_is_no_noise(bend: float, sd: float) -> None:
-    """Five steps on a straight line; bent at the middle one, its residuals have squares of 0.8 d^2."""
+    """Five steps on a straight line; bent at the middle one, neighbours' lines miss by d/2, d, d/2."""
     values = [0.5, 0.6, 0.7 + bend, 0.8, 0.9]
     common = {"tier": "tier3", "item": "quiz", "metric": "acc", "role": "step", "chance": None}
     rows = [
         {**common, "step": 10 * i, "value": value, "low": None, "high": None}
         for i, value in enumerate(values)
     ]
-    assert stage_series(rows)[0]["spread"]["sd"] == pytest.approx(sd, abs=1e-12)
+    assert stage_series(rows)[0]["noise"]["sd"] == pytest.approx(sd, abs=1e-12)

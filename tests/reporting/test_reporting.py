@@ -71,7 +71,7 @@ def test_a_stage_without_a_bridge(reported: dict[str, StagePlan]) -> None:
     assert "has no bridge" in text
     series = page_data(plan.results / "report.html")["series"]
     assert {len(one["points"]) for one in series} == {1}
-    assert all(one["spread"] is None for one in series)
+    assert all(one["noise"] is None for one in series)
 
 
 def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
@@ -80,7 +80,7 @@ def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
     curve = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
     assert [point["step"] for point in curve["points"]] == [10, 20, 30]
     assert curve["bridge"]["value"] < curve["points"][-1]["value"]
-    assert curve["spread"]["steps"] == 3
+    assert curve["noise"]["sd"] > 0
     stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())
     delta = next(d for d in stored["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
     named = {(row["step"], row["item"], row["metric"]): row for row in data["deltas"]}

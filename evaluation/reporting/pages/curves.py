@@ -1,16 +1,12 @@
 """Curves over steps: a series for each tier, item and metric."""
 
-import math
-import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, is_mean
+from evaluation.bridge.power import neighbour_noise
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.settings.tiers import TIERS, TierName
-
-LAST_STEPS = 5
-"""Checkpoints at the end of a curve whose scatter about a line shows how noisy it is."""
 
 WIDE = 8
 """A perplexity whose largest value is so many times its smallest has a logarithmic axis."""
@@ -117,7 +113,7 @@ def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
         "bridge": None
         if bridge is None
         else {name: bridge[name] for name in ("value", "low", "high")},
-        "spread": _spread_of(rows),
+        "noise": _noise(rows),
         "note": _note(rows),
         **({"group": item} if item != OVERALL and is_mean(tier, item) else {}),
     }
@@ -143,20 +139,8 @@ def _note(rows: Sequence[Row]) -> str | None:
     return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
 
 
-def _spread_of(rows: Sequence[Row]) -> dict[str, Any] | None:
-    """Return how far the last steps scatter about a line, and the last interval's half-width.
-
-    A trend is no noise, so it is taken off: SD = sqrt(sum of squared residuals / (steps - 2)).
-    """
-    last = rows[-LAST_STEPS:]
-    if len(last) < 3:
-        return None
-    steps, values = [row["step"] for row in last], [row["value"] for row in last]
-    line = statistics.linear_regression(steps, values)
-    off = [v - line.intercept - line.slope * s for s, v in zip(steps, values, strict=True)]
-    low, high = last[-1]["low"], last[-1]["high"]
-    return {
-        "steps": len(last),
-        "sd": math.sqrt(math.fsum(one**2 for one in off) / (len(last) - 2)),
-        "half": None if low is None else (high - low) / 2,
-    }
+def _noise(rows: Sequence[Row]) -> dict[str, Any] | None:
+    """Return the noise of the checkpoints, and the last interval's half-width over items."""
+    sd = neighbour_noise([row["step"] for row in rows], [row["value"] for row in rows])
+    low, high = rows[-1]["low"], rows[-1]["high"]
+    return None if sd is None else {"sd": sd, "half": None if low is None else (high - low) / 2}

@@ -107,7 +107,7 @@ def _joined(
     owners: Mapping[str, Series], starts: Mapping[str, int], chains: Sequence[Sequence[str]]
 ) -> Series:
     first = next(iter(owners.values()))
-    line = {**first, "points": [], "merges": [], "bridge": None, "spread": None, "borders": []}
+    line = {**first, "points": [], "merges": [], "bridge": None, "noise": None, "borders": []}
     lines: list[dict[str, Any]] = []
     for number, chain in enumerate(chains):
         own = [p for name in chain if name in owners for p in _points(name, owners, starts)]

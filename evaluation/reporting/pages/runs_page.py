@@ -156,7 +156,7 @@ def _overlaid(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
             "points": [],
             "lines": lines[key],
             "bridge": None,
-            "spread": None,
+            "noise": None,
         }
         for key in sorted(lines, key=rank_of)
     ]

@@ -164,21 +164,20 @@ def _power(plan: StagePlan) -> dict[str, str]:
 
 
 def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
-    """Return how much the headline's curve moves between its last steps, next to its interval."""
+    """Return the noise of the headline's curve, next to its interval."""
     headline = found.recommendation.headline if found.recommendation else None
     item = headline_item(headline.tier, headline.group) if headline else OVERALL
     wanted = (headline.tier, item, headline.metric) if headline else None
     for one in series:
-        spread = one["spread"]
-        if (one["tier"], one["item"], one["metric"]) == wanted and spread:
+        noise = one["noise"]
+        if (one["tier"], one["item"], one["metric"]) == wanted and noise:
             metric = TIERS[one["tier"]].metric(one["metric"])
             of = "" if one["item"] == OVERALL else f" of {one.get('group', one['item'])}"
-            half = spread["half"]
+            half = noise["half"]
             items = "" if half is None else f"; over items ± {metric.size(half)}"
             return (
-                f"{one['tier']} {metric.words}{of} scatters by {metric.size(spread['sd'])} "
-                "(standard deviation) about a straight line over the last "
-                f"{spread['steps']} checkpoints{items}"
+                f"{one['tier']} {metric.words}{of} has a noise of {metric.size(noise['sd'])} "
+                f"(standard deviation between neighbouring checkpoints, the trend taken off){items}"
             )
     return None
 

@@ -1,5 +1,5 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
-   merges: [{name, value, low, high}], spread, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines`
+   merges: [{name, value, low, high}], noise, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines`
    where there are several, whose points are then all in one row, each with the name of its line */
 function drawable(series, lines = series.lines) {
   const known = { borders: [], merges: [], levels: [], ...series };
@@ -145,9 +145,9 @@ function drawLegend(all, place = byId("legend")) {
   }
 }
 
-function spreadText({ steps, sd, half }) {
+function noiseText({ sd, half }) {
   const items = half === null ? "" : `; over items ± ${format(half, 3)}`;
-  return `spread (SD) of the last ${steps} steps ${format(sd, 3)}${items}`;
+  return `noise (SD between neighbouring checkpoints) ${format(sd, 3)}${items}`;
 }
 
 /* What is shown together: a metric of all items, but all rates of a tier of rates */
@@ -202,7 +202,7 @@ function drawCard(parent, series, what = "curve") {
   const card = figure(parent, nameOf(series), () => ({ ...series, what }));
   drawCurve(card, series);
   if (series.note) html(card, "p", { class: "soft" }, series.note);
-  if (series.spread) html(card, "p", { class: "soft" }, spreadText(series.spread));
+  if (series.noise) html(card, "p", { class: "soft" }, noiseText(series.noise));
 }
 
 function drawChips(items, hidden, draw) {
