@@ -17,8 +17,8 @@ from pathlib import Path
 from demo.ladder import LADDER
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
-from evaluation.results.deltas_file import DELTAS, DeltaRow, read_stage_deltas
-from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
+from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
@@ -47,7 +47,7 @@ def disagreements(plan: StagePlan) -> list[str]:
     bridge = plan.stage.bridge
     if bridge is None or bridge.stage is None or bridge.step is None:
         return []
-    content = read_stage_deltas(plan.results / DELTAS)
+    content = StageDeltas.read(plan.results / DELTAS)
     noise = candidate_noise(plan)
     found = []
     for entry in content.verdicts:
@@ -58,7 +58,7 @@ def disagreements(plan: StagePlan) -> list[str]:
         if not is_better and entry.verdict != "not met":
             found.append(f"{name}: a planted regression is {entry.verdict}")
     best = min(noise, key=lambda candidate: noise[candidate])
-    advice = read_recommendation(plan.results / RECOMMENDATION)
+    advice = Recommendation.read(plan.results / RECOMMENDATION)
     advised = advice.candidate
     is_close = advice.merge is not None and best in (one.candidate for one in advice.similar)
     if advised != best and not is_close:

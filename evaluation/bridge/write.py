@@ -26,7 +26,6 @@ from evaluation.results.deltas_file import (
     STAGE_TABLE,
     StageDeltas,
     StepDeltas,
-    read_step_deltas,
     warnings_in_words,
 )
 from evaluation.results.files import write_model
@@ -233,7 +232,7 @@ def _read_steps(
 def _read_step(plan: StagePlan, step: Candidate) -> StepDeltas:
     path, objectives = plan.step_folder(step) / DELTAS, len(plan.stage.objective)
     again = evaluation(f"deltas --stage {plan.name} {candidate_option(step)}")
-    content = read_step_deltas(path)
+    content = StepDeltas.read(path)
     if len(content.objectives) != objectives:
         raise ResultsError(
             f"{path}: it judges {len(content.objectives)} objectives, but the stage has {objectives}; run "

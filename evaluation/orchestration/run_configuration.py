@@ -14,7 +14,7 @@ from evaluation.commits import commit_of
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config, validate_config
-from evaluation.settings.effective import effective_path, is_effective, write_effective
+from evaluation.settings.effective import FOLDER, effective_path, write_effective
 from evaluation.settings.yaml_files import read_yaml
 
 
@@ -39,7 +39,7 @@ def run_config(
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
         return load_config(path), path
-    if is_main and not any(is_effective(Path(file)) for file in files):
+    if is_main and not any(_is_effective(Path(file)) for file in files):
         note_run(arguments)
     for file in files:
         if Path(file).suffix in (".yaml", ".yml"):
@@ -73,7 +73,12 @@ def keep_config(config: Config, files: Sequence[str | Path]) -> None:
         config: The configuration that `run_config` returned.
         files: Files that it was merged from.
     """
-    given = [Path(file) for file in files if not is_effective(Path(file))]
+    given = [Path(file) for file in files if not _is_effective(Path(file))]
     known = [(file.name, commit_of(file)) for file in given]
     origins = [f"{name} at {commit}" if commit else name for name, commit in known]
     write_effective(config, origins)
+
+
+def _is_effective(path: Path) -> bool:
+    """Return whether a run has written this file."""
+    return path.parent.parent.name == FOLDER

@@ -15,7 +15,7 @@ from snakemake.logging import ColorizingTextHandler, get_event, logger, show_log
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from evaluation.orchestration.pace import Pace
-from evaluation.results.job_logs import faults_in, last_error, warnings_in
+from evaluation.results.job_logs import last_error
 from evaluation.wording import first_few, time_in_words
 
 _STREAM = "DefaultStreamHandler"
@@ -36,6 +36,9 @@ _SUBMITTED = re.compile(
     r"(?:Job|Submitted job) (?P<job>\d+) (?:has been submitted with SLURM jobid|with external jobid)"
     r" '?(?P<id>[^ ']+)"
 )
+
+# As logging writes a warning, or `doctor` what it finds: `warning: Slurm`, and below it what it is.
+_FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)", re.MULTILINE)
 
 
 def print_steps(is_dry: bool) -> None:
@@ -117,7 +120,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         """
         found: dict[str, list[str]] = {}
         for log, step in self._logs.items():
-            for warning in warnings_in(Path(log)):
+            for warning in _warnings_in(Path(log)):
                 found.setdefault(warning, []).append(step)
         return [f"{first_few(list(dict.fromkeys(steps)), 3)}: {w}" for w, steps in found.items()]
 
@@ -159,7 +162,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         reasons = [f"{error} ({log})" for log in logs if (error := last_error(log))]
         yield f"{_clock()} {step}: failed: {reasons[0]}" if reasons else self.format(record)
         for log in logs:
-            yield from (f"  {fault}" for fault in faults_in(log))
+            yield from (f"  {fault}" for fault in _faults_in(log))
         if reasons and getattr(self.formatter, "show_failed_logs", False):
             yield from show_logs(about["log"])
 
@@ -184,3 +187,20 @@ def _step_title(rule: str, wildcards: Mapping[str, str]) -> str:
 
 def _clock() -> str:
     return time.strftime("%H:%M:%S")
+
+
+def _warnings_in(log: Path) -> list[str]:
+    """Return what a job has warned of."""
+    return _findings(log, ("WARNING", "warning:"))
+
+
+def _faults_in(log: Path) -> list[str]:
+    """Return what `doctor` has found that stops a job."""
+    return _findings(log, ("fault:",))
+
+
+def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
+    if not log.is_file():
+        return []
+    found = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))
+    return list(dict.fromkeys(re.sub(r"\n +", ": ", one[2]) for one in found if one[1] in kinds))

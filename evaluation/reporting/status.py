@@ -12,14 +12,14 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
-from evaluation.results.deltas_file import DELTAS, read_stage_deltas, read_step_deltas
+from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
 from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import (
     QUALITY,
     RECOMMENDATION,
-    read_quality,
-    read_recommendation,
+    Recommendation,
+    TaskQuality,
     stage_outputs,
 )
 from evaluation.settings.candidates import Candidate, candidate_label
@@ -32,9 +32,9 @@ Readers = Mapping[str, Callable[[Path], object]]
 """What reads a file, by its name in a status."""
 
 STAGE_READERS: Readers = {
-    DELTAS: read_stage_deltas,
-    RECOMMENDATION: read_recommendation,
-    QUALITY: read_quality,
+    DELTAS: StageDeltas.read,
+    RECOMMENDATION: Recommendation.read,
+    QUALITY: TaskQuality.read,
 }
 
 
@@ -119,7 +119,7 @@ def _mark_outdated(
 def _verdict(plan: StagePlan) -> dict[str, Any]:
     """Return the stage's verdict so far, if any, and whether it is provisional."""
     try:
-        advice = read_recommendation(plan.results / RECOMMENDATION)
+        advice = Recommendation.read(plan.results / RECOMMENDATION)
     except ResultsError:  # not there yet, or named among what is damaged
         return {"verdict": None, "provisional": None}
     return {"verdict": advice.verdict, "provisional": advice.provisional}
@@ -176,7 +176,7 @@ def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict
         for tier in plan.tiers
     }
     if has_deltas:
-        paths["deltas"], readers = folder / DELTAS, {**readers, "deltas": read_step_deltas}
+        paths["deltas"], readers = folder / DELTAS, {**readers, "deltas": StepDeltas.read}
     files, damaged = _states(paths, readers)
     log = latest_log(log, plan.collect_log(folder))
     error = last_error(log) if "missing" in files.values() else None

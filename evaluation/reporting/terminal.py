@@ -7,8 +7,8 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import provisional, shown_metrics, steps_in_words
 from evaluation.results.command_output import BridgeTable, StageVerdicts
-from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas, read_stage_deltas
-from evaluation.results.stage_files import RECOMMENDATION, read_recommendation
+from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
@@ -42,7 +42,7 @@ def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
         if isinstance(content, str):
             found[name] = StageVerdicts(deltas=None, recommendation=None, note=content)
         else:
-            advice = read_recommendation(path) if path.exists() else None
+            advice = Recommendation.read(path) if path.exists() else None
             found[name] = StageVerdicts(deltas=content, recommendation=advice, note=None)
     return BridgeTable(stages=found)
 
@@ -55,7 +55,7 @@ def _deltas(plan: StagePlan) -> StageDeltas | str:
     if not path.exists():
         return f"no {DELTAS} yet; run `{snakemake(plan.name)}`"
     try:
-        return read_stage_deltas(path)
+        return StageDeltas.read(path)
     except ResultsError as error:
         return str(error)
 
@@ -112,7 +112,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     if not path.exists():
         return []
     try:
-        advice = read_recommendation(path)
+        advice = Recommendation.read(path)
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
     if advice.candidate is None:

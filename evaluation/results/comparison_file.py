@@ -1,13 +1,12 @@
 """Runs side by side: `comparison.json`, `comparison.csv`."""
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from evaluation.results.columns import columns_of
 from evaluation.results.deltas_file import DeltaColumns, High, TierOf
-from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model
+from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.settings.runs import By
 
 COMPARISON = "comparison.json"
@@ -77,7 +76,7 @@ class RunComparison(FileModel):
     stages: tuple[StageComparison, ...] = optional("Their stages.", ())
 
 
-class Comparison(FileModel):
+class Comparison(StageFile):
     """`comparison.json`."""
 
     protocol: str = Field(description="Version of the bridge's computation.")
@@ -89,18 +88,3 @@ COMPARISON_COLUMNS = columns_of(
     "run_a run_b stage_a stage_b step_a step_b tokens_a tokens_b tier item group metric value_a "
     "value_b delta low high low_all high_all",
 )
-
-
-def read_comparison(path: Path) -> Comparison:
-    """Read `comparison.json`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        ResultsError: It is missing, or not as it must be.
-    """
-    return read_model(path, Comparison, RUN_AGAIN)

@@ -6,14 +6,13 @@
 """
 
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of
-from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model
+from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TierName, metric_of
@@ -218,8 +217,10 @@ class StepVerdict(CandidateEntry):
     )
 
 
-class StepDeltas(StepVerdict):
+class StepDeltas(StepVerdict, StageFile):
     """A step's `bridge_deltas.json`."""
+
+    VERSION: ClassVar[tuple[str, str] | None] = ("bridge", protocol.BRIDGE)
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
@@ -239,8 +240,10 @@ class StepDeltas(StepVerdict):
     )
 
 
-class StageDeltas(FileModel):
+class StageDeltas(StageFile):
     """A stage's `bridge_deltas.json`."""
+
+    VERSION: ClassVar[tuple[str, str] | None] = ("bridge", protocol.BRIDGE)
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of the bridge's computation.")
@@ -255,36 +258,6 @@ class StageDeltas(FileModel):
 
 
 DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric value bridge_value")
-
-
-def read_step_deltas(path: Path) -> StepDeltas:
-    """Read a step's `bridge_deltas.json`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        ResultsError: It is missing, not as it must be, or of another version.
-    """
-    return read_model(path, StepDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
-
-
-def read_stage_deltas(path: Path) -> StageDeltas:
-    """Read a stage's `bridge_deltas.json`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        ResultsError: It is missing, not as it must be, or of another version.
-    """
-    return read_model(path, StageDeltas, RUN_AGAIN, ("bridge", protocol.BRIDGE))
 
 
 def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:

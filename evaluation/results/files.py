@@ -4,7 +4,7 @@ import json
 import stat
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, ClassVar, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -91,6 +91,28 @@ def read_model(
     if known is not None:
         known[path, model] = record
     return record
+
+
+class StageFile(FileModel):
+    """A file of a stage, or of a comparison of runs, which Snakemake makes again."""
+
+    VERSION: ClassVar[tuple[str, str] | None] = None
+    """What wrote it, and the only version of its protocol that is read; None for any."""
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read the file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            Its content.
+
+        Raises:
+            ResultsError: It is missing, not as it must be, or of another version.
+        """
+        return read_model(path, cls, RUN_AGAIN, cls.VERSION)
 
 
 READ_FILES: ContextVar[dict[tuple[Path, type[FileModel]], Any] | None]

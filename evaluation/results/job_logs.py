@@ -21,8 +21,6 @@ _BAR = re.compile(
 )
 # As a scoring job writes which item it begins: `12:30:00 INFO item 3 of 27: web`.
 _ITEM = re.compile(r"[\d:]{8} INFO (?P<what>item \d+ of \d+): (?P<name>.+)")
-# As logging writes a warning, or `doctor` what it finds: `warning: Slurm`, and below it what it is.
-_FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)", re.MULTILINE)
 
 
 def latest_log(*logs: Path) -> Path:
@@ -48,37 +46,6 @@ def last_error(log: Path) -> str | None:
     """
     errors = [line for line in _last_lines(log) if line.startswith(("error: ", "Traceback"))]
     return errors[-1].removeprefix("error: ") if errors else None
-
-
-def warnings_in(log: Path) -> list[str]:
-    """Return what a job has warned of.
-
-    Args:
-        log: The job's log, which need not be there.
-
-    Returns:
-        Each warning once, in order.
-    """
-    return _findings(log, ("WARNING", "warning:"))
-
-
-def faults_in(log: Path) -> list[str]:
-    """Return what `doctor` has found that stops a job.
-
-    Args:
-        log: The log of `doctor`, which need not be there.
-
-    Returns:
-        Each fault once, in order.
-    """
-    return _findings(log, ("fault:",))
-
-
-def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
-    if not log.is_file():
-        return []
-    found = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))
-    return list(dict.fromkeys(re.sub(r"\n +", ": ", one[2]) for one in found if one[1] in kinds))
 
 
 def is_running(log: Path, folder: Path | None = None) -> bool:

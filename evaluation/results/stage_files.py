@@ -9,7 +9,7 @@ Figures are listed by the plan, as their names depend on its tiers.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -28,7 +28,7 @@ from evaluation.results.deltas_file import (
     Mde,
     TierOf,
 )
-from evaluation.results.files import RUN_AGAIN, FileModel, optional, read_model, unusable
+from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, optional, unusable
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
@@ -106,7 +106,7 @@ class AverageRow(FileModel):
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 
 
-class Recommendation(FileModel):
+class Recommendation(StageFile):
     """`recommendation.json`."""
 
     stage: str = Field(description="Name of the stage.")
@@ -226,8 +226,10 @@ class QualityRow(FileModel):
     )
 
 
-class TaskQuality(FileModel):
+class TaskQuality(StageFile):
     """`task_quality.json`."""
+
+    VERSION: ClassVar[tuple[str, str] | None] = ("report", protocol.REPORT)
 
     stage: str = Field(description="Name of the stage.")
     protocol: str = Field(description="Version of what reports show.")
@@ -242,36 +244,6 @@ SUMMARY_COLUMNS = columns_of(SummaryRow)
 QUALITY_COLUMNS = columns_of(QualityRow)
 
 _ROWS = TypeAdapter(list[SummaryRow])
-
-
-def read_recommendation(path: Path) -> Recommendation:
-    """Read a stage's `recommendation.json`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        ResultsError: It is missing, or not as it must be.
-    """
-    return read_model(path, Recommendation, RUN_AGAIN)
-
-
-def read_quality(path: Path) -> TaskQuality:
-    """Read a stage's `task_quality.json`.
-
-    Args:
-        path: The file.
-
-    Returns:
-        Its content.
-
-    Raises:
-        ResultsError: It is missing, not as it must be, or of another version.
-    """
-    return read_model(path, TaskQuality, RUN_AGAIN, ("report", protocol.REPORT))
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:

@@ -59,18 +59,6 @@ def effective_path(config: Config) -> Path:
     return folder / f"{fingerprint(_content(config))}.yaml"
 
 
-def is_effective(path: Path) -> bool:
-    """Return whether a run has written this file.
-
-    Args:
-        path: A configuration file.
-
-    Returns:
-        Whether it lies where `write_effective` writes.
-    """
-    return path.parent.parent.name == FOLDER
-
-
 def _is_private(path: Path) -> bool:
     """Return whether the file is there, and readable by its owner alone."""
     try:

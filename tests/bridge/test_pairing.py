@@ -14,7 +14,7 @@ from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.deltas_file import read_stage_deltas
+from evaluation.results.deltas_file import StageDeltas
 from evaluation.runs.compare import compare_checkpoints
 from tests.bridge.folders import edit_json, make_plans, read, write_side, write_stage_of
 
@@ -81,7 +81,7 @@ def assert_shown(plan: Any, expected: list[str]) -> None:
     """In the stage's deltas, on its page, under Trust, and in terminals; verdicts are given all the same."""
     found = read_stage(plan, (10,))
     in_words = [f"{line} (all steps)" for line in expected]
-    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    stage = StageDeltas.read(plan.results / "bridge_deltas.json")
     assert list(stage.notes) == in_words
     assert stage.verdicts[0].verdict is not None
     tables = {table.title: table for table in provenance_tables(found)}
@@ -106,5 +106,5 @@ def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:
         write_deltas(plan, step)
     for steps, of in (((10, 20, 30), "steps 10, 30"), ((10, 20), "step 10")):
         write_stage(plan, steps)
-        stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+        stage = StageDeltas.read(plan.results / "bridge_deltas.json")
         assert stage.notes[0] == f"tier2: scored on the GPU H100, the bridge on A100 ({of})"

@@ -16,7 +16,7 @@ from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_parquet
 from evaluation.metrics.positions import NATS, TOKENS, Positions
-from evaluation.results.deltas_file import read_step_deltas
+from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.kinds import Blocks
 from evaluation.results.read import Results, read_results
 from evaluation.settings.plan import StagePlan
@@ -51,7 +51,7 @@ def edit(path: Path, **columns: Any) -> None:
 
 
 def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
-    content = read_step_deltas(plan.step_folder(10) / "bridge_deltas.json")
+    content = StepDeltas.read(plan.step_folder(10) / "bridge_deltas.json")
     rows = content.by_position
     assert [(row.item, row.first, row.last) for row in rows] == [
         (item, *ends) for item in ("web", "code") for ends in ((0, 255), (256, 511), (512, 1023))

@@ -20,7 +20,7 @@ from evaluation.errors import ResultsError
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.records import record_path, write_record
 from evaluation.reporting.steps import make_tables
-from evaluation.results.deltas_file import read_step_deltas
+from evaluation.results.deltas_file import StepDeltas
 from tests.bridge.folders import make_plans, write_side
 
 STEPS = (10, 20)
@@ -128,7 +128,7 @@ def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
     assert options.run(options) == 0
     assert run(config, "tables --stage second") == 0
     path = config.parent / "results/second/by_checkpoint/step_20/bridge_deltas.json"
-    assert len(read_step_deltas(path).objectives) == 1
+    assert len(StepDeltas.read(path).objectives) == 1
 
 
 def test_tables_of_another_protocol(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, Page
 
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.results.deltas_file import read_step_deltas
-from evaluation.results.stage_files import read_recommendation
+from evaluation.results.deltas_file import StepDeltas
+from evaluation.results.stage_files import Recommendation
 from tests.bridge.folders import write_side
 from tests.reporting.browser import both, numbers, opened, saved
 from tests.reporting.pages import LATER_STEPS, write_pages, write_report
@@ -172,7 +172,7 @@ def test_a_table_is_saved_as_it_is_shown(stage: Page, written: Path, tmp_path: P
     folder = written / "second" / "by_checkpoint" / "step_30"
     known = {
         (row.item, row.metric.removeprefix("delta_")): row
-        for row in read_step_deltas(folder / "bridge_deltas.json").deltas
+        for row in StepDeltas.read(folder / "bridge_deltas.json").deltas
         if row.tier == "tier3"
     }
     found = [dict(zip(head, row, strict=True)) for row in rows]
@@ -258,7 +258,7 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
     objectives = [{"tier": "tier2", "group": "hq", "want": "improve", "margin": 0.01}]
     plans = write_pages(tmp_path, objective=objectives)
     second = plans["second"]
-    advised = read_recommendation(second.results / "recommendation.json")
+    advised = Recommendation.read(second.results / "recommendation.json")
     value = f"{advised.headline.value:.4f}"
     with opened(browser, write_front_page(plans)) as page:
         headline = page.locator(".headline[data-stage=second]").inner_text()

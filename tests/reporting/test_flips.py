@@ -13,8 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from evaluation.bridge.pairing import Pair
 from evaluation.files import write_jsonl
-from evaluation.reporting.flips.answers import flipped_probes
-from evaluation.reporting.flips.failed_checks import explanations
+from evaluation.reporting.flips.answers import explanations, flipped_probes
 from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.pages.page import SpaceLeft

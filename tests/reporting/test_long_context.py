@@ -11,7 +11,7 @@ from evaluation.bridge.write import write_deltas
 from evaluation.files import write_parquet
 from evaluation.metrics.positions import NATS, TOKENS
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.results.deltas_file import DELTAS, read_step_deltas
+from evaluation.results.deltas_file import DELTAS, StepDeltas
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import SUITE, make_plans
 from tests.reporting.browser import figures, opened, saved, touch
@@ -41,7 +41,7 @@ def test_points_are_those_of_the_files(long: StagePlan) -> None:
     """The chosen step's and the bridge's, with the interval of the paired difference."""
     data = page_data(long.results / "report.html")
     chosen = data["defaults"]["step"]
-    content = read_step_deltas(long.step_folder(chosen) / DELTAS)
+    content = StepDeltas.read(long.step_folder(chosen) / DELTAS)
     assert [series["item"] for series in data["positions"]] == ["web", "code"]
     for series in data["positions"]:
         assert [line["name"] for line in series["lines"]] == [f"step {chosen}", "the bridge"]
@@ -117,7 +117,7 @@ def test_tasks_and_groups_at_several_lengths_are_curves(browser: Browser, tmp_pa
     chosen = data["defaults"]["step"]
     rows = {
         row.item: row
-        for row in read_step_deltas(plan.step_folder(chosen) / DELTAS).deltas
+        for row in StepDeltas.read(plan.step_folder(chosen) / DELTAS).deltas
         if row.metric == "delta_acc"
     }
     for series in data["lengths"]:

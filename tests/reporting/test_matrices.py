@@ -13,7 +13,7 @@ from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
 from evaluation.reporting.tables.retention import retention
 from evaluation.reporting.tables.stage_results import read_stage
-from evaluation.results.deltas_file import read_step_deltas
+from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import read_results
 from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.config import validate_config
@@ -70,7 +70,7 @@ def test_retention_is_the_paired_delta(reported: dict[str, StagePlan]) -> None:
     assert r"& first/100 & second/30 \\" in text
     assert r"\cellcolor" in text
     kept = {(row["tier"], row["item"], f"delta_{row['metric']}"): row for row in rows}
-    stored = read_step_deltas(reported["second"].step_folder(30) / "bridge_deltas.json").deltas
+    stored = StepDeltas.read(reported["second"].step_folder(30) / "bridge_deltas.json").deltas
     assert {(d.tier, d.item, d.metric) for d in stored} == set(kept)
     for delta in stored:
         row = kept[delta.tier, delta.item, delta.metric]

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.reporting.comparison import folders_as_text, is_worse_at_last
-from evaluation.reporting.pages.joined import follows, joined_series
+from evaluation.reporting.pages.curves import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures

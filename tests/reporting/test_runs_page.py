@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from evaluation.results.comparison_file import Comparison, read_comparison
+from evaluation.results.comparison_file import Comparison
 from tests.reporting.browser import draws, numbers, opened, saved, touch
 
 
 @pytest.fixture
 def content(compared: Path) -> Comparison:
-    return read_comparison(compared / "comparison.json")
+    return Comparison.read(compared / "comparison.json")
 
 
 def test_a_saved_figure_names_both_runs(browser: Browser, compared: Path, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from evaluation.bridge.write import write_stage
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.terminal import advice_lines
-from evaluation.results.deltas_file import read_stage_deltas
-from evaluation.results.stage_files import read_recommendation
+from evaluation.results.deltas_file import StageDeltas
+from evaluation.results.stage_files import Recommendation
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS, write_report
 
@@ -32,8 +32,8 @@ def plan(plans: dict[str, StagePlan]) -> StagePlan:
 
 
 def test_a_verdict_is_provisional_until_all_steps_are_in(plan: StagePlan) -> None:
-    recommendation = read_recommendation(plan.results / "recommendation.json")
-    deltas = read_stage_deltas(plan.results / "bridge_deltas.json")
+    recommendation = Recommendation.read(plan.results / "recommendation.json")
+    deltas = StageDeltas.read(plan.results / "bridge_deltas.json")
     for found in (recommendation, deltas):
         assert (found.provisional, found.awaited) == (True, (40, 50))
     words = "(provisional, until step 40, 50 are in)"

@@ -7,7 +7,7 @@ import pytest
 
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.stage_files import QUALITY_COLUMNS, QualityRow, read_quality
+from evaluation.results.stage_files import QUALITY_COLUMNS, QualityRow, TaskQuality
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edited, make_plans, write_side, write_stage_of
 from tests.reporting.pages import STEPS, write_report
@@ -56,7 +56,7 @@ def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
 
 def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
     page = write_report(plan, STEPS).read_text()
-    quality = read_quality(plan.results / "task_quality.json")
+    quality = TaskQuality.read(plan.results / "task_quality.json")
     (line,) = quality.advice
     assert line.startswith(
         "tier3: accuracy is undecided; a difference of 1 point in the mean of 2 tasks"

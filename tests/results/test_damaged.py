@@ -21,9 +21,9 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.answer_files import read_generations
-from evaluation.results.deltas_file import read_stage_deltas, read_step_deltas
+from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.read import read_results, read_tier
-from evaluation.results.stage_files import QUALITY, read_quality, read_recommendation, read_summary
+from evaluation.results.stage_files import QUALITY, Recommendation, TaskQuality, read_summary
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edit_json
 from tests.bridge.folders import edited as edit
@@ -42,12 +42,12 @@ STEP_JSON: dict[str, Reader] = {
     "tier3_cf.json": tier("tier3"),
     "tier4_sft_native.json": tier("tier4"),
     "tier5_verified.json": tier("tier5"),
-    "bridge_deltas.json": read_step_deltas,
+    "bridge_deltas.json": StepDeltas.read,
 }
 STAGE_JSON: dict[str, Reader] = {
-    "stage/bridge_deltas.json": read_stage_deltas,
-    "stage/recommendation.json": read_recommendation,
-    "stage/task_quality.json": read_quality,
+    "stage/bridge_deltas.json": StageDeltas.read,
+    "stage/recommendation.json": Recommendation.read,
+    "stage/task_quality.json": TaskQuality.read,
 }
 PARQUET: dict[str, Reader] = {
     "tier2_ppl_blocks.parquet": tier("tier2"),
@@ -348,10 +348,10 @@ def test_an_objective_that_has_changed(plans: dict[str, StagePlan]) -> None:
     with edit(path) as content:
         del content["objectives"][1:]
     write_stage(plan, STEPS)
-    stage = read_stage_deltas(plan.results / "bridge_deltas.json")
+    stage = StageDeltas.read(plan.results / "bridge_deltas.json")
     assert [entry.step for entry in stage.verdicts] == [10, 30]
     assert "it judges 1 objectives" in stage.left_out[0]
-    assert read_recommendation(plan.results / "recommendation.json").left_out == stage.left_out
+    assert Recommendation.read(plan.results / "recommendation.json").left_out == stage.left_out
 
 
 def test_what_a_later_version_adds_is_no_fault(plans: dict[str, StagePlan]) -> None:

@@ -14,10 +14,10 @@ from evaluation.bridge.delta import OVERALL, Delta, delta_columns
 from evaluation.bridge.deltas import compare
 from evaluation.results.comparison_file import (
     COMPARISON_FILES,
+    Comparison,
     ComparisonRow,
     LeadRow,
     StageComparison,
-    read_comparison,
 )
 from evaluation.results.read import read_results
 from evaluation.runs.compare import compare_runs
@@ -178,7 +178,7 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
     ended = command(*line)
     ended.check(0)
     assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(COMPARISON_FILES)
-    content = read_comparison(tmp_path / "out/comparison.json").comparisons[0].stages[0]
+    content = Comparison.read(tmp_path / "out/comparison.json").comparisons[0].stages[0]
     page = (tmp_path / "out/comparison.html").read_text()
     for lead in content.leads:
         if lead.item == OVERALL:

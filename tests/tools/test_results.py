@@ -13,7 +13,7 @@ import yaml
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.results.columns import arrow_schema
 from evaluation.results.command_output import BridgeTable, CheckpointTable, DoctorReport, Status
-from evaluation.results.comparison_file import read_comparison
+from evaluation.results.comparison_file import Comparison
 from evaluation.results.job_logs import last_error
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
@@ -199,7 +199,7 @@ def test_json_of_commands_is_what_the_models_say(
     good, bad, out = scored / "good", scored / "bad", tmp_path / "out"
     printed = command("compare", bad, good, "--json", "--output", out).out
     assert json.loads(printed) == json.loads((out / "comparison.json").read_text())
-    (stage,) = read_comparison(out / "comparison.json").comparisons[0].stages
+    (stage,) = Comparison.read(out / "comparison.json").comparisons[0].stages
     acc = next(r for r in stage.deltas if (r.item, r.metric) == ("overall", "delta_acc"))
     assert (acc.step_a, acc.step_b) == (10, 20)
     assert acc.delta == pytest.approx(acc.value_a - acc.value_b)

@@ -29,7 +29,7 @@ from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results import items
-from evaluation.results.deltas_file import read_step_deltas
+from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.documents import listing
 from evaluation.results.read import read_tier
 from evaluation.results.stage_files import read_summary
@@ -82,7 +82,7 @@ def scored(root: Path) -> dict[str, StagePlan]:
 
 def bridge(root: Path) -> None:
     plan = scored(root)["second"]
-    found = read_step_deltas(plan.step_folder(20) / "bridge_deltas.json")
+    found = StepDeltas.read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {row.item: row for row in found.deltas if row.tier == "toy"}
     assert set(rows) == {"old", "new", "overall"}
     assert all(row.metric == "delta_solved" and row.want == ">= 0" for row in rows.values())

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from evaluation.results.stage_files import read_recommendation
+from evaluation.results.stage_files import Recommendation
 from tests.histories.warm import well
 from tests.workflow.world import World, build_world, stored_scores
 
@@ -53,7 +53,7 @@ def test_a_merge_stands_beside_the_steps_under_its_name(world: World) -> None:
 
 def test_it_is_corrected_for_and_recommended_with_the_steps(world: World) -> None:
     """All four candidates are corrected together, and the best one is named, be it a merge."""
-    advice = read_recommendation(world.results("stage2", "recommendation.json"))
+    advice = Recommendation.read(world.results("stage2", "recommendation.json"))
     assert "The best of 4 checkpoints" in (advice.corrected_for or "")
     named = [advice.candidate, *(one.candidate for one in (*advice.similar, *advice.others))]
     assert sorted(map(str, named)) == ["15", "5", "both", "soup"]

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,25 @@ from evaluation.errors import ResultsError
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.probes import checked_part
 from evaluation.regular_files import open_regular
-from evaluation.reporting.flips.failed_checks import explanations
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.answer_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
+from evaluation.settings.check_kinds import Counted
+from evaluation.settings.checks import Check
 from evaluation.settings.suites import Probe
+from evaluation.verification.checks import phrases
+from evaluation.verification.checks.markdown import read_lists
+from evaluation.verification.checks.registry import CHECKS, named
+from evaluation.verification.checks.text import words
 
 log = logging.getLogger(__name__)
 
 RESULTS = "results.jsonl"
 
 CHANGES: dict[int, Change] = {1: "right", 0: "same", -1: "wrong"}
+
+QUOTED = 80
+"""Characters of an answer that are quoted."""
 
 
 def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
@@ -139,3 +147,95 @@ def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:
         "stop": row["stop_reason"],
         "tokens": row["completion_tokens"],
     }
+
+
+def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
+    """Yield a sentence for each check of a probe that an answer fails.
+
+    Args:
+        checks: The probe's checks, in the order of the suite.
+        passed: Whether the answer passes, by the name that the results give the check.
+        text: The part of the answer that is checked.
+
+    Yields:
+        The check's name, what it expected and what it got.
+    """
+    for name, check in named(checks):
+        if passed.get(name) is False:
+            yield f"{name}: expected {_expected(check)}; got {_found_in(check, text)}"
+
+
+def _expected(check: Check) -> str:
+    """Return what a check requires, such as `words (at_most 20)`."""
+    asked = str(type(check).model_fields["check"].description).rstrip(".")
+    given = sorted(check.model_fields_set - {"check", "kind"})
+    settings = ", ".join(f"{name} {_quoted(getattr(check, name))}" for name in given)
+    return f"{asked} ({settings})" if settings else asked
+
+
+def _found_in(check: Check, text: str) -> str:
+    """Return what a failing check found in an answer, or else the answer's beginning."""
+    if not text.strip():
+        return "nothing"
+    if isinstance(check, Counted):
+        return str(CHECKS[check.check](text))
+    find = FOUND.get(check.check)
+    return find(check, text) if find else _beginning(text)
+
+
+def _quoted(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " | ".join(map(_quoted, value))
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return _shortened(f"“{text}”" if isinstance(value, str) else text, 2 * QUOTED)
+
+
+def _shortened(text: str, most: int = QUOTED) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}…"
+
+
+def _beginning(text: str) -> str:
+    return f"“{_shortened(text)}”"
+
+
+def _ending(_: Any, text: str) -> str:
+    line = " ".join(text.split())
+    return f"“…{line[-QUOTED:]}”" if len(line) > QUOTED else f"“{line}”"
+
+
+def _terms(check: Any, text: str) -> str:
+    """Return the forbidden terms that are there, or the asked ones that are not."""
+    is_forbidden = check.check == "excludes"
+    terms = tuple(
+        term
+        for term in check.texts
+        if phrases.has_phrase(text, term, check.match_case) == is_forbidden
+    )
+    if not is_forbidden:
+        return f"no {_quoted(terms)}"
+    return _quoted(terms) if terms else _beginning(text)
+
+
+def _longest_item(_: Any, text: str) -> str:
+    items = [item.text for item in read_lists(text).items]
+    return f"{max(len(words(item)) for item in items)} words" if items else "no list"
+
+
+def _json(_: Any, text: str) -> str:
+    try:
+        json.loads(text)
+    except ValueError as error:
+        return f"no JSON ({error}): {_beginning(text)}"
+    return _beginning(text)
+
+
+FOUND: Mapping[str, Callable[[Any, str], str]] = {
+    "ends_with": _ending,
+    "contains": _terms,
+    "contains_any": _terms,
+    "excludes": _terms,
+    "item_words": _longest_item,
+    "strict_json": _json,
+    "json_equals": _json,
+}

@@ -9,18 +9,36 @@ that depends on how many steps there are.
 """
 
 import functools
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from evaluation.bridge.pairing import Pair
+from evaluation.errors import CacheError
+from evaluation.metrics.variance import Floats
+from evaluation.prefill.caches import map_blocks
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
-from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
-from evaluation.reporting.flips.items import Flip, ItemFlips, cut, largest, rounded
+from evaluation.reporting.flips.items import (
+    NOT_CACHED,
+    Flip,
+    ItemFlips,
+    cut,
+    largest,
+    rounded,
+    scored_cache,
+)
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
+from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
+
+log = logging.getLogger(__name__)
 
 MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
@@ -29,6 +47,11 @@ SHORT = 1500
 """Characters of a text that are shown where a page has no room for whole ones."""
 
 Page = dict[str, Any]
+
+TOKENS = 300
+"""Tokens of a block that are shown, from its start."""
+
+Tokens = npt.NDArray[np.integer[Any]]
 
 
 def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
@@ -73,13 +96,13 @@ def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Can
 
 def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], Iterator[ItemFlips]]:
     """Return what yields the flips of a checkpoint; each tier keeps its texts in another way."""
-    texts, questions = BlockTexts(plan), QuestionTexts(plan)
+    texts, questions = _BlockTexts(plan), QuestionTexts(plan)
     blocks, of_bridge = max(1, most // 3), functools.cache(bridge.tier)
 
     def of_tier(pair: Pair) -> Iterator[ItemFlips]:
         match pair.tier.name:
             case "tier2":
-                return flipped_blocks(pair, texts, blocks)
+                return _flipped_blocks(pair, texts, blocks)
             case "tier3":
                 return flipped_questions(pair, questions, most)
             case "tier4":
@@ -88,7 +111,7 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
                 return flipped_completions(pair, most)
         # a tier that has no texts to show: how each unit's score changed is all there is
         if pair.tier.kind == "nats":
-            return flipped_blocks(pair, None, blocks)
+            return _flipped_blocks(pair, None, blocks)
         return _flipped_credit(pair, most)
 
     def of_checkpoint(scored: Scored) -> Iterator[ItemFlips]:
@@ -151,3 +174,86 @@ def _cut(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_cut(one) for one in content]
     return {k: _cut(v) for k, v in content.items()} if isinstance(content, dict) else content
+
+
+class _BlockTexts:
+    """The texts of packed blocks, decoded with the tokenizer that packed them."""
+
+    def __init__(self, plan: StagePlan) -> None:
+        self._plan = plan
+        self._slices: dict[str, Tokens | None] = {}
+
+    def read(self, name: str, checksum: Any, block: int) -> dict[str, Any]:
+        """Return the beginning of a block's text, or that it is no longer cached.
+
+        Args:
+            name: Name of the slice.
+            checksum: Checksums of the slice's data that was scored, as in the results.
+            block: Number of the block in the slice.
+
+        Returns:
+            `text`, and `cut`: whether the block has more tokens. Only `text` if it is not cached.
+        """
+        if name not in self._slices:
+            self._slices[name] = self._tokens(name, checksum)
+        tokens, tokenizer = self._slices[name], self._tokenizer
+        if tokens is None or tokenizer is None:
+            return {"text": NOT_CACHED}
+        text = tokenizer.decode(tokens[block, :TOKENS].tolist(), skip_special_tokens=False)
+        return {"text": text, "cut": tokens.shape[1] > TOKENS}
+
+    def _tokens(self, name: str, checksum: Any) -> Tokens | None:
+        """Return a slice's packed tokens, (blocks, sequence length); None if they cannot be read."""
+        folder = self._plan.slice_folder(name)
+        meta = scored_cache(folder, checksum)
+        try:
+            return None if meta is None else map_blocks(folder, meta)
+        except CacheError as error:
+            log.warning("texts are not shown: %s", error)
+            return None
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        """Use the `tokenizers` library where it will do: transformers takes seconds to import."""
+        folder = self._plan.tokenizer_folder
+        if (folder / "tokenizer.json").exists():
+            from tokenizers import Tokenizer
+
+            return Tokenizer.from_file(str(folder / "tokenizer.json"))
+        if not folder.exists():
+            return None
+        from evaluation.prefill.tokenizers import load_tokenizer
+
+        return load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
+
+
+def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterator[ItemFlips]:
+    """Yield the blocks that gained and lost most, of slices that have the bridge's blocks."""
+    for name, item, other in pair.both(NatsItem):
+        mine, theirs = item.blocks, other.blocks
+        if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
+            continue
+        loss, others = _nats_per_token(mine), _nats_per_token(theirs)
+        flips = []
+        for place, change in largest(others - loss, most):
+            block, text = int(mine.ids[place]), {"text": NOT_CACHED}
+            if texts is not None:
+                text = texts.read(name, item.same.get("data"), block)
+            about = {"tokens": int(mine.tokens[place]), "theirs": rounded(others[place])}
+            ours = rounded(loss[place])
+            flips.append(
+                Flip(id=f"block {block}", change=change, shared={**text, **about}, ours=ours)
+            )
+        yield ItemFlips(
+            shape="block",
+            tier=pair.tier.name,
+            item=name,
+            gain=others - loss,
+            shown=flips,
+            label="nats per token",
+        )
+
+
+def _nats_per_token(blocks: Blocks) -> Floats:
+    nats: Floats = blocks.nats / np.maximum(blocks.tokens, 1)
+    return nats

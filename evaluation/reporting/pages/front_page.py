@@ -11,8 +11,13 @@ from evaluation.checkpoints.subjects import candidates_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import provisional, tier_words
-from evaluation.reporting.pages.curves import Series, stage_series, with_scales
-from evaluation.reporting.pages.joined import follows, joined_series
+from evaluation.reporting.pages.curves import (
+    Series,
+    follows,
+    joined_series,
+    stage_series,
+    with_scales,
+)
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
@@ -22,7 +27,7 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
-from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, LeadRow, read_comparison
+from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
 from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.config import Config
@@ -94,7 +99,7 @@ def _runs_in_words(config: Config) -> list[dict[str, Any]]:
     if not config.runs:
         return []
     try:
-        content = read_comparison(Path(config.results) / COMPARISON)
+        content = Comparison.read(Path(config.results) / COMPARISON)
     except ResultsError as error:
         return [{"name": ", ".join(config.runs), "error": str(error), "leads": []}]
     return [

@@ -23,15 +23,10 @@ from evaluation.results.deltas_file import (
     DELTAS,
     DeltaRow,
     PassRateChanges,
-    read_stage_deltas,
-    read_step_deltas,
+    StageDeltas,
+    StepDeltas,
 )
-from evaluation.results.stage_files import (
-    RECOMMENDATION,
-    SUMMARY,
-    read_recommendation,
-    read_summary,
-)
+from evaluation.results.stage_files import RECOMMENDATION, SUMMARY, Recommendation, read_summary
 from evaluation.settings.candidates import candidate_label, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -91,11 +86,11 @@ def write_figures(plan: StagePlan) -> list[Path]:
 def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]:
     """Return the deltas of the recommended or else the last step, best first, and its flips."""
     path = plan.results / DELTAS
-    rows = read_stage_deltas(path).deltas if path.exists() else ()
+    rows = StageDeltas.read(path).deltas if path.exists() else ()
     known = {row.candidate for row in rows if row.candidate is not None}
     if not known:
         return [], ()
-    step = read_recommendation(plan.results / RECOMMENDATION).candidate
+    step = Recommendation.read(plan.results / RECOMMENDATION).candidate
     if step not in known:
         step = max(steps_among(known), default=None)
     if step is None:
@@ -104,7 +99,7 @@ def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]
     own.sort(key=lambda row: row.delta if row.want == "<= 0" else -row.delta)
     path = plan.step_folder(step) / DELTAS
     is_drawn = path.exists() and any(kind == "moves" for kind, _ in plan.figures)
-    return own, read_step_deltas(path).moves if is_drawn else ()
+    return own, StepDeltas.read(path).moves if is_drawn else ()
 
 
 def _new(width: float, height: float) -> "Figure":

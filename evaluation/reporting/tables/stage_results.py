@@ -9,9 +9,9 @@ from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
-from evaluation.results.deltas_file import DELTAS, StepDeltas, read_step_deltas
+from evaluation.results.deltas_file import DELTAS, StepDeltas
 from evaluation.results.read import Results, TierResults, read_tier
-from evaluation.results.stage_files import RECOMMENDATION, Recommendation, read_recommendation
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -136,12 +136,12 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
         for step in steps:
             path = plan.step_folder(step) / DELTAS
-            content = reader.read(path, candidate_label(step), read_step_deltas)
+            content = reader.read(path, candidate_label(step), StepDeltas.read)
             if content is not None:
                 deltas[step] = content
         path = plan.results / RECOMMENDATION
         if path.exists():
-            recommendation = reader.read(path, plan.name, read_recommendation)
+            recommendation = reader.read(path, plan.name, Recommendation.read)
     return StageResults(
         plan=plan,
         requested=tuple(steps),
