@@ -9,19 +9,14 @@ from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
 from evaluation.exit_codes import machine_fault
 from evaluation.reporting.pages.page import write_page
-from evaluation.reporting.pages.runs_page import (
-    Steps,
-    by_match,
-    matched_in_words,
-    runs_page,
-    stage_title,
-)
+from evaluation.reporting.pages.runs_page import runs_page
 from evaluation.results.comparison_file import (
     COMPARISON_PAGE,
     ComparisonRow,
     LeadRow,
     RunComparison,
     StageComparison,
+    Steps,
 )
 from evaluation.runs.compare import compare_runs, write_comparisons
 from evaluation.runs.find import Run, find_run, this_run
@@ -113,17 +108,17 @@ def is_worse_at_last(runs: RunComparison) -> bool | None:
     Returns:
         None where nothing of some stage could be tested.
     """
-    last = [list(by_match(stage).values())[-1] for stage in runs.stages]
+    last = [list(stage.by_match.values())[-1] for stage in runs.stages]
     if not all(any(row.p is not None for row in _shown(rows)) for rows in last):
         return None
     return any(_summary(rows)[1] for rows in last)
 
 
 def _stage(stage: StageComparison) -> str:
-    matched = by_match(stage)
+    matched = stage.by_match
     steps = list(matched)
     overall = [lead for lead in stage.leads if lead.item == OVERALL]
-    text = [f"{stage_title(stage)}: {matched_in_words(stage)}"]
+    text = [f"{stage.title}: {stage.matched}"]
     if len(steps) > 1:
         head = ["step", "tier", "metric", "A", "B", "A - B", "95 %", "95 %, all steps", "p"]
         text.append(align([head, *_by_step(matched, overall)], keys=3))

@@ -14,6 +14,9 @@ COMPARISON_TABLE = "comparison.csv"
 COMPARISON_PAGE = "comparison.html"
 COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON, COMPARISON_PAGE)
 
+Steps = tuple[int | None, int | None]
+"""Of two matched checkpoints."""
+
 
 class ComparisonRow(DeltaColumns):
     """A delta A - B at two matched checkpoints. Stable: new columns go to the end."""
@@ -62,6 +65,27 @@ class StageComparison(FileModel):
     corrected_for: str = Field(description="What `leads` are corrected for.")
     leads: tuple[LeadRow, ...] = Field(description="Which run is better, the overall values first.")
     deltas: tuple[ComparisonRow, ...] = Field(description="All deltas.")
+
+    @property
+    def title(self) -> str:
+        """The stage's name; both names where the runs call it differently."""
+        return " against ".join(dict.fromkeys((self.stage_a, self.stage_b)))
+
+    @property
+    def by_match(self) -> dict[Steps, list[ComparisonRow]]:
+        """Its deltas by the steps of A and B, in the order of the comparison."""
+        found: dict[Steps, list[ComparisonRow]] = {}
+        for row in self.deltas:
+            found.setdefault((row.step_a, row.step_b), []).append(row)
+        return found
+
+    @property
+    def matched(self) -> str:
+        """How many checkpoints are compared, and at which steps: of more than 12 the first 10 and the last."""
+        words = [str(a) if a == b else f"{a} (B's {b})" for a, b in self.by_match]
+        shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
+        many = "s" if len(words) > 1 else ""
+        return f"{len(words)} matched checkpoint{many} by {self.by}: A's step {', '.join(shown)}"
 
 
 class RunComparison(FileModel):

@@ -78,6 +78,15 @@ class Objective(Settings):
         tier = TIERS[self.tier]
         return tier.metric(self.metric or tier.headline)
 
+    @property
+    def title(self) -> str:
+        """The objective in words, as `tier2 (hq): improve by more than 0.02 nats per token`."""
+        metric = f" {self.metric}" if self.metric else ""
+        group = f" ({self.group})" if self.group else ""
+        size = self.decided_on.size(self.margin)
+        margin = f"by more than {size}" if self.want == "improve" else f"within {size}"
+        return f"{self.tier}{metric}{group}: {self.want} {margin}"
+
 
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
     """Return an objective with its metric named where it is of tasks that rank nothing.

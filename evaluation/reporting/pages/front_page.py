@@ -21,8 +21,7 @@ from evaluation.reporting.pages.curves import (
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
-from evaluation.reporting.pages.runs_page import stage_title
-from evaluation.reporting.pages.verdicts import advice, group_series, headline_item, objective_title
+from evaluation.reporting.pages.verdicts import advice, group_series, headline_item
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
@@ -107,7 +106,7 @@ def _runs_in_words(config: Config) -> list[dict[str, Any]]:
             "name": one.run_b,
             "error": one.error,
             "leads": [
-                f"{stage_title(stage)}: {lead.sentence}"
+                f"{stage.title}: {lead.sentence}"
                 for stage in one.stages
                 for lead in stage.leads
                 if _is_headline(lead, stage.leads)
@@ -179,7 +178,7 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
 
 
 def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
-    objectives = list(map(objective_title, found.plan.stage.objective))
+    objectives = [objective.title for objective in found.plan.stage.objective]
     advised = advice(found)
     why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
     return {

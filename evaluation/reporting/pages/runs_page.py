@@ -24,7 +24,7 @@ from evaluation.reporting.pages.page import (
     render,
 )
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.comparison_file import ComparisonRow, RunComparison, StageComparison
+from evaluation.results.comparison_file import ComparisonRow, RunComparison
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE
 from evaluation.runs.find import Run, RunCheckpoint
@@ -175,8 +175,8 @@ def _words(one: RunComparison) -> dict[str, Any]:
         **one.model_dump(exclude={"stages"}),
         "stages": [
             {
-                "title": stage_title(stage),
-                "matched": matched_in_words(stage),
+                "title": stage.title,
+                "matched": stage.matched,
                 "corrected_for": stage.corrected_for,
                 "notes": stage.notes,
                 "overall": [lead for lead in stage.leads if lead.item == OVERALL],
@@ -187,52 +187,6 @@ def _words(one: RunComparison) -> dict[str, Any]:
     }
 
 
-Steps = tuple[int | None, int | None]
-"""Of two matched checkpoints."""
-
-
-def by_match(stage: StageComparison) -> dict[Steps, list[ComparisonRow]]:
-    """Return the deltas of a stage by matched checkpoints.
-
-    Args:
-        stage: A comparison of a stage of two runs.
-
-    Returns:
-        Deltas by the steps of A and B, in the order of the comparison.
-    """
-    found: dict[Steps, list[ComparisonRow]] = {}
-    for row in stage.deltas:
-        found.setdefault((row.step_a, row.step_b), []).append(row)
-    return found
-
-
-def stage_title(stage: StageComparison) -> str:
-    """Return what a comparison of a stage is called.
-
-    Args:
-        stage: A comparison of a stage of two runs.
-
-    Returns:
-        The stage's name; both names where the runs call it differently.
-    """
-    return " against ".join(dict.fromkeys((stage.stage_a, stage.stage_b)))
-
-
-def matched_in_words(stage: StageComparison) -> str:
-    """Return how many checkpoints of a stage are compared, and at which steps.
-
-    Args:
-        stage: A comparison of a stage of two runs.
-
-    Returns:
-        Words without a full stop; of more than 12 checkpoints the first 10 and the last.
-    """
-    words = [str(a) if a == b else f"{a} (B's {b})" for a, b in by_match(stage)]
-    shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
-    many = "s" if len(words) > 1 else ""
-    return f"{len(words)} matched checkpoint{many} by {stage.by}: A's step {', '.join(shown)}"
-
-
 def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -240,8 +194,8 @@ def _deltas(
     found, left_out = [], []
     for one in comparisons:
         for stage in one.stages:
-            label = f"{one.run_a} against {one.run_b}, {stage_title(stage)}"
-            matched = by_match(stage)
+            label = f"{one.run_a} against {one.run_b}, {stage.title}"
+            matched = stage.by_match
             leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
             kept: list[dict[str, Any]] = []
             for step, other in reversed(matched):

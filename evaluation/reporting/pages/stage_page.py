@@ -37,7 +37,6 @@ from evaluation.reporting.pages.verdicts import (
     advice,
     group_series,
     headline_item,
-    objective_title,
 )
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
@@ -115,7 +114,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),
-        "objective": list(map(objective_title, plan.stage.objective)),
+        "objective": [objective.title for objective in plan.stage.objective],
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.requested), *found.damaged],

@@ -8,7 +8,6 @@ from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import candidate_columns, candidate_label, candidate_rank
-from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, TierName
 
 
@@ -74,22 +73,6 @@ def _similar(content: Recommendation) -> list[str]:
         change = known.change(one.delta, one.low, one.high) if known and has_change else ""
         named.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")
     return named
-
-
-def objective_title(objective: Objective) -> str:
-    """Return an objective in words.
-
-    Args:
-        objective: An objective of the configuration.
-
-    Returns:
-        For example `tier2 (hq): improve by more than 0.02 nats per token`.
-    """
-    metric = f" {objective.metric}" if objective.metric else ""
-    group = f" ({objective.group})" if objective.group else ""
-    size = objective.decided_on.size(objective.margin)
-    margin = f"by more than {size}" if objective.want == "improve" else f"within {size}"
-    return f"{objective.tier}{metric}{group}: {objective.want} {margin}"
 
 
 def headline_item(tier: TierName, group: str | None) -> str:
