@@ -15,15 +15,7 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.providers.program import Provider
-from evaluation.providers.render import (
-    Document,
-    RankedQuestion,
-    Rendered,
-    TaskInfo,
-    check,
-    render,
-    render_choices,
-)
+from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, check, render
 from evaluation.providers.score import Case, Limits, Outcome, run_programs, score, verdict_of
 from evaluation.settings.olmo_suites import is_suite
 from evaluation.settings.plan import StagePlan
@@ -132,7 +124,7 @@ def provided_questions(
         SourceError: The provider cannot render the task; names the task.
     """
     asked = _rendering_request(plan, task)
-    found = render_choices(provider_of(plan, task), f"tasks.{name}", asked)
+    found = render(provider_of(plan, task), f"tasks.{name}", asked, RankedQuestion)
     if task.kind == "ranked" and any(len(one.choices) < 2 for one in found.documents):
         raise SourceError(
             f"tasks.{name}: {task.task} scores the right answer alone, so that nothing is ranked; set "
@@ -173,7 +165,7 @@ def provided_prompts(
         SourceError: The provider cannot render the task; names the task.
     """
     key, provider = f"generation_tasks.{name}", provider_of(plan, task)
-    rendered = render(provider, key, _rendering_request(plan, task))
+    rendered = render(provider, key, _rendering_request(plan, task), Document)
     room = task.max_new_tokens or rendered.info.max_new_tokens
     if room is None:
         raise SourceError(

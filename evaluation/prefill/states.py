@@ -20,14 +20,8 @@ from evaluation.fingerprints import file_checksum
 from evaluation.prefill.files import unreadable
 from evaluation.prefill.mirrors import mirror_of
 from evaluation.prefill.sources import Origin, Reading, resolved_commit
-from evaluation.providers.adapters.data import (
-    Status,
-    mirrored_files,
-    package_files,
-    parts_of,
-    status_of,
-    user_files,
-)
+from evaluation.providers.adapters.data import Status, mirrored_files, parts_of, status_of
+from evaluation.providers.adapters.task_files import package_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
 from evaluation.regular_files import read_text

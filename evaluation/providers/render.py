@@ -100,43 +100,34 @@ class Rendered(Generic[Line]):
 
 
 def render(
-    provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
-) -> Rendered[Document]:
-    """Render a task whose answers are generated.
+    provider: Provider,
+    key: str,
+    request: dict[str, Any],
+    line: type[Line],
+    *,
+    seconds: float = SECONDS,
+) -> Rendered[Line]:
+    """Render a task whose answers are generated, or one that ranks choices or scores the right one.
 
     Args:
         provider: The provider that has the task.
         key: Key of the suite that names the task, for errors.
         request: What request.json holds, but for the kind.
+        line: `Document` for prompts, `RankedQuestion` for choices.
         seconds: Longest time that the program may take.
 
     Returns:
-        Its documents and meta.json.
+        Its documents or questions, and meta.json.
 
     Raises:
         SourceError: The provider refuses the task, or its program fails.
     """
-    return _rendered(provider, key, {**request, "kind": "generative"}, Document, seconds)
-
-
-def render_choices(
-    provider: Provider, key: str, request: dict[str, Any], *, seconds: float = SECONDS
-) -> Rendered[RankedQuestion]:
-    """Render a task that ranks choices, or scores the right answer alone.
-
-    Args:
-        provider: The provider that has the task.
-        key: Key of the suite that names the task, for errors.
-        request: What request.json holds, but for the kind.
-        seconds: Longest time that the program may take.
-
-    Returns:
-        Its questions and meta.json.
-
-    Raises:
-        SourceError: The provider refuses the task, or its program fails.
-    """
-    return _rendered(provider, key, {**request, "kind": "choices"}, RankedQuestion, seconds)
+    asked = {**request, "kind": "choices" if line is RankedQuestion else "generative"}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        if refused := _refusal(provider, f"{key}: ", "render", folder, asked, seconds):
+            raise SourceError(f"{key}: {refused}")
+        return _read(provider, key, folder, line)
 
 
 def check(provider: Provider, request: dict[str, Any]) -> str | None:
@@ -154,16 +145,6 @@ def check(provider: Provider, request: dict[str, Any]) -> str | None:
     """
     with tempfile.TemporaryDirectory() as name:
         return _refusal(provider, "", "check", Path(name), request, SECONDS)
-
-
-def _rendered(
-    provider: Provider, key: str, request: dict[str, Any], line: type[Line], seconds: float
-) -> Rendered[Line]:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        if refused := _refusal(provider, f"{key}: ", "render", folder, request, seconds):
-            raise SourceError(f"{key}: {refused}")
-        return _read(provider, key, folder, line)
 
 
 def _refusal(

@@ -19,8 +19,12 @@ import datasets
 
 from evaluation.providers.adapters import olmo_eval, olmo_eval_data
 from evaluation.providers.adapters.contract import Program, Refused, count_computing, read_lines
-from evaluation.providers.adapters.olmo_eval_programs import Recorder
-from evaluation.providers.adapters.olmo_eval_scores import scorer, single_metrics, values_of
+from evaluation.providers.adapters.olmo_eval_scores import (
+    Recorder,
+    scorer,
+    single_metrics,
+    values_of,
+)
 from evaluation.providers.adapters.olmo_eval_tasks import find_tasks
 
 PATIENCE = 20.0

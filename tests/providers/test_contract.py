@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import render
+from evaluation.providers.render import Document, render
 from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
 from tests.providers.conftest import Installed
 from tests.tables import cases
@@ -35,12 +35,12 @@ def credits(metric: str, outcomes: list[Outcome]) -> list[float | None]:
 
 
 def test_documents_and_what_is_said_of_them_are_read(installed: Installed) -> None:
-    found = render(provider(installed()), "key", REQUEST)
+    found = render(provider(installed()), "key", REQUEST, Document)
     assert [one.id for one in found.documents] == [f"sums/{number}" for number in range(5)]
     assert found.documents[0].prompt == "Q: the A:"
     assert found.documents[0].gold == "a"
     assert (found.info.stop, found.info.max_new_tokens) == (["Question:"], 6)
-    chat = render(provider(installed()), "key", {**REQUEST, "chat": True})
+    chat = render(provider(installed()), "key", {**REQUEST, "chat": True}, Document)
     assert chat.documents[0].prompt is None
     assert chat.documents[0].messages is not None
     assert chat.documents[0].messages[0].content == "Q: the A:"
@@ -51,21 +51,21 @@ def test_a_task_that_cannot_be_had_is_one_sentence(
     installed: Installed, does: dict[str, Any], said: str
 ) -> None:
     with pytest.raises(SourceError, match=said) as caught:
-        render(provider(installed(**does)), "generation_tasks.x", REQUEST, seconds=2)
+        render(provider(installed(**does)), "generation_tasks.x", REQUEST, Document, seconds=2)
     assert "\n" not in str(caught.value)
 
 
 def test_an_environment_that_is_not_there_names_what_makes_it(tmp_path: Path) -> None:
     for path in (tmp_path / "none" / "python", tmp_path):
         with pytest.raises(SourceError, match=r"not installed: no .*; run `make providers`"):
-            render(provider(path), "key", REQUEST)
+            render(provider(path), "key", REQUEST, Document)
         with pytest.raises(SourceError, match="not installed"):
             scored(path, "a")
     broken = tmp_path / "python"
     broken.write_text("#!/nowhere/python\n")
     broken.chmod(0o755)
     with pytest.raises(SourceError, match="cannot be run"):
-        render(provider(broken), "key", REQUEST)
+        render(provider(broken), "key", REQUEST, Document)
 
 
 def test_a_batch_is_judged_by_one_process(installed: Installed, tmp_path: Path) -> None:

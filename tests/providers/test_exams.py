@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import ScoringError, SourceError
-from evaluation.providers.render import Document, RankedQuestion, Rendered, render, render_choices
+from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import Limits, score
 from tests.providers.test_real import provider
 from tests.tables import cases
@@ -81,11 +81,11 @@ def request(task: str, mirrors: dict[str, str], **asked: Any) -> dict[str, Any]:
 
 
 def exam(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendered[Document]:
-    return render(provider(name), "generation_tasks.x", request(task, mirrors, **asked))
+    return render(provider(name), "generation_tasks.x", request(task, mirrors, **asked), Document)
 
 
 def ranked(name: str, task: str, mirrors: dict[str, str], **asked: Any) -> Rendered[RankedQuestion]:
-    return render_choices(provider(name), "tasks.x", request(task, mirrors, **asked))
+    return render(provider(name), "tasks.x", request(task, mirrors, **asked), RankedQuestion)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import yaml
 
 from evaluation.errors import ConfigError, SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import render, render_choices
+from evaluation.providers.render import Document, RankedQuestion, render
 from evaluation.settings.config import load_config
 from evaluation.settings.olmo_suites import is_suite, suite_parts
 from evaluation.settings.plan import StagePlan
@@ -81,7 +81,7 @@ def test_an_environment_that_cannot_do_is_one_sentence(
     wrapped.chmod(0o755)
     provider = Provider("olmo_eval", wrapped, VERSIONS["olmo_eval"])
     with pytest.raises(SourceError, match=said) as caught:
-        render(provider, "tasks.x", asked(mirrors, "ruler_vt__4096", "generative"))
+        render(provider, "tasks.x", asked(mirrors, "ruler_vt__4096", "generative"), Document)
     assert "\n" not in str(caught.value)
 
 
@@ -253,8 +253,7 @@ def test_what_cannot_be_is_one_sentence(
     if task == "olmobase:easy:qa:rc":
         mirrors = {"allenai/ai2_arc": str(Path(mirrors["*"]) / "allenai/ai2_arc")}
     provider = Provider("olmo_eval", environment(), VERSIONS["olmo_eval"])
-    make = render_choices if kind == "choices" else render
     request = asked(mirrors, task, kind, expands="olmo_eval_suites" in said)
     with pytest.raises(SourceError, match=said) as caught:
-        make(provider, "tasks.x", request)
+        render(provider, "tasks.x", request, RankedQuestion if kind == "choices" else Document)
     assert "\n" not in str(caught.value)

@@ -10,7 +10,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
-from evaluation.providers.render import Document, Rendered, render, render_choices
+from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import Limits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 from evaluation.verification.pool import Job, verify_all
@@ -60,7 +60,7 @@ def provider(name: str, nltk_data: Path | None = None) -> Provider:
 def rendered(found: Provider, task: str, shared: Path, **asked: Any) -> Rendered[Document]:
     mirrors = {name: str(shared / "data/generative" / at) for name, at in DATASETS.items()}
     request = {"chat": False, "num_fewshot": None, "limit": ROWS, "mirrors": mirrors}
-    return render(found, "generation_tasks.x", {"task": task, **request, **asked})
+    return render(found, "generation_tasks.x", {"task": task, **request, **asked}, Document)
 
 
 @pytest.mark.parametrize(("name", "task", "ours", "metrics"), PAIRS)
@@ -120,7 +120,7 @@ def test_what_is_not_taken_is_refused_by_name(
 def test_ranked_choices_are_the_rows_of_the_dataset(name: str, task: str, shared: Path) -> None:
     mirrors = {"*": str(shared / "data")}
     asked = {"task": task, "chat": False, "num_fewshot": 0, "limit": ROWS, "mirrors": mirrors}
-    found = render_choices(provider(name), "tasks.x", asked)
+    found = render(provider(name), "tasks.x", asked, RankedQuestion)
     rows = pq.read_table(shared / "data/allenai/ai2_arc/ARC-Easy/test.parquet").to_pylist()
     assert len(found.documents) == ROWS
     for one, row in zip(found.documents, rows, strict=False):

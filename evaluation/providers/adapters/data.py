@@ -1,29 +1,16 @@
-"""The files that a task is made of: local mirrors of datasets, and a user's task files.
+"""Local mirrors of the datasets that tasks read, and whether the hub has the others.
 
 `prefill` asks here, too, what a provider would read now. A mirror is laid out as
 `evaluation.prefill.mirrors` says: `<config>/<split>….parquet`, or saved by `save_to_disk`.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line
-
-_UNSAFE = {
-    "unsafe_code: true": "its metric runs the programs that a model writes",
-    "code_eval": "its metric runs the programs that a model writes",
-    "hf_evaluate": "its metric is code that is fetched when it is used",
-    "evaluate.load": "its metric is code that is fetched when it is used",
-    "pickle": "its scorer unpickles data",
-    "import openai": "its metric asks another model",
-    "subprocess": "its scorer starts programs",
-    "exec(": "its scorer runs code",
-}
-"""What the files of a task may not hold, and why."""
+from evaluation.providers.adapters.contract import Line, Refused, one_line
 
 _SECONDS = 10.0
 """What the hub's answer is waited for."""
@@ -274,87 +261,3 @@ def _read(files: list[Path]) -> Any:
 
     read = pyarrow.parquet.read_table if files[0].suffix == ".parquet" else pyarrow.json.read_json
     return datasets.Dataset(pa.concat_tables([read(path) for path in files]))
-
-
-def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
-    """Refuse task files that do what is not safe here, before their code is imported.
-
-    Args:
-        name: Name of the task there.
-        title: Name of the provider.
-        paths: Its files.
-
-    Raises:
-        Refused: One of them does.
-    """
-    for path in paths:
-        text = path.read_text(encoding="utf-8", errors="replace")
-        for word, why in _UNSAFE.items():
-            if word in text:
-                raise not_taken(name, title, why)
-
-
-def user_files(include_path: Path) -> list[Path]:
-    """Return a user's task files.
-
-    Args:
-        include_path: A file, or a folder.
-
-    Returns:
-        The file itself, or all files of the folder but hidden ones and caches, in order.
-    """
-    if not include_path.is_dir():
-        return [include_path] if include_path.is_file() else []
-    found = (path.relative_to(include_path) for path in include_path.rglob("*") if path.is_file())
-    return sorted(
-        include_path / path
-        for path in found
-        if not any(part == "__pycache__" or part.startswith(".") for part in path.parts)
-    )
-
-
-def package_files(folder: Path) -> list[Path]:
-    """Return a file of each package that a folder of packages has.
-
-    Args:
-        folder: The folder, `site-packages` of an environment.
-
-    Returns:
-        The METADATA of each package, in order.
-    """
-    return sorted(folder.glob("*.dist-info/METADATA"))
-
-
-def read_user_files(request: Line) -> Line:
-    """Return what meta.json says of a user's task files.
-
-    Args:
-        request: What request.json holds.
-
-    Returns:
-        `task_files`, their checksum, and `read` with one more source; None and nothing without such files.
-
-    Raises:
-        Refused: There are none, or they are not those that the request expects.
-    """
-    if request.get("include_path") is None:
-        return {"task_files": None, "read": []}
-    root = Path(request["include_path"])
-    paths = user_files(root)
-    if not paths:
-        raise Refused(f"`include_path` names {root}, where no task files are")
-    files = [(str(path), status_of(path)) for path in paths]
-    checksum = _checksum(root, paths)
-    if request.get("task_files") not in (None, checksum):
-        raise Refused(f"the task files in {root} were changed since prefill; run prefill again")
-    source = {"kind": "tasks", "dataset": str(root), "config": None, "files": files}
-    return {"task_files": checksum, "read": [source]}
-
-
-def _checksum(root: Path, paths: Iterable[Path]) -> str:
-    """Return the checksum of their names below `root`, and of their content."""
-    digest = hashlib.sha256()
-    for path in paths:
-        content = hashlib.sha256(path.read_bytes()).hexdigest()
-        digest.update(f"{path.relative_to(root)}\0{content}\n".encode())
-    return digest.hexdigest()

@@ -5,24 +5,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    Refused,
-    Score,
-    check_section,
-    common_stop,
-    main,
-    not_taken,
-    seed,
-    write_documents,
-)
-from evaluation.providers.adapters.data import (
-    check_tasks,
-    find_mirror,
-    read_mirrors,
-    read_user_files,
-)
-from evaluation.providers.adapters.lighteval_tasks import TITLE, check_measured, find_configs
+from evaluation.providers.adapters.contract import Line, Refused, Score, main, not_taken, seed
+from evaluation.providers.adapters.data import check_tasks, find_mirror, read_mirrors
+from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
+from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
+from evaluation.providers.adapters.task_files import read_user_files
 
 _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
 """Metrics that are models."""
@@ -31,15 +18,8 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 """Fields of a document that metrics read."""
 
 
-def check(request: Line) -> None:
-    """Refuse tasks that lighteval lacks, and data that cannot be had.
-
-    Args:
-        request: What request.json holds.
-
-    Raises:
-        Refused: There are such tasks or data.
-    """
+def _check(request: Line) -> None:
+    """Refuse tasks that lighteval lacks, and data that cannot be had."""
     check_tasks(request, _absent)
 
 
@@ -48,19 +28,8 @@ def _absent(request: Line) -> list[str]:
     return [one for one in read if find_mirror(one, request["mirrors"]) is None]
 
 
-def render(request: Line, folder: Path) -> Line:
-    """Render a task of lighteval.
-
-    Args:
-        request: What request.json holds.
-        folder: Folder of the request.
-
-    Returns:
-        What meta.json holds.
-
-    Raises:
-        Refused: The task is not taken.
-    """
+def _render(request: Line, folder: Path) -> Line:
+    """Render a task of lighteval."""
     own = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
     configs = find_configs(request)
@@ -68,7 +37,7 @@ def render(request: Line, folder: Path) -> Line:
     total = 0
     for name, config in configs.items():
         config.num_fewshots = request["num_fewshot"] or 0
-        check_measured(name, config)
+        _check_measured(name, config)
         check_section(name, request["kind"], ranks=_ranks(config))
         choices = request["kind"] == "choices"
         if not choices:
@@ -83,16 +52,8 @@ def render(request: Line, folder: Path) -> Line:
     return {**_meta(configs, request["kind"]), **facts}
 
 
-def scorer(request: Line, cases: list[Line]) -> Score:
-    """Make what judges completions by the metrics of the task.
-
-    Args:
-        request: What request.json holds.
-        cases: Documents with their completions.
-
-    Returns:
-        A function of a document and a completion that gives scores by metric.
-    """
+def _scorer(request: Line, cases: list[Line]) -> Score:
+    """Return what judges completions by the metrics of the task."""
     read_user_files(request)
     configs = find_configs(request)
     metrics = {name: _metrics(name, config) for name, config in configs.items()}
@@ -155,6 +116,20 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
     if not found:
         raise not_taken(name, TITLE, why)
     return found
+
+
+def _check_measured(name: str, config: Any) -> None:
+    """Refuse a task that neither ranks choices nor has anything generated."""
+    from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
+    from lighteval.tasks.requests import SamplingMethod
+
+    why = None
+    if {metric.category for metric in config.metrics} == {SamplingMethod.PERPLEXITY}:
+        why = "it measures the perplexity of a given text; make its text a slice"
+    elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
+        why = "it scores one given continuation, so that it ranks and generates nothing"
+    if why is not None:
+        raise not_taken(name, TITLE, why)
 
 
 def _ranks(config: Any) -> bool:
@@ -252,8 +227,8 @@ def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
 if __name__ == "__main__":
     main(
         "lighteval",
-        render,
-        scorer,
-        check,
+        _render,
+        _scorer,
+        _check,
         ("datasets", "lighteval.tasks.lighteval_task", "lighteval.metrics.metrics_sample"),
     )

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
-from evaluation.providers.adapters.data import check_files
+from evaluation.providers.adapters.task_files import check_files
 
 TITLE = "lighteval"
 
@@ -117,25 +117,3 @@ def _without_downloads() -> None:
     import nltk
 
     nltk.download = lambda *_, **__: True
-
-
-def check_measured(name: str, config: Any) -> None:
-    """Refuse a task that neither ranks choices nor has anything generated.
-
-    Args:
-        name: Name of the task there.
-        config: Its configuration.
-
-    Raises:
-        Refused: It is such a task.
-    """
-    from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
-    from lighteval.tasks.requests import SamplingMethod
-
-    why = None
-    if {metric.category for metric in config.metrics} == {SamplingMethod.PERPLEXITY}:
-        why = "it measures the perplexity of a given text; make its text a slice"
-    elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
-        why = "it scores one given continuation, so that it ranks and generates nothing"
-    if why is not None:
-        raise not_taken(name, TITLE, why)

@@ -5,51 +5,50 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    Refused,
-    Score,
-    check_section,
-    common_stop,
-    main,
-    seed,
-    write_documents,
-)
-from evaluation.providers.adapters.data import check_tasks, read_mirrors, read_user_files
-from evaluation.providers.adapters.lm_eval_tasks import absent_data, load_for_documents, load_tasks
+from evaluation.providers.adapters.contract import Line, Refused, Score, main, seed
+from evaluation.providers.adapters.data import check_tasks, find_mirror, read_mirrors
+from evaluation.providers.adapters.lm_eval_tasks import load_tasks
+from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
+from evaluation.providers.adapters.task_files import read_user_files
 
 _SEED = 1234
 """What lm-evaluation-harness draws solved examples with, if nothing else is set."""
 
-
-def check(request: Line) -> None:
-    """Refuse tasks that lm-evaluation-harness lacks, and data that cannot be had.
-
-    Args:
-        request: What request.json holds.
-
-    Raises:
-        Refused: There are such tasks or data.
-    """
-    check_tasks(request, absent_data)
+_FORMATS = ("arrow", "csv", "json", "parquet", "text")
+"""What stands in place of a dataset where a task names its files."""
 
 
-def render(request: Line, folder: Path) -> Line:
-    """Render a task of lm-evaluation-harness.
+def _check(request: Line) -> None:
+    """Refuse tasks that lm-evaluation-harness lacks, and data that cannot be had."""
+    check_tasks(request, _absent_data)
 
-    Args:
-        request: What request.json holds.
-        folder: Folder of the request.
 
-    Returns:
-        What meta.json holds.
+class _Known(BaseException):
+    """The dataset of a task, which is not loaded."""
 
-    Raises:
-        Refused: The task is not taken.
-    """
+
+def _absent_data(request: Line) -> list[str]:
+    """Return the dataset of a task, or of the first of a group, if it has no mirror."""
+    from lm_eval.api.task import ConfigurableTask
+
+    def tell(task: Any, *_: Any, **__: Any) -> None:
+        raise _Known(task.DATASET_PATH)
+
+    ConfigurableTask.download = tell
+    try:
+        load_tasks(request)
+    except _Known as known:
+        path = str(known)
+        is_mirrored = find_mirror(path, request["mirrors"]) is not None
+        return [] if is_mirrored or path in _FORMATS or Path(path).exists() else [path]
+    return []
+
+
+def _render(request: Line, folder: Path) -> Line:
+    """Render a task of lm-evaluation-harness."""
     own = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
-    tasks = load_for_documents(request)
+    tasks = _load_for_documents(request)
     for name, task in tasks.items():
         check_section(name, request["kind"], ranks=task.OUTPUT_TYPE == "multiple_choice")
     documents: list[Line] = []
@@ -65,16 +64,29 @@ def render(request: Line, folder: Path) -> Line:
     return {**_meta(tasks), "kind": request["kind"], **sources, **own}
 
 
-def scorer(request: Line, cases: list[Line]) -> Score:
-    """Build the tasks on the documents that are judged, so that nothing is fetched.
+def _load_for_documents(request: Line) -> dict[str, Any]:
+    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read."""
+    import datasets
+    from lm_eval.api.task import ConfigurableTask
 
-    Args:
-        request: What request.json holds.
-        cases: Documents with their completions.
+    datasets.disable_caching()  # else what was drawn by whoever came first would be found again
+    download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
+    shots = request["num_fewshot"]
 
-    Returns:
-        A function of a document and a completion that gives scores by metric.
-    """
+    def seeded(task: Any, *arguments: Any, **options: Any) -> None:
+        seed(f"{task.config.task}/data")
+        download(task, *arguments, **options)
+
+    def if_wanted(task: Any) -> Any:
+        seed(f"{task.config.task}/solved examples")
+        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
+
+    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_wanted
+    return load_tasks(request)
+
+
+def _scorer(request: Line, cases: list[Line]) -> Score:
+    """Build the tasks on the documents that are judged, so that nothing is fetched."""
     from lm_eval.api.task import ConfigurableTask
 
     first: dict[str, Any] = {}
@@ -220,4 +232,4 @@ def _stops(task: Any) -> list[str]:
 
 
 if __name__ == "__main__":
-    main("lm_eval", render, scorer, check, ("datasets", "lm_eval.tasks"))
+    main("lm_eval", _render, _scorer, _check, ("datasets", "lm_eval.tasks"))

@@ -6,16 +6,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
-from evaluation.providers.adapters.data import check_files, find_mirror, user_files
+from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line
+from evaluation.providers.adapters.task_files import check_files, user_files
 
 TITLE = "lm-evaluation-harness"
 
 _SEVERAL = ("majority_vote", "take_first_k")
 """Filters that look at several samples of a prompt."""
-
-_FORMATS = ("arrow", "csv", "json", "parquet", "text")
-"""What stands in place of a dataset where a task names its files."""
 
 _LIKELIHOODS = {
     "loglikelihood_rolling": "it measures perplexity; make its text a slice",
@@ -56,68 +53,6 @@ def load_tasks(request: Line) -> dict[str, Any]:
     for part, task in tasks.items():
         _check(part, task)
     return tasks
-
-
-class _Known(BaseException):
-    """The dataset of a task, which is not loaded."""
-
-
-def absent_data(request: Line) -> list[str]:
-    """Return the dataset of a task, or of the first of a group, if it has no mirror.
-
-    Args:
-        request: What request.json holds.
-
-    Returns:
-        Its id on the hub, or nothing.
-
-    Raises:
-        Refused: The task is not taken.
-    """
-    from lm_eval.api.task import ConfigurableTask
-
-    def tell(task: Any, *_: Any, **__: Any) -> None:
-        raise _Known(task.DATASET_PATH)
-
-    ConfigurableTask.download = tell
-    try:
-        load_tasks(request)
-    except _Known as known:
-        path = str(known)
-        is_mirrored = find_mirror(path, request["mirrors"]) is not None
-        return [] if is_mirrored or path in _FORMATS or Path(path).exists() else [path]
-    return []
-
-
-def load_for_documents(request: Line) -> dict[str, Any]:
-    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read.
-
-    Args:
-        request: What request.json holds.
-
-    Returns:
-        The tasks by name.
-
-    Raises:
-        Refused: There is none, or it is not taken.
-    """
-    import datasets
-    from lm_eval.api.task import ConfigurableTask
-
-    datasets.disable_caching()  # else what was drawn by whoever came first would be found again
-    download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
-    shots = request["num_fewshot"]
-
-    def seeded(task: Any, *arguments: Any, **options: Any) -> None:
-        seed(f"{task.config.task}/data")
-        download(task, *arguments, **options)
-
-    def if_wanted(task: Any) -> Any:
-        seed(f"{task.config.task}/solved examples")
-        return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
-
-    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_wanted
-    return load_tasks(request)
 
 
 def _check_readable(folder: Path) -> None:

@@ -7,47 +7,32 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import (
-    Line,
-    Refused,
-    check_section,
-    main,
-    one_line,
-    write_documents,
-)
-from evaluation.providers.adapters.data import check_tasks, package_files, status_of
-from evaluation.providers.adapters.olmo_eval_data import NoRows, Rows, dataset_of, mirror_name
-from evaluation.providers.adapters.olmo_eval_packages import (
-    checksum_of_packages,
-    folder_of_packages,
-)
-from evaluation.providers.adapters.olmo_eval_programs import (
-    cut,
-    special_tokens,
+from evaluation.providers.adapters.contract import Line, Refused, main, one_line
+from evaluation.providers.adapters.data import check_tasks
+from evaluation.providers.adapters.olmo_eval_data import (
+    NoRows,
+    Rows,
+    dataset_of,
+    mirror_name,
+    sources_read,
 )
 from evaluation.providers.adapters.olmo_eval_scores import headline_of, scorer, single_metrics
-from evaluation.providers.adapters.olmo_eval_suites import in_common
 from evaluation.providers.adapters.olmo_eval_tasks import (
     GOLD_ONLY,
     TITLE,
     check_environment,
     find_tasks,
+    in_common,
     normalization_of,
     remark_on,
 )
+from evaluation.providers.adapters.rendering import check_section, write_documents
 
 ROOT = Path(__file__).parents[3]
 
 
-def check(request: Line) -> None:
-    """Refuse tasks that olmo-eval lacks, and data that cannot be had.
-
-    Args:
-        request: What request.json holds.
-
-    Raises:
-        Refused: There are such tasks or data.
-    """
+def _check(request: Line) -> None:
+    """Refuse tasks that olmo-eval lacks, and data that cannot be had."""
     check_environment()
     module = "evaluation.providers.adapters.olmo_eval_mirror"
     copy = f"`PYTHONPATH={ROOT} {sys.executable} -m {module} mirrors TASK_OR_SUITE…`"
@@ -97,26 +82,7 @@ def render(request: Line, folder: Path) -> Line:
         "kind": request["kind"],
         "num_fewshot": {spec: task.config.num_fewshot for spec, task in tasks.items()},
         "documents": sum(map(len, prepared.values())),
-        **_record(rows, request.get("python")),
-    }
-
-
-def _record(rows: Rows, python: str | None) -> Line:
-    """Return the sources that were read; the packages of programs are one."""
-    if python is None:
-        return rows.record
-    folder = folder_of_packages(python)
-    files = package_files(folder)
-    source = {
-        "kind": "packages",
-        "dataset": str(folder),
-        "config": None,
-        "files": [(str(path), status_of(path)) for path in files],
-    }
-    return {
-        **rows.record,
-        "read": [*rows.record["read"], source],
-        "packages": checksum_of_packages(files),
+        **sources_read(rows, request.get("python")),
     }
 
 
@@ -240,7 +206,7 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
         "prompt": None if chat else asked.prompt,
         "messages": turns if chat else None,
         "document": {"part": spec, "doc": {name: getattr(instance, name) for name in fields}},
-        "gold": gold and cut(gold, stops),
+        "gold": gold and _cut(gold, stops),
     }
 
 
@@ -271,7 +237,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
         "primary": common(
             "have different headlines", {s: headline_of(tasks[s], m) for s, m in metrics.items()}
         ),
-        "special_tokens": special_tokens(prompts),
+        "special_tokens": _special_tokens(prompts),
         "sampling": common(
             "are sampled differently", {s: _settings(one) for s, one in drawn.items()}
         ),
@@ -296,5 +262,18 @@ def _settings(params: Any) -> Line:
     return {name: one for name, one in given.items() if one} | {"n": params.num_samples}
 
 
+def _special_tokens(prompts: list[str]) -> list[str]:
+    """Return the tokens by which prompts mark the place of code that is to be filled in."""
+    from olmo_eval.evals.constants.code import OLMO_FIM
+
+    marks = (OLMO_FIM.lead_token, OLMO_FIM.center_token, OLMO_FIM.end_token)
+    return [mark for mark in marks if any(mark in prompt for prompt in prompts)]
+
+
+def _cut(text: str, stops: list[str]) -> str:
+    """Cut a gold at the first stop string, as a completion would be cut."""
+    return text[: min((text.find(stop) for stop in stops if stop in text), default=len(text))]
+
+
 if __name__ == "__main__":
-    main("olmo_eval", render, scorer, check, ("datasets", "olmo_eval.evals.tasks"))
+    main("olmo_eval", render, scorer, _check, ("datasets", "olmo_eval.evals.tasks"))

@@ -1,15 +1,18 @@
-"""Where olmo-eval's tasks read their rows: mirrors, by the ids that its code asks for.
+"""Where olmo-eval's tasks read their rows: mirrors, by the ids that its code asks for; and packages.
 
 olmo-eval swallows every Exception while it loads solved examples, and goes on without them. So
 whatever cannot be read raises `NoRows`, which is none.
 """
 
+import hashlib
+import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Refused, one_line
 from evaluation.providers.adapters.data import find_mirror, read_mirrors, status_of
+from evaluation.providers.adapters.task_files import package_files
 
 OTHER_NAMES = {
     "allenai/hellaswag": "Rowan/hellaswag",
@@ -46,6 +49,9 @@ _SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
 """What olmo-eval knows a repository by whose files it has to read one by one."""
 
 RULER = "allenai/ruler_data"
+
+_OLDEST = (3, 10)
+"""The version that the sandbox's own code needs."""
 
 
 class NoRows(BaseException):
@@ -212,3 +218,64 @@ def _replace_ruler_data(find: Callable[[str, Callable[[], str]], str]) -> None:
         read(task)
 
     ruler.RulerTask._load_data = load
+
+
+def _folder_of_packages(python: str) -> Path:
+    """Return the folder of the packages that the environment of an interpreter has."""
+    version, folder = _about(python)
+    found = package_files(Path(folder))
+    why = "is no interpreter of Python"
+    if version is not None and version < _OLDEST:
+        why = f"is Python {'.'.join(map(str, version))}, older than {'.'.join(map(str, _OLDEST))}"
+    elif version is not None:
+        why = f"has no packages in {folder}"
+    if version is None or version < _OLDEST or not found:
+        raise Refused(
+            f"`python` names {python}, which {why}; name the Python of an environment, as "
+            "/path/to/environment/bin/python"
+        )
+    return Path(folder)
+
+
+def _about(python: str) -> tuple[tuple[int, ...] | None, str]:
+    """Return an interpreter's version, None of anything else, and the folder of its packages."""
+    code = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_path('purelib'))"
+    try:
+        done = subprocess.run(
+            [python, "-c", code], capture_output=True, text=True, check=True, timeout=60
+        )
+        major, minor, folder = done.stdout.strip().split(" ", 2)
+        return (int(major), int(minor)), folder
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None, ""
+
+
+def sources_read(rows: Rows, python: str | None) -> Line:
+    """Return what meta.json says of all that was read; the packages of programs are one source.
+
+    Args:
+        rows: The rows that tasks have read.
+        python: Interpreter of the environment whose packages programs use; None: they use none.
+
+    Returns:
+        `datasets` and `read`, with packages also `packages`, their checksum.
+
+    Raises:
+        Refused: There is no interpreter, it is too old, or there is no package.
+    """
+    if python is None:
+        return rows.record
+    folder = _folder_of_packages(python)
+    files = package_files(folder)
+    source = {
+        "kind": "packages",
+        "dataset": str(folder),
+        "config": None,
+        "files": [(str(path), status_of(path)) for path in files],
+    }
+    names = "\n".join(path.parent.name for path in files)
+    return {
+        **rows.record,
+        "read": [*rows.record["read"], source],
+        "packages": hashlib.sha256(names.encode()).hexdigest(),
+    }

@@ -1,13 +1,35 @@
-"""Scores of completions by olmo-eval's own scorers and metrics."""
+"""Scores of completions by olmo-eval's own scorers and metrics.
 
+olmo-eval runs `python3 -c <program and tests>` in a container, behind `execute_code`. Its scorers get
+an environment whose `execute_code` keeps that text, and says that the program passed, or that it failed:
+programs are taken down here, and run in this project's sandbox.
+
+Around programs of BigCodeBench and DS-1000, which use packages, it runs a script of its own. The same
+script runs in the sandbox, but for what starts or limits processes.
+"""
+
+import ast
+import asyncio
+import shlex
 from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Program, Score
-from evaluation.providers.adapters.olmo_eval_programs import Recorder, score_by
 from evaluation.providers.adapters.olmo_eval_tasks import check_environment, find_tasks
 
 _SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
 """Metrics that count over several samples, as this project does by itself."""
+
+_SETUP = "import resource\nresource.setrlimit = lambda *limits: None\n"
+"""The sandbox has limits of its own, which no program may widen."""
+
+_END_OF_TESTS = """if test_result.failures or test_result.errors:
+    sys.exit(1)
+sys.exit(0)
+"""
+
+_RAISED = """for _, _trace in test_result.failures + test_result.errors:
+    raise Exception(_trace.strip().splitlines()[-1])
+"""
 
 
 def single_metrics(task: Any) -> dict[str, Any]:
@@ -46,6 +68,103 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
 
     headline = get_metric_metadata(task)
     return headline if headline in metrics else next(iter(metrics))
+
+
+class Recorder:
+    """What `execute_code` was asked to run.
+
+    Args:
+        success: What it answers, whatever the program is.
+    """
+
+    def __init__(self, *, success: bool) -> None:
+        self.success = success
+        self.code: str | None = None
+        self.seconds = 0.0
+
+    async def execute_code(
+        self, code: str, language: str = "python", timeout: float | None = None
+    ) -> Any:
+        """Keep a program instead of running it.
+
+        Args:
+            code: Source of the program with its tests.
+            language: Language of the program.
+            timeout: Seconds that it may take.
+
+        Returns:
+            The answer that was settled before.
+
+        Raises:
+            ValueError: Another program was given before, or there is no limit.
+        """
+        from olmo_eval.common.execution import ExecutionResult
+
+        if self.code not in (None, code) or timeout is None:
+            raise ValueError("a scorer runs several programs, or one without a limit")
+        self.code, self.seconds = code, timeout
+        return ExecutionResult(success=self.success, exit_code=0 if self.success else 1)
+
+    async def execute_command(self, command: str, timeout: float | None = None) -> Any:
+        """Keep the script that a shell command writes into a file and runs.
+
+        Args:
+            command: The command, with `printf` and `timeout` as its scorers build it.
+            timeout: Seconds that the command may take.
+
+        Returns:
+            The answer that was settled before.
+        """
+        words = shlex.split(command)
+        code, seconds = words[words.index("printf") + 2], words[words.index("timeout") + 1]
+        return await self.execute_code(code, timeout=float(seconds))
+
+    def parts(self, tests: str) -> tuple[str, str]:
+        """Split what was kept.
+
+        Args:
+            tests: The instance's tests, with which the code may end.
+
+        Returns:
+            The program, and its tests.
+        """
+        code = self.code or ""
+        if not tests or not code.endswith(tests):
+            return _split_script(code)
+        return code[: len(code) - len(tests)], tests
+
+
+def _split_script(code: str) -> tuple[str, str]:
+    """Return the statement that assigns a script's program, and the script that reads it.
+
+    Of BigCodeBench a script has the solution in `_code`; of DS-1000 it writes the program, in
+    `_TEST_CODE`, and another script into a file and starts it.
+    """
+    tree = ast.parse(code)
+    named = {
+        node.targets[0].id: node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+    }
+    if "_TEST_CODE" in named:
+        inner = ast.literal_eval(named["_inner"].value)
+        return ast.unparse(named["_TEST_CODE"]), inner
+    if "_code" in named and code.endswith(_END_OF_TESTS):
+        program = ast.get_source_segment(code, named["_code"]) or ""
+        tests = code.removesuffix(_END_OF_TESTS) + _RAISED
+        return program, _SETUP + tests.replace(program + "\n", "", 1)
+    raise ValueError("a scorer runs a script that is not known")
+
+
+def _score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> float:
+    """Return what a scorer says of one completion."""
+    from olmo_eval.common.scorers.base import ProcessScorer
+    from olmo_eval.common.scorers.execution import ExecutionScorer
+
+    if isinstance(judge, ExecutionScorer):
+        return float(asyncio.run(judge.ascore(instance, output, recorder)))
+    score = judge.process_score if isinstance(judge, ProcessScorer) else judge.score
+    return float(score(instance, output))
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
@@ -106,7 +225,7 @@ def values_of(
     response = Response(instance, LMRequest(request_type=RequestType.COMPLETION), [output])
     task._extract_answers([response])
     for name, judge in task._get_scorers().items():
-        score = score_by(judge, instance, output, recorder)
+        score = _score_by(judge, instance, output, recorder)
         response.scores[name] = output.metadata[f"score:{name}"] = score
     values = {key: metric.compute_instance(response) for key, metric in metrics.items()}
     return {key: value for key, value in values.items() if value is not None}

@@ -5,12 +5,11 @@ A name is `task[:variant…]`, of which a later variant overwrites what an earli
 
 import difflib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from evaluation.providers.adapters.contract import Refused, not_taken
-from evaluation.providers.adapters.olmo_eval_programs import check_programs
+from evaluation.providers.adapters.contract import Line, Refused, not_taken
 
 TITLE = "olmo-eval"
 
@@ -30,6 +29,14 @@ GOLD_ONLY = {
 
 _ANTLR = "4.11"
 """The version that sympy reads LaTeX with; without it answers are silently compared as strings."""
+
+_WITH_PACKAGES = {
+    "bigcodebench": "those that its requirements-eval.txt lists",
+    "ds1000": "Python 3.10 with PyTorch, TensorFlow and others in old versions",
+}
+"""Tasks whose programs use packages, by the begin of their names, and which."""
+
+_OTHER_LANGUAGES = "its programs are in C++, Java, JavaScript, PHP, Rust and shell"
 
 
 def check_environment() -> None:
@@ -102,7 +109,7 @@ def _check(spec: str, task: Any, *, has_packages: bool) -> None:
     from olmo_eval.common.scorers.execution import ContextScorer
 
     scorers = list(task._get_scorers().values())
-    check_programs(spec, TITLE, scorers, has_packages=has_packages)
+    _check_programs(spec, scorers, has_packages=has_packages)
     needs = [one for one in task.config.dependencies or () if "antlr4" not in one]
     why = None
     if any(isinstance(one, ContextScorer) for one in scorers):
@@ -111,6 +118,32 @@ def _check(spec: str, task: Any, *, has_packages: bool) -> None:
         why = f"it needs packages that its environment lacks ({', '.join(needs)})"
     elif not task.config.metrics:
         why = "it has no metric"
+    if why is not None:
+        raise not_taken(spec, TITLE, why)
+
+
+def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> None:
+    """Refuse programs in another language than Python, or without the packages that they need."""
+    from olmo_eval.common.scorers import CodeExecutionScorer
+    from olmo_eval.common.scorers.execution import ExecutionScorer
+
+    running = [one for one in scorers if isinstance(one, ExecutionScorer)]
+    if not running:
+        return
+    packages = _WITH_PACKAGES.get(spec.partition(":")[0])
+    if packages is not None and not has_packages:
+        raise Refused(
+            f"the programs of {spec} use packages ({packages}); give the task `python: <the Python of an "
+            "environment that has them>`"
+        )
+    why = None
+    if spec.startswith("multipl_e"):
+        why = _OTHER_LANGUAGES
+    elif packages is None and any(
+        type(one).ascore is not CodeExecutionScorer.ascore or one.language != "python"
+        for one in running
+    ):
+        why = "its programs are run in a way that this project does not know"
     if why is not None:
         raise not_taken(spec, TITLE, why)
 
@@ -162,3 +195,33 @@ def remark_on(spec: str, task: Any, normalization: str) -> str | None:
     if headline is not None and headline not in computed:
         return f"the headline of {spec} is {headline}, which {TITLE} does not compute; it computes {', '.join(sorted(computed))}"
     return None
+
+
+def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
+    """Return what all tasks of a suite share.
+
+    Args:
+        request: What request.json holds.
+        how: States that they differ, behind "the tasks".
+        values: The value of each task, by name.
+
+    Returns:
+        The shared value.
+
+    Raises:
+        Refused: They differ.
+    """
+    first, *others = values.values()
+    if any(one != first for one in others):
+        name = request["task"]
+        raise Refused(f"the tasks of {name} {how}; {_instead(name, expands=request['expands'])}")
+    return first
+
+
+def _instead(name: str, *, expands: bool) -> str:
+    from olmo_eval.evals.suites import get_suite
+
+    if expands:
+        return f'write instead `olmo_eval_suites: ["{name}"]`, outside of all sections'
+    parts = (part if isinstance(part, str) else part.name for part in get_suite(name).tasks)
+    return f"write instead a task for each of {', '.join(parts)}, and `groups` of them"

@@ -1,0 +1,59 @@
+"""What adapters share when they render: the section of a task, its stop strings, its documents."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from evaluation.providers.adapters.contract import Line, Refused
+
+
+def check_section(name: str, kind: str, *, ranks: bool) -> None:
+    """Refuse a task that was requested under the wrong section of a suite.
+
+    Args:
+        name: Name of the task there.
+        kind: Kind that was requested: `choices` or `generative`.
+        ranks: Whether the task ranks choices.
+
+    Raises:
+        Refused: The kind is not the task's.
+    """
+    if ranks and kind != "choices":
+        raise Refused(f"{name} ranks choices; put it under `tasks`")
+    if not ranks and kind == "choices":
+        raise Refused(f"{name} ranks no choices; put it under `generation_tasks`")
+
+
+def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
+    """Return the stop strings that all parts of a task share.
+
+    Args:
+        stops: Stop strings by part.
+
+    Returns:
+        The stop strings.
+
+    Raises:
+        Refused: They differ.
+    """
+    if len({json.dumps(stop) for stop in stops.values()}) > 1:
+        raise Refused("its parts end at different strings; ask for each of them")
+    return next(iter(stops.values()))
+
+
+def write_documents(folder: Path, documents: list[Line]) -> None:
+    """Write `documents.jsonl`.
+
+    Args:
+        folder: Folder of the request.
+        documents: A line for each document.
+
+    Raises:
+        Refused: A document is nothing that JSON can hold.
+    """
+    with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
+        for line in documents:
+            try:
+                file.write(json.dumps(line, allow_nan=False) + "\n")
+            except (TypeError, ValueError) as error:
+                raise Refused(f"its documents are not text alone ({error})") from None
