@@ -177,7 +177,11 @@ def _cut(content: Any) -> Any:
 
 
 class _BlockTexts:
-    """The texts of packed blocks, decoded with the tokenizer that packed them."""
+    """The texts of packed blocks, decoded with the tokenizer that packed them.
+
+    Args:
+        plan: The plan of the stage whose caches and tokenizer are used.
+    """
 
     def __init__(self, plan: StagePlan) -> None:
         self._plan = plan
