@@ -3,15 +3,9 @@
 Whoever scores the same item again finds it there.
 """
 
-import contextlib
-import errno
 import hashlib
 import json
-import logging
-import os
-import struct
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,27 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from evaluation.files import atomic_path, write_parquet
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.json_text import load_json
-from evaluation.regular_files import open_regular
+from evaluation.score_archives import archived_names, file_bytes, member_bytes, set_aside
 
 if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
     import pyarrow as pa
 
-log = logging.getLogger(__name__)
-
 Found = TypeVar("Found")
 
 _SUMMARY, _DIGEST = b"summary", b"digest"
-
-_BROKEN = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    EOFError,
-    ValueError,
-    KeyError,
-    RuntimeError,  # said of a bit that means encryption; of a method, NotImplementedError
-)
-"""What zipfile raises for damaged bytes."""
 
 
 @dataclass(frozen=True)
@@ -110,15 +91,15 @@ class ScoreStore:
             OSError: When a file cannot be read at all.
         """
         path = self.folder / name
-        content = _file(path)
+        content = file_bytes(path)
         if content is not None:
             score = _parsed(content)
             if score is not None:
                 return score
-            _set_aside(path)
+            set_aside(path)
         # Looked for in the order that a score moves in: archives last.
         for archive in sorted(self.folder.glob("*.zip")):
-            content = _member(archive, name)
+            content = member_bytes(archive, name)
             score = None if content is None else _parsed(content)
             if score is not None:
                 return score
@@ -222,7 +203,9 @@ class ScoreStore:
             Names of files, sorted, each once.
         """
         found = {path.name for path in self.folder.glob("*.parquet")}
-        return sorted(found.union(*(_archived(archive) for archive in self.folder.glob("*.zip"))))
+        return sorted(
+            found.union(*(archived_names(archive) for archive in self.folder.glob("*.zip")))
+        )
 
     def _under_key(self, prefix: str) -> list[str]:
         """Return what is stored under an item's key: by its own name first, then by other items'."""
@@ -241,13 +224,13 @@ class ScoreStore:
         """
         wanted = set(names)
         archives = sorted(self.folder.glob("*.zip"))
-        found = [archive for archive in archives if wanted & set(_archived(archive))]
+        found = [archive for archive in archives if wanted & set(archived_names(archive))]
         return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
 
     def pack(self) -> None:
         """Move all scores that are files of their own into an archive."""
         files = {
-            path: content for path in self.folder.glob("*.parquet") if (content := _file(path))
+            path: content for path in self.folder.glob("*.parquet") if (content := file_bytes(path))
         }
         if not files:
             return
@@ -267,61 +250,6 @@ def _write(path: Path, score: StoredScore) -> None:
     summary = json.dumps(score.summary, allow_nan=False).encode()
     metadata = {_SUMMARY: summary, _DIGEST: _digest(summary, score.table)}
     write_parquet(path, score.table.replace_schema_metadata(metadata))
-
-
-def _archived(archive: Path) -> list[str]:
-    """Return the names in an archive; none if it is damaged, which reading a score of it then reports."""
-    try:
-        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
-            return opened.namelist()
-    except (FileNotFoundError, _DamagedError):
-        return []
-
-
-def _file(path: Path) -> bytes | None:
-    """Return a file's bytes: none of a pipe or device, which are damaged; None if there is no file."""
-    try:
-        with _damage_told(), open_regular(path) as file:
-            return file.read()
-    except FileNotFoundError:
-        return None
-    except _DamagedError:
-        return b""
-
-
-def _member(archive: Path, name: str) -> bytes | None:
-    """Return what an archive has under a name; an archive that cannot be listed is set aside."""
-    try:
-        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
-            known = name in opened.namelist()
-            try:
-                with _damage_told():
-                    return opened.read(name) if known else None
-            except _DamagedError as error:
-                log.warning("%s: %s in it is damaged (%s)", archive, name, error)
-                return None
-    except FileNotFoundError:  # another job has just set it aside
-        return None
-    except _DamagedError:
-        _set_aside(archive)
-        return None
-
-
-class _DamagedError(Exception):
-    """Bytes that are no archive, or not the one that was written."""
-
-
-@contextlib.contextmanager
-def _damage_told() -> Iterator[None]:
-    """One exception for all that zipfile raises for damaged bytes; what cannot be read is another."""
-    try:
-        yield
-    except _BROKEN as error:
-        raise _DamagedError(str(error)) from None
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # said of a place before the file's beginning
-            raise
-        raise _DamagedError(str(error)) from None
 
 
 def _parsed(content: bytes) -> StoredScore | None:
@@ -344,9 +272,3 @@ def _parsed(content: bytes) -> StoredScore | None:
 def _digest(summary: bytes, table: "pa.Table") -> bytes:
     """Return a checksum of the summary and the columns' names, which Parquet has no checksum of."""
     return fingerprint([summary.decode(), table.schema.names]).encode()
-
-
-def _set_aside(path: Path) -> None:
-    log.warning("%s is damaged; set aside, and scored again where nothing else has it", path)
-    with contextlib.suppress(FileNotFoundError):
-        os.replace(path, path.with_suffix(".damaged"))

@@ -9,7 +9,7 @@ from evaluation.bridge.paired_binary import detectable
 from evaluation.bridge.statistics import holm
 from evaluation.results.deltas_file import Flag
 from evaluation.settings.metric import Metric
-from evaluation.settings.tiers import TIERS, Tier, TierName, metric_of
+from evaluation.settings.tiers import TIERS, Tier, TierName
 
 OVERALL = "overall"
 
@@ -63,7 +63,7 @@ class Delta:
     @property
     def definition(self) -> Metric:
         """The metric that this is a delta of."""
-        return metric_of(self.tier, self.metric)
+        return TIERS[self.tier].metric(self.metric)
 
     @property
     def want(self) -> Literal["<= 0", ">= 0"]:

@@ -15,7 +15,7 @@ from evaluation.results.columns import columns_of
 from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.metric import Metric
-from evaluation.settings.tiers import TierName, metric_of
+from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
@@ -86,7 +86,7 @@ class DeltaColumns(FileModel):
     @property
     def definition(self) -> Metric:
         """The metric that it is a delta of."""
-        return metric_of(self.tier, self.metric)
+        return TIERS[self.tier].metric(self.metric)
 
 
 class DeltaRow(DeltaColumns):
@@ -146,7 +146,7 @@ class ObjectiveRow(Change):
     @property
     def definition(self) -> Metric:
         """The metric that decides it."""
-        return metric_of(self.tier, self.metric)
+        return TIERS[self.tier].metric(self.metric)
 
     @property
     def gain(self) -> float:

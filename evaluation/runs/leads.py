@@ -16,7 +16,7 @@ from evaluation.bridge.paired_binary import at_alpha
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
-from evaluation.settings.tiers import TIERS, TierName, metric_of
+from evaluation.settings.tiers import TIERS, TierName
 
 Key = tuple[TierName, str, str]
 """Tier, item and metric of a delta."""
@@ -134,7 +134,7 @@ def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     last = lead.estimates[-1]
     change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
     tier, item, metric = lead.key
-    what = f"{tier} {'' if item == OVERALL else f'{item} '}{metric_of(tier, metric).words}: "
+    what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}: "
     if lead.better is None or lead.since is None:
         return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
     where = matched[lead.since].label

@@ -22,7 +22,6 @@ from evaluation.settings.model import (
     Step,
     Text,
     one_sentence,
-    path_context,
 )
 from evaluation.settings.names import Name, check_folders, check_names
 from evaluation.settings.objectives import Objective
@@ -286,6 +285,13 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
         ConfigError: When it is invalid; names the origin, the key and the remedy.
     """
     try:
-        return Config.model_validate(content, context=path_context(*files))
+        return Config.model_validate(content, context=_path_context(*files))
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
+
+
+def _path_context(*files: Path) -> dict[str, list[str]]:
+    """Return where paths of files are sought: next to each, the last one first; none for here."""
+    folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
+    here = os.path.realpath(".")
+    return {"folders": [one for one in folders if os.path.realpath(one) != here]}

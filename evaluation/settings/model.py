@@ -7,7 +7,7 @@ import difflib
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import PurePosixPath
 from typing import Annotated, Any, get_args
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
@@ -71,23 +71,6 @@ def _expand_path(text: str) -> str:
     if "://" in path:
         raise ValueError(f"{path!r} is an address; a path on this machine is expected")
     return str(PurePosixPath(path))
-
-
-def path_context(*files: Path) -> dict[str, list[str]]:
-    """Return the context to validate files in: the folders in which their paths are sought.
-
-    The working folder needs no mention: a path that is found there, or nowhere, stays as it is
-    written.
-
-    Args:
-        *files: Files of the configuration; the folder of the last one comes first.
-
-    Returns:
-        The folders under the key `folders`, for pydantic's `context`.
-    """
-    folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
-    here = os.path.realpath(".")
-    return {"folders": [one for one in folders if os.path.realpath(one) != here]}
 
 
 def _find_path(path: str, info: ValidationInfo) -> str:

@@ -153,12 +153,12 @@ class Tier:
         """Return a metric by its name.
 
         Args:
-            name: One of the tier's metrics, or one that a suite adds.
+            name: One of the tier's metrics, or one that a suite adds; or its delta, as `delta_ppl`.
 
         Returns:
             Its description; one that a suite adds is of the headline's kind.
         """
-        head = self.head
+        name, head = name.removeprefix("delta_"), self.head
         other = Metric(name, unit=head.unit, higher_is_better=head.higher_is_better)
         return next((metric for metric in self.metrics if metric.name == name), other)
 
@@ -260,19 +260,6 @@ _TABLE = (
 
 TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
 """All tiers by name, in the order in which they are shown."""
-
-
-def metric_of(tier: str, delta: str) -> Metric:
-    """Return the metric whose differences a delta holds.
-
-    Args:
-        tier: Name of the tier.
-        delta: Name of the delta, as `delta_ppl`, or of the metric.
-
-    Returns:
-        The metric's description.
-    """
-    return TIERS[tier].metric(delta.removeprefix("delta_"))
 
 
 def _known(name: str) -> str:

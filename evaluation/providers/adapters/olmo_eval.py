@@ -10,9 +10,9 @@ from typing import Any
 from evaluation.providers.adapters.contract import Line, Refused, main, one_line
 from evaluation.providers.adapters.data import check_tasks
 from evaluation.providers.adapters.olmo_eval_data import (
+    RULER,
     NoRows,
     Rows,
-    dataset_of,
     mirror_name,
     sources_read,
 )
@@ -41,8 +41,21 @@ def _check(request: Line) -> None:
 
 def _absent(request: Line) -> list[str]:
     tasks = find_tasks(request["task"], request.get("python"))
-    read = [dataset_of(task) for task in tasks.values()]
+    read = [_dataset_of(task) for task in tasks.values()]
     return [one for one in read if one is not None and mirror_name(one, request["mirrors"]) is None]
+
+
+def _dataset_of(task: Any) -> str | None:
+    """Return what a task reads from the hub."""
+    source = task.config.data_source
+    if source is None:
+        return RULER if task.config.name.startswith("ruler_") else None
+    if source.source_type.value != "hf":
+        return None
+    files = source.data_files
+    if source.path == "json" and isinstance(files, str):
+        return "/".join(files.removeprefix("hf://datasets/").split("/")[:2])
+    return str(source.path)
 
 
 def render(request: Line, folder: Path) -> Line:

@@ -161,26 +161,6 @@ def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
     return next((one for one in names if find_mirror(one, mirrors) is not None), None)
 
 
-def dataset_of(task: Any) -> str | None:
-    """Return what a task reads from the hub.
-
-    Args:
-        task: A task of olmo-eval.
-
-    Returns:
-        Id of the dataset; None if the task reads from another place.
-    """
-    source = task.config.data_source
-    if source is None:
-        return RULER if task.config.name.startswith("ruler_") else None
-    if source.source_type.value != "hf":
-        return None
-    files = source.data_files
-    if source.path == "json" and isinstance(files, str):
-        return "/".join(files.removeprefix("hf://datasets/").split("/")[:2])
-    return str(source.path)
-
-
 def of_a_file(path: str) -> tuple[str, str, str]:
     """Read the path of a file on the hub.
 
