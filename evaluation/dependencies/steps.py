@@ -96,8 +96,8 @@ def score_key(subject: Subject) -> str:
 
 
 def _decoding(plan: StagePlan) -> dict[str, Any]:
-    tasks, engine = plan.suite.generation_tasks, plan.config.generation.decoding()
-    found = {name: {**task.decoding(), **engine} for name, task in tasks.items()}
+    tasks, engine = plan.suite.generation_tasks, plan.config.generation.decoding
+    found = {name: {**task.decoding, **engine} for name, task in tasks.items()}
     return {"decoding": unordered(found)} if found else {}
 
 
@@ -112,7 +112,7 @@ def collect_key(subject: Subject, score: Record) -> str:
         The key.
     """
     plan = subject.plan
-    groups = {name: group.definition() for name, group in plan.suite.groups.items()}
+    groups = {name: group.definition for name, group in plan.suite.groups.items()}
     return fingerprint(
         {
             "protocol": protocol.RESULTS,
@@ -142,7 +142,7 @@ def _judging(plan: StagePlan) -> dict[str, Any]:
     if plan.suite.probes and plan.suite.answer_after:
         found["answer_after"] = plan.suite.answer_after
     if plan.suite.probes or plan.suite.generation_tasks:
-        found["verification"] = plan.config.verification.deciding()
+        found["verification"] = plan.config.verification.deciding
     return found
 
 

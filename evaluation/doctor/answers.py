@@ -65,7 +65,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
     for plan in plans:
         for name, task in plan.suite.generation_tasks.items():
             folder = plan.generation_folder(name)
-            key = folder, "" if isinstance(task, ProviderTask) else fingerprint(task.verifying())
+            key = folder, "" if isinstance(task, ProviderTask) else fingerprint(task.verifying)
             if isinstance(task, ProviderTask) or folder not in caches.metas or key in seen:
                 continue
             seen.add(key)

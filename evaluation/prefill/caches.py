@@ -284,7 +284,7 @@ def check_cached_golds(plan: StagePlan, name: str) -> None:
     """
     task, folder = plan.suite.generation_tasks[name], plan.generation_folder(name)
     if isinstance(task, GenerationTask) and read_meta(folder).get("checked") != fingerprint(
-        task.verifying()
+        task.verifying
     ):
         from evaluation.verification.golds import check_golds
 

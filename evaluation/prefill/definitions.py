@@ -93,7 +93,7 @@ def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -
     Returns:
         The entry's definition.
     """
-    content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition()}
+    content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
@@ -108,7 +108,7 @@ def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) ->
     Returns:
         The entry's definition.
     """
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition()}
+    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
@@ -123,7 +123,7 @@ def asked_task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, An
     Returns:
         The part of the entry's definition that scores depend on.
     """
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked()}
+    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
     return fingerprint(content | _encoding(plan, tokenizer))
 
 
@@ -148,7 +148,7 @@ def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) 
     return fingerprint(
         {
             "protocol": protocol.PREFILL_PROBES,
-            "probes": {name: probe.definition() for name, probe in probes.items()},
+            "probes": {name: probe.definition for name, probe in probes.items()},
             "chat_template": chat_template(plan, tokenizer),
             "stop": list(plan.suite.stop),
             "tokenizer": saved_description(tokenizer),
@@ -187,7 +187,7 @@ def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -
     task = plan.suite.generation_tasks[name]
     content = {
         "protocol": protocol.PREFILL_GENERATION,
-        "task": task.asked(),
+        "task": task.asked,
         "chat_template": chat_template(plan, tokenizer) if task.chat else None,
     }
     return fingerprint(content | _encoding(plan, tokenizer))

@@ -108,7 +108,7 @@ def _read(
     found = _task_prompts(name, task, sources.origins)
     documents = {prompt.id: prompt.document for prompt in found.prompts}
     check_golds(name, task, documents, nltk_data=plan.nltk_data)
-    checked = fingerprint(task.verifying())
+    checked = fingerprint(task.verifying)
     return found, task.stop, {"checked": checked, "source": sources.describe()}
 
 

@@ -29,12 +29,9 @@ class CategoryRates(FileModel):
     json_valid_rate: Rate | None = optional("Share of answers that are JSON of the schema.")
     truncated_rate: Rate | None = optional("Share of answers that reached the token limit.")
 
+    @property
     def rates(self) -> dict[str, float | None]:
-        """Return all rates that the file has, those of an external program's own among them.
-
-        Returns:
-            Rates by key; None where no prompt counts for one.
-        """
+        """All rates that the file has, those of an external program's own among them."""
         known = type(self).model_fields
         given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}

@@ -218,7 +218,7 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
     del folder  # answers are texts, which no number comes from
     prompts = file.prompts or ()
     counted = [prompt for prompt in prompts if prompt.headline]
-    known = {rate: value for rate, value in file.summary.rates().items() if value is not None}
+    known = {rate: value for rate, value in file.summary.rates.items() if value is not None}
     overall = CreditItem(
         group=None,
         values=known,
@@ -233,7 +233,7 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
         own = [prompt for prompt in prompts if prompt.category == name]
         entry = by_category.get(name)
         credits = _prompt_credits(own, [tier.headline])
-        value = entry.rates().get(tier.headline) if entry else None
+        value = entry.rates.get(tier.headline) if entry else None
         if value is None and credits:
             value = float(credits[tier.headline].credit.mean())
         if value is not None:

@@ -79,7 +79,7 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     meta = cache.meta
     task = judged_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
-    engine = job.plan.config.generation.decoding()
+    engine = job.plan.config.generation.decoding
     key = _key(job, "tier5", cache, task.sampling, engine)
     requests = missing_requests(task.sampling, cache.prompts, {})
     agreement = Agreement(job, name, key, requests) if engine else None
@@ -87,7 +87,7 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         "completions": _complete(job, name, key, cache, task.sampling, stops, agreement),
         "engine": agreement and agreement.stored(),
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
-        "decoding": {**task.decoding(), **engine},
+        "decoding": {**task.decoding, **engine},
         "stop": list(stops),
         "chat_template": meta["chat_template"],
         "too_long": meta["too_long"],

@@ -79,12 +79,9 @@ class Generation(Settings):
         """Return vLLM's Python; links are not followed, as a virtual environment is one."""
         return None if self.python is None else Path(os.path.abspath(self.python))
 
+    @property
     def decoding(self) -> dict[str, str]:
-        """Return the settings that decide an answer: answers of two engines are not compared.
-
-        Returns:
-            The engine's name by key; nothing for the built-in engine.
-        """
+        """The settings that decide an answer: answers of two engines are not compared."""
         return {} if self.engine == "own" else {"engine": self.engine}
 
 
@@ -104,10 +101,7 @@ class Verification(Settings):
         0.01, ge=0, le=1, description="Largest share of answers on which a verifier may fail."
     )
 
+    @property
     def deciding(self) -> dict[str, Any]:
-        """Return the settings that decide verdicts; the number of workers does not.
-
-        Returns:
-            Values by key.
-        """
+        """The settings that decide verdicts; the number of workers does not."""
         return self.model_dump(exclude={"workers"})

@@ -115,20 +115,14 @@ class Judged(Settings):
         """
         return read_part(completion, self.answer_after)
 
+    @property
     def decoding(self) -> dict[str, Any]:
-        """Return the settings that decide the completions of a prompt.
-
-        Returns:
-            JSON values by key.
-        """
+        """The settings that decide the completions of a prompt."""
         return self.model_dump(mode="json", include={"sampling", "stop", "max_new_tokens"})
 
+    @property
     def verifying(self) -> dict[str, Any]:
-        """Return the settings that decide what a gold answer is checked by.
-
-        Returns:
-            JSON values by key.
-        """
+        """The settings that decide what a gold answer is checked by."""
         return self.model_dump(mode="json", include={"verifiers"})
 
 
@@ -179,12 +173,9 @@ class GenerationTask(Source, Judged):
     limit: Count = Field(12_000, description="Maximum number of prompts.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
+    @property
     def asked(self) -> dict[str, Any]:
-        """Return the settings that decide the prompts.
-
-        Returns:
-            JSON values by key.
-        """
+        """The settings that decide the prompts."""
         return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
 
     @model_validator(mode="after")

@@ -40,12 +40,9 @@ class Group(Settings):
         """The tiers that members come from, its own first."""
         return (self.tier, *self.also)
 
+    @property
     def definition(self) -> dict[str, Any]:
-        """Return what a mean is made of.
-
-        Returns:
-            Keys and values of the group; keys for several tiers only where they are given.
-        """
+        """What a mean is made of."""
         return {key: value for key, value in self.model_dump().items() if value != ()}
 
 

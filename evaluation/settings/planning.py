@@ -163,7 +163,7 @@ def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
         if not TIERS[name].cache.per_stage:
             for key, item in getattr(plan.suite, TIERS[name].section).items():
                 template = plan.suite.chat_template if getattr(item, "chat", False) else None
-                yield plan.cache_folder(name, key), fingerprint([item.definition(), template])
+                yield plan.cache_folder(name, key), fingerprint([item.definition, template])
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:

@@ -101,20 +101,14 @@ class _ByName(Settings):
         """The version of the provider that is asked."""
         return VERSIONS[self.provider]
 
+    @property
     def definition(self) -> dict[str, Any]:
-        """Return the settings that decide what is fetched and scored.
+        """The settings that decide what is fetched and scored."""
+        return self.asked
 
-        Returns:
-            JSON values by key.
-        """
-        return self.asked()
-
+    @property
     def asked(self) -> dict[str, Any]:
-        """Return the settings that decide what is asked, and the provider's version.
-
-        Returns:
-            JSON values by key, in the order of `ASKED`.
-        """
+        """The settings that decide what is asked, and the provider's version."""
         asked = self.model_dump(mode="json")
         is_default = asked.get("kind") == "ranked"
         keys = [key for key in self.ASKED if not (key == "kind" and is_default)]
@@ -181,15 +175,12 @@ class ProviderTask(_ByName):
         named = _RUNS_PROGRAMS.fullmatch(self.task)
         return self.provider == "olmo_eval" and named is not None
 
+    @property
     def decoding(self) -> dict[str, Any]:
-        """Return the settings that decide the completions, as far as they are known before prefill.
-
-        Returns:
-            JSON values by key.
-        """
+        """The settings that decide the completions, as far as they are known before prefill."""
         own = self.model_dump(mode="json", include={"stop", "max_new_tokens"})
         drawn = (self.sampling or Sampling()).model_dump(mode="json")
-        return {**self.asked(), **own, "sampling": drawn}
+        return {**self.asked, **own, "sampling": drawn}
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
         """Complete the task by what the provider reported of it at prefill.

@@ -41,12 +41,9 @@ class Source(Settings):
         False, description="Read row by row; falls back to a download where streaming fails."
     )
 
+    @property
     def definition(self) -> dict[str, Any]:
-        """Return the settings that decide what is fetched and scored.
-
-        Returns:
-            JSON values by key.
-        """
+        """The settings that decide what is fetched and scored."""
         return self.model_dump(mode="json", exclude=set(self.VIEWS))
 
     @model_validator(mode="after")
@@ -120,16 +117,14 @@ class Task(Source):
         """The kind whose headline decides an objective."""
         return self.kind
 
+    @property
     def asked(self) -> dict[str, Any]:
-        """Return the settings that decide what is scored.
+        """The settings that decide what is scored.
 
         The gold answer is among them only with solved examples, which end in it.
-
-        Returns:
-            JSON values by key.
         """
         graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
-        return {key: value for key, value in self.definition().items() if key not in graded}
+        return {key: value for key, value in self.definition.items() if key not in graded}
 
     @model_validator(mode="after")
     def _consistent(self) -> "Task":

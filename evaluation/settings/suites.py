@@ -45,12 +45,9 @@ class Probe(Settings):
         description="Whether it counts for the rates over all prompts, or only for those of its category. `false` is for answers whose meaning no check can verify.",
     )
 
+    @property
     def definition(self) -> dict[str, Any]:
-        """Return what the model is asked; checks are left out, as stored answers are verified anew.
-
-        Returns:
-            JSON values by key.
-        """
+        """What the model is asked; checks are left out, as stored answers are verified anew."""
         return self.model_dump(mode="json", include={"messages", "max_new_tokens"})
 
     @model_validator(mode="after")

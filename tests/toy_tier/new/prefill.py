@@ -20,7 +20,7 @@ class Book:
 
 
 def define(plan, name, tokenizer):
-    item = plan.suite.riddles[name].definition()
+    item = plan.suite.riddles[name].definition
     return fingerprint(["riddles-1", item, saved_description(tokenizer), plan.sequence_length])
 
 
