@@ -248,41 +248,21 @@ class StrictJson(Settings):
     may_be_fenced: Boolean = Field(False, description="One code fence may be around it.")
 
 
+_ListCounts = BulletCount | NumberedCount
+_Lengths = WordCount | SentenceCount | LineCount
+_Forms = NumbersInOrder | OnlyList | ItemWords | SortedItems | OnlyCode | LetterCase | PlainProse
+_Wordings = StartsWith | EndsWith | Contains | ContainsAny | States | Excludes | LacksCharacters
+_Contents = Answers | ListItems | PassesTests
+_Code = CodeIs | CodeLines | Defines | DefinitionsOnly | CodeHas | CodeLacks
+_Manners = JsonEquals | Refuses | Complies | NoChatArtifacts | NoRepetition | NoPreamble
 Check = Annotated[
-    BulletCount
-    | NumberedCount
-    | WordCount
-    | SentenceCount
-    | LineCount
-    | NumbersInOrder
-    | OnlyList
-    | ItemWords
-    | SortedItems
-    | OnlyCode
-    | LetterCase
-    | PlainProse
-    | StartsWith
-    | EndsWith
-    | Contains
-    | ContainsAny
-    | States
-    | Excludes
-    | LacksCharacters
-    | Answers
-    | ListItems
-    | PassesTests
-    | CodeIs
-    | CodeLines
-    | Defines
-    | DefinitionsOnly
-    | CodeHas
-    | CodeLacks
-    | JsonEquals
-    | Refuses
-    | Complies
-    | NoChatArtifacts
-    | NoRepetition
-    | NoPreamble
+    _ListCounts
+    | _Lengths
+    | _Forms
+    | _Wordings
+    | _Contents
+    | _Code
+    | _Manners
     | StrictJson
     | PythonParses,
     Field(discriminator="check"),

@@ -1,4 +1,4 @@
-"""Runs Snakemake, and the commands for tables and pages after it, as processes.
+"""Runs Snakemake, and the commands for tables and pages after it; and what became of each checkpoint.
 
 All that they print goes to a log, of which the last run's is kept: Snakemake keeps its own of all.
 """
@@ -11,17 +11,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
+from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.outdated import (
+    Outdated,
     are_figures_late,
     are_tables_late,
     is_comparison_late,
     is_front_late,
 )
+from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS
 from evaluation.files import forget_link
+from evaluation.records import read_record
+from evaluation.results.job_logs import last_error
 from evaluation.root import ROOT, SNAKEFILE
 from evaluation.settings.plan import StagePlan
+from evaluation.watching.attempts import forget_failure, note_failure
+from evaluation.watching.work import Work, name_of
+from evaluation.wording import time_in_words
 
 BEAT = 20.0
 """Seconds between two signs of life while a process runs."""
@@ -94,15 +103,8 @@ def run(
                 _stop(child)
 
 
-def last_words(log: Path) -> str:
-    """Return the line of a log that most likely says what went wrong.
-
-    Args:
-        log: What a command printed.
-
-    Returns:
-        The line and the log's path; the path alone where there is no line.
-    """
+def _last_words(log: Path) -> str:
+    """Return the line of a log that most likely says what went wrong."""
     text = re.sub(r"(?m)^(\w+Error):\n", r"\1: ", _text(log))
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
@@ -167,7 +169,7 @@ def make_pages(
         for number, step in enumerate(("tables", "figures")):
             command = _evaluation(step, "--config", str(configuration), "--stage", plan.name)
             if run(command, log, beat, appending=number > 0):
-                yield plan.name, f"{plan.name}: no {step}: {last_words(log)}"
+                yield plan.name, f"{plan.name}: no {step}: {_last_words(log)}"
                 break
         else:
             yield plan.name, _verdict_line(plan)
@@ -176,7 +178,7 @@ def make_pages(
         log = results / f"{step.replace('-', '_')}.log"
         command = _evaluation(step, "--config", str(configuration))
         if stages and is_late(plans) and run(command, log, beat):
-            yield page, f"no {page}: {last_words(log)}"
+            yield page, f"no {page}: {_last_words(log)}"
 
 
 def _verdict_line(plan: StagePlan) -> str:
@@ -204,3 +206,71 @@ def _stop(child: "subprocess.Popen[bytes]") -> None:
 def _import_path() -> list[str]:
     known = os.environ.get("PYTHONPATH", "")
     return [str(ROOT), *(part for part in known.split(os.pathsep) if part and part != str(ROOT))]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A checkpoint that was evaluated, or was not, in one line."""
+
+    subject: Subject
+    is_evaluated: bool
+    line: str
+
+
+def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
+    """Look at each checkpoint's results; note which failed, for the next attempt.
+
+    Args:
+        work: What the run was started for; a bridge that failed is added to its `left_alone`.
+        log: What Snakemake printed.
+
+    Yields:
+        The outcome of each checkpoint, bridges first.
+    """
+    outdated = Outdated(work.plans)
+    for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
+        name = name_of(subject.plan.name, subject.label)
+        if _is_evaluated(subject, work, outdated):
+            forget_failure(subject)
+            waits = subject.plan.stage.bridge and not work.is_compared(subject.plan.name)
+            waiting = "; its deltas wait for the bridge" * bool(waits and subject.role == "step")
+            yield Outcome(subject, True, f"{name}: evaluated{waiting}")
+            continue
+        recorded = _recorded_error(subject, work)
+        why = recorded or _last_error(subject) or _last_words(log)
+        state = work.states.get(subject.folder, "")
+        failure = note_failure(subject, state, why, own=recorded is not None)
+        if subject.role == "bridge":
+            work.left_alone[name] = why
+        changes = "when it changes, or " if failure.own else ""
+        yield Outcome(
+            subject,
+            False,
+            f"{name}: failed: {why}; tried again {changes}in {time_in_words(failure.wait)}",
+        )
+
+
+def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
+    if outdated.collect(subject):
+        return False
+    if subject.candidate is None:
+        return True
+    stage = subject.plan.name
+    return not work.is_compared(stage) or not outdated.deltas(work.plans[stage], subject.candidate)
+
+
+def _recorded_error(subject: Subject, work: Work) -> str | None:
+    """Return the error of scores, tier files or deltas: the checkpoint is at fault, not the machine."""
+    steps = [SCORE, COLLECT]
+    if subject.role == "step" and work.is_compared(subject.plan.name):
+        steps.append(STEP_DELTAS)
+    for step in steps:
+        record = read_record(subject.folder, step)
+        if record is not None and record.error is not None:
+            return record.error
+    return None
+
+
+def _last_error(subject: Subject) -> str | None:
+    line = last_error(subject.log)
+    return f"{line} ({subject.log})" if line else None

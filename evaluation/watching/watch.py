@@ -23,8 +23,15 @@ from evaluation.settings.effective import write_effective
 from evaluation.settings.planning import plan_stages
 from evaluation.terminal_layout import show
 from evaluation.watching.lock import StageLock
-from evaluation.watching.outcomes import outcomes
-from evaluation.watching.runs import BEAT, is_locked, late_pages, make_pages, run, snakemake
+from evaluation.watching.runs import (
+    BEAT,
+    is_locked,
+    late_pages,
+    make_pages,
+    outcomes,
+    run,
+    snakemake,
+)
 from evaluation.watching.work import Work, check_caches, find_work
 from evaluation.wording import first_few, time_in_words
 
