@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import get_args
 
+from evaluation import protocol
 from evaluation.commands import (
     Commands,
     a_name,
@@ -18,7 +19,7 @@ from evaluation.commands import (
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
 from evaluation.files import link_target, write_text
-from evaluation.results.comparison_file import COMPARISON_FILES, RunComparison
+from evaluation.results.comparison_file import COMPARISON_FILES, Comparison, RunComparison
 from evaluation.settings.runs import By
 from evaluation.terminal_layout import show
 
@@ -155,10 +156,9 @@ def _ended(
 ) -> int:
     """Print a comparison; return the exit code."""
     from evaluation.reporting.comparison import is_worse_at_last
-    from evaluation.runs.compare import as_file
 
     if options.json:
-        print_json(as_file([compared]))
+        print_json(Comparison(protocol=protocol.BRIDGE, comparisons=(compared,)))
     else:
         show(as_text(compared))
     is_worse = is_worse_at_last(compared)

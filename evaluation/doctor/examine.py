@@ -8,8 +8,14 @@ from evaluation.doctor.caches import Caches, check_caches, check_offline, check_
 from evaluation.doctor.checkpoints import check_checkpoints, find_subjects
 from evaluation.doctor.disk_space import check_disk_space, check_folders, estimate
 from evaluation.doctor.findings import Check, Finding
-from evaluation.doctor.gpu import check_compile_cache, check_gpu, check_gpu_memory
-from evaluation.doctor.machine import check_sandbox, check_slurm, check_versions
+from evaluation.doctor.machine import (
+    check_compile_cache,
+    check_gpu,
+    check_gpu_memory,
+    check_sandbox,
+    check_slurm,
+    check_versions,
+)
 from evaluation.errors import ConfigError
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.plan import StagePlan

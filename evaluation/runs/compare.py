@@ -209,18 +209,6 @@ def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
     return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
 
 
-def as_file(comparisons: Sequence[RunComparison]) -> Comparison:
-    """Return what `comparison.json` and `compare --json` hold.
-
-    Args:
-        comparisons: All comparisons, in the order of the file.
-
-    Returns:
-        The content, with the version of the statistics.
-    """
-    return Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
-
-
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
     """Write `comparison.csv` and `comparison.json`.
 
@@ -231,9 +219,9 @@ def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> lis
     Returns:
         Paths of both files.
     """
-    content = as_file(comparisons).model_dump(mode="json")
+    content = Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
     stages = [stage for one in comparisons for stage in one.stages]
     rows = [row.model_dump() for stage in stages for row in stage.deltas]
     write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)
-    write_model(folder / COMPARISON, Comparison, content)
+    write_model(folder / COMPARISON, Comparison, content.model_dump(mode="json"))
     return [folder / COMPARISON_TABLE, folder / COMPARISON]

@@ -10,16 +10,11 @@ import pynvml
 import pytest
 import torch
 
-from evaluation.doctor.gpu import check_gpu
+from evaluation.doctor.machine import check_gpu
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.engine import gpus
 from evaluation.scoring.engine.device import choose_device
-from evaluation.scoring.engine.gpus import (
-    Gpu,
-    check_free,
-    read_gpus,
-    visible_gpus,
-)
+from evaluation.scoring.engine.gpus import Gpu, check_free, read_gpus, visible_gpus
 from tests.doctor.conftest import HOLDER, Nvml, card, only
 from tests.tables import cases
 

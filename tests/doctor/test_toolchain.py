@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from evaluation.doctor.gpu import check_gpu
+from evaluation.doctor.machine import check_gpu
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.engine import device, gpus
 from evaluation.scoring.engine.device import (
