@@ -12,7 +12,7 @@ import pytest
 from evaluation.bridge.deltas import compare
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.front_page import write_front_page
-from evaluation.reporting.tables.quality_advice import advice_of
+from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality

@@ -17,7 +17,7 @@ from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import ResultsError
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, grouped_variance
-from evaluation.reporting.tables.quality_advice import advice_of
+from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
