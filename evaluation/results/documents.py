@@ -6,12 +6,7 @@ from pathlib import Path
 from evaluation.files import write_json, write_text
 from evaluation.results.answer_files import CategoryRates, MeanRate
 from evaluation.results.columns import Column
-from evaluation.results.command_output import (
-    BridgeTable,
-    CheckpointTable,
-    DoctorReport,
-    Status,
-)
+from evaluation.results.command_output import BridgeTable, CheckpointTable, DoctorReport, Status
 from evaluation.results.comparison_file import (
     COMPARISON,
     COMPARISON_COLUMNS,

@@ -38,13 +38,7 @@ from evaluation.results.kinds import (
     NatsItem,
     SecondaryMetrics,
 )
-from evaluation.results.tier_files import (
-    LARGEST,
-    TaskEntry,
-    Tier2File,
-    Tier3File,
-    TierFile,
-)
+from evaluation.results.tier_files import LARGEST, TaskEntry, Tier2File, Tier3File, TierFile
 from evaluation.settings.tiers import TIERS, Tier
 
 if TYPE_CHECKING:

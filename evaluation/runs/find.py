@@ -6,12 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import steps_so_far
-from evaluation.dependencies.other_runs import (
-    CHECKPOINTS,
-    is_scored,
-    run_folders,
-    step_of,
-)
+from evaluation.dependencies.other_runs import CHECKPOINTS, is_scored, run_folders, step_of
 from evaluation.errors import ResultsError
 from evaluation.results.read import read_tier_file, tiers_in
 from evaluation.settings.plan import StagePlan

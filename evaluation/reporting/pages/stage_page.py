@@ -33,11 +33,7 @@ from evaluation.reporting.pages.page import (
 )
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables, quality_tables
 from evaluation.reporting.pages.provenance_header import stage_header
-from evaluation.reporting.pages.verdicts import (
-    advice,
-    group_series,
-    headline_item,
-)
+from evaluation.reporting.pages.verdicts import advice, group_series, headline_item
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
