@@ -48,7 +48,7 @@ def _most_work(
     """Return a checkpoint's completions and their most tokens; None where a task is not prefilled."""
     completions = tokens = 0
     for name, task in plan.suite.generation_tasks.items():
-        meta = meta_of(plan.generation_folder(name))
+        meta = meta_of(plan.cache_folder("tier5", name))
         if meta is None:
             return None
         settled = judged_task(task, meta)

@@ -64,7 +64,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
     seen: set[tuple[Path, str]] = set()
     for plan in plans:
         for name, task in plan.suite.generation_tasks.items():
-            folder = plan.generation_folder(name)
+            folder = plan.cache_folder("tier5", name)
             key = folder, "" if isinstance(task, ProviderTask) else fingerprint(task.verifying)
             if isinstance(task, ProviderTask) or folder not in caches.metas or key in seen:
                 continue

@@ -71,7 +71,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
         else:
             size += ANSWER_BYTES * int(meta["items"]["used"])
     for name, task in plan.suite.generation_tasks.items():
-        known = caches.metas.get(plan.generation_folder(name))
+        known = caches.metas.get(plan.cache_folder("tier5", name))
         if known is not None:  # its first samples are counted already
             drawn = judged_task(task, known).sampling.n
             size += ANSWER_BYTES * int(known["items"]["used"]) * (drawn - 1)

@@ -101,7 +101,7 @@ def verify_by_hand(
         CacheError: When the task is not prefilled as the configuration has it now.
         ScoringError: When a prompt has fewer completions than another, or a verifier failed on all.
     """
-    folder = plan.generation_folder(name)
+    folder = plan.cache_folder("tier5", name)
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents = read_documents(folder)
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))

@@ -48,7 +48,7 @@ def scored_task(
         ScoringError: When a question's score is missing from the store.
         CacheError: When the task's cache is not there.
     """
-    questions, meta = read_questions(plan.task_folder(name))
+    questions, meta = read_questions(plan.cache_folder("tier3", name))
     keys = {line.key for line in questions}
     rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
     if lacking := keys - rows.keys():

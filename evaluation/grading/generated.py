@@ -65,7 +65,7 @@ def verify_task(
         ScoringError: When a completion is not stored, or too many could not be verified.
         CacheError: When the task's documents are not there.
     """
-    folder = plan.generation_folder(name)
+    folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
     asked = plan.suite.generation_tasks[name]
     task = judged_task(asked, cache.meta)

@@ -282,7 +282,7 @@ def check_cached_golds(plan: StagePlan, name: str) -> None:
         CacheError: The entry is missing or damaged.
         SourceError: A gold is wrong by its own verifier.
     """
-    task, folder = plan.suite.generation_tasks[name], plan.generation_folder(name)
+    task, folder = plan.suite.generation_tasks[name], plan.cache_folder("tier5", name)
     if isinstance(task, GenerationTask) and read_meta(folder).get("checked") != fingerprint(
         task.verifying
     ):

@@ -32,7 +32,7 @@ _BATCH = 256
 
 
 def prefill_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.task_folder(name)`; return at once if it is there already.
+    """Write a task to `plan.cache_folder("tier3", name)`; return at once if it is there already.
 
     Args:
         plan: The stage.
@@ -47,7 +47,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     origins, shots = locate_item(task, plan.config.mirrors)
     definition = task_definition(plan, name, about)
     sources = Sources(plan, [*origins, *shots])
-    folder = plan.task_folder(name)
+    folder = plan.cache_folder("tier3", name)
     if is_current(folder, definition, sources.are_as):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)

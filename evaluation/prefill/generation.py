@@ -36,7 +36,7 @@ from evaluation.verification.golds import check_golds
 
 
 def prefill_generation_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.generation_folder(name)`; if it is there, only check its golds.
+    """Write a task to `plan.cache_folder("tier5", name)`; if it is there, only check its golds.
 
     Args:
         plan: The stage.
@@ -51,7 +51,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     tokenizer, about = prefill_tokenizer(plan)
     template = chat_template(plan, about) if task.chat else None
     definition = generation_definition(plan, name, about)
-    folder = plan.generation_folder(name)
+    folder = plan.cache_folder("tier5", name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config.mirrors))))
     if is_current(folder, definition, sources.are_as):
         check_cached_golds(plan, name)

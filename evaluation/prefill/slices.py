@@ -58,7 +58,7 @@ class _Count:
 
 
 def prefill_slice(plan: StagePlan, name: str) -> None:
-    """Write a slice to `plan.slice_folder(name)`; return at once if it is there already.
+    """Write a slice to `plan.cache_folder("tier2", name)`; return at once if it is there already.
 
     Args:
         plan: The stage.
@@ -79,7 +79,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     origin = locate(item, plan.config.mirrors)
     definition = slice_definition(plan, name, about)
     sources = Sources(plan, [origin])
-    folder = plan.slice_folder(name)
+    folder = plan.cache_folder("tier2", name)
     if is_current(folder, definition, sources.are_as):
         return
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)

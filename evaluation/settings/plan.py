@@ -96,28 +96,6 @@ class StagePlan:
             if isinstance(task, ProviderChoices | ProviderTask)
         }
 
-    def slice_folder(self, name: str) -> Path:
-        """Return the folder of a slice's packed tokens.
-
-        Args:
-            name: Name of a slice of the suite.
-
-        Returns:
-            A folder inside `cache`.
-        """
-        return self.cache_folder("tier2", name)
-
-    def task_folder(self, name: str) -> Path:
-        """Return the folder of a Tier3 task's questions.
-
-        Args:
-            name: Name of a Tier3 task of the suite.
-
-        Returns:
-            A folder inside `cache`.
-        """
-        return self.cache_folder("tier3", name)
-
     @property
     def probes_folder(self) -> Path:
         """The folder of the stage's prompts of Tier4."""
@@ -127,17 +105,6 @@ class StagePlan:
     def nltk_data(self) -> Path:
         """The folder of what verifiers of instructions read, shared by all tokenizers."""
         return Path(self.config.cache) / "nltk_data"
-
-    def generation_folder(self, name: str) -> Path:
-        """Return the folder of a Tier5 task's prompts.
-
-        Args:
-            name: Name of a generation task of the suite.
-
-        Returns:
-            A folder inside `cache`.
-        """
-        return self.cache_folder("tier5", name)
 
     @property
     def results(self) -> Path:

@@ -245,7 +245,7 @@ def test_what_it_will_take_is_shown_before_anything_runs(world: World) -> None:
     dry = world.snakemake("-n", "stage2")
     assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
     plan = plan_stages(load_config(world.config))["stage2"]
-    metas = {path: read_meta(path) for path in [plan.generation_folder("sums")]}
+    metas = {path: read_meta(path) for path in [plan.cache_folder("tier5", "sums")]}
     assert estimate_answers(plan, [], metas.get) == "stage2: nothing is to be generated"
 
 

@@ -49,14 +49,14 @@ def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> 
     plan = plan_of(tmp_path, fast_folder, [row] * 3)
     if request.param == "slice":
         prefill_slice(plan, "s")
-        return plan.slice_folder("s"), read_slice
+        return plan.cache_folder("tier2", "s"), read_slice
     if request.param == "probes":
         suite = {"probes": {"one": PROBE}, "chat_template": "{{ messages[0].content }}"}
         plan = dataclasses.replace(plan, suite=Suite.model_validate(suite))
         prefill_probes(plan)
         return plan.probes_folder, read_prompts
     prefill_task(plan, "t")
-    return plan.task_folder("t"), read_task
+    return plan.cache_folder("tier3", "t"), read_task
 
 
 def test_nothing_prefilled(entry: tuple[Path, Read], tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def task(tmp_path: Path, fast_folder: Path) -> StagePlan:
 
 @pytest.mark.parametrize(("change", "expected"), LINES)
 def test_an_edited_line_names_itself(change: Any, expected: str, task: StagePlan) -> None:
-    folder = task.task_folder("t")
+    folder = task.cache_folder("tier3", "t")
     row = json.loads((folder / "examples.jsonl").read_text())
     change(row)
     write_jsonl(folder / "examples.jsonl", [row])
@@ -131,7 +131,7 @@ def test_an_edited_line_names_itself(change: Any, expected: str, task: StagePlan
 
 def test_a_record_that_says_something_else_than_its_entry_is_written_again(task: StagePlan) -> None:
     """One digit of a file's name is another in the record: runs would call the entry outdated for ever."""
-    path = record_path(task.task_folder("t"), STEP)
+    path = record_path(task.cache_folder("tier3", "t"), STEP)
     before = path.read_text()
     path.write_text(before.replace("rows.jsonl", "sows.jsonl"))
     assert path.read_text() != before
@@ -140,7 +140,7 @@ def test_a_record_that_says_something_else_than_its_entry_is_written_again(task:
 
 
 def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) -> None:
-    folder = task.task_folder("t")
+    folder = task.cache_folder("tier3", "t")
     kept = folder.rename(tmp_path / "elsewhere")
     folder.symlink_to(kept, target_is_directory=True)
     assert len(read_task(folder).items) == 1
@@ -164,7 +164,7 @@ def test_a_linked_entry_is_read_and_replaced(task: StagePlan, tmp_path: Path) ->
 def test_pipes_and_what_cannot_be_read(
     file: str, task: StagePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = task.task_folder("t")
+    folder = task.cache_folder("tier3", "t")
     whole = (folder / file).read_bytes()
     (folder / file).unlink()
     os.mkfifo(folder / file)

@@ -61,7 +61,7 @@ def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
     compared = 0
     for name, rows in reference.items():
         prefill_task(plan, name)
-        items = read_task(plan.task_folder(name)).items
+        items = read_task(plan.cache_folder("tier3", name)).items
         assert len(items) == (60 if name == "copa" else 100)
         for item, row in zip(items, rows, strict=False):
             found = as_reference(item)
@@ -78,13 +78,13 @@ def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> N
     plan = shipped(tmp_path, shared, **{name: task_fields(name, split="test")})
     with pytest.raises(SourceError, match=rf"split test: {name}/0: no usable label .*hidden"):
         prefill_task(plan, name)
-    assert not plan.task_folder(name).exists()
+    assert not plan.cache_folder("tier3", name).exists()
 
 
 def solved_before(plan: StagePlan, name: str) -> tuple[set[str], list[str]]:
     """The texts before the questions of a task, and the contexts of its items."""
     prefill_task(plan, name)
-    contexts = [item.contexts[0].text for item in read_task(plan.task_folder(name)).items]
+    contexts = [item.contexts[0].text for item in read_task(plan.cache_folder("tier3", name)).items]
     return {context.rsplit("\n\n", 1)[0] for context in contexts}, contexts
 
 
@@ -136,7 +136,7 @@ def prefill(
         **options,
     )
     prefill_task(plan, "t")
-    return read_task(plan.task_folder("t"))
+    return read_task(plan.cache_folder("tier3", "t"))
 
 
 def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
@@ -256,7 +256,7 @@ def test_right_answers_are_those_of_the_data(shared: Path, tmp_path: Path) -> No
     items: dict[str, Any] = {}
     for name in tasks:
         prefill_task(plan, name)
-        items[name] = read_task(plan.task_folder(name)).items
+        items[name] = read_task(plan.cache_folder("tier3", name)).items
         assert all(len(item.candidates) == 1 for item in items[name])
     sizes = {"gsm8k_gold": 300, "math_gold": 160, "mbpp_gold": 160, "humaneval_gold": 56}
     assert {name: len(own) for name, own in items.items()} == sizes

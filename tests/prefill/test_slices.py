@@ -35,13 +35,13 @@ def plan_for(data: Path, tokenizer: Path, use_fast: bool = True, **fields: objec
 
 def decoded(plan: StagePlan) -> str:
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
-    return str(tokenizer.decode(read_slice(plan.slice_folder("s")).tokens.reshape(-1)))
+    return str(tokenizer.decode(read_slice(plan.cache_folder("tier2", "s")).tokens.reshape(-1)))
 
 
 def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
     plan = plan_for(data, fast_folder)
     prefill_slice(plan, "s")
-    cache = read_slice(plan.slice_folder("s"))
+    cache = read_slice(plan.cache_folder("tier2", "s"))
     assert "</s>".join(DOCUMENTS).startswith(decoded(plan))
     assert cache.tokens.shape == (10, 16)
     assert cache.tokens.dtype == torch.uint16
@@ -66,7 +66,7 @@ def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:
     item = {"files": (str(data),), "tokens": 160}
     plan = make_plan(data.parent / "c", fast_folder, slices={"s": item}, prepend_bos=True)
     prefill_slice(plan, "s")
-    cache = read_slice(plan.slice_folder("s"))
+    cache = read_slice(plan.cache_folder("tier2", "s"))
     assert decoded(plan).startswith("<s>" + "</s><s>".join(DOCUMENTS[:3]))
     bos = load_tokenizer(fast_folder, use_fast=True).bos_token_id
     assert (cache.tokens.reshape(-1)[cache.document_starts] == bos).all()
@@ -86,7 +86,7 @@ def test_skipping_comes_before_shuffling(data: Path, fast_folder: Path) -> None:
         texts = decoded(plan).split("</s>")[:-1]
         assert set(texts) <= set(DOCUMENTS[4:])
         assert seen.setdefault(seed, texts) == texts
-        assert read_slice(plan.slice_folder("s")).meta["documents_skipped"] == 4
+        assert read_slice(plan.cache_folder("tier2", "s")).meta["documents_skipped"] == 4
     assert seen[None] == DOCUMENTS[4 : 4 + len(seen[None])]
     assert seen[1] != seen[2]
 
@@ -105,7 +105,7 @@ def test_a_source_that_ends_early_is_recorded(
 ) -> None:
     plan = plan_for(data, fast_folder, tokens=16_000)
     prefill_slice(plan, "s")
-    meta = read_slice(plan.slice_folder("s")).meta
+    meta = read_slice(plan.cache_folder("tier2", "s")).meta
     assert meta["asked"] == 16_000
     assert meta["used"] == meta["blocks"] * 16 < 1600
     assert meta["items"]["left_out"] == {"the data ended": 1000 - meta["blocks"]}
@@ -122,13 +122,13 @@ def test_too_little_text_is_refused(data: Path, fast_folder: Path) -> None:
 def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path) -> None:
     plan = plan_for(data, fast_folder)
     prefill_slice(plan, "s")
-    before = read_slice(plan.slice_folder("s")).meta
+    before = read_slice(plan.cache_folder("tier2", "s")).meta
     with data.open("ab") as file:
         file.write(b'{"text": "caf\xe9"}\n')
     with pytest.raises(SourceError, match=r"data\.jsonl: line 13 is not UTF-8 text \(byte 13\)"):
         prefill_slice(plan_for(data, fast_folder, tokens=16_000), "s")
-    assert read_slice(plan.slice_folder("s")).meta == before
-    assert [path.name for path in plan.slice_folder("s").parent.iterdir()] == ["s"]
+    assert read_slice(plan.cache_folder("tier2", "s")).meta == before
+    assert [path.name for path in plan.cache_folder("tier2", "s").parent.iterdir()] == ["s"]
 
 
 def test_a_missing_field_is_named(data: Path, fast_folder: Path) -> None:
@@ -170,6 +170,6 @@ def test_two_at_once_agree(data: Path, fast_folder: Path) -> None:
     for process in running:
         process.join(120)
     assert [process.exitcode for process in running] == [0, 0]
-    assert read_slice(plan.slice_folder("s")).meta["blocks"] == 10
-    assert [path.name for path in plan.slice_folder("s").parent.iterdir()] == ["s"]
+    assert read_slice(plan.cache_folder("tier2", "s")).meta["blocks"] == 10
+    assert [path.name for path in plan.cache_folder("tier2", "s").parent.iterdir()] == ["s"]
     assert sorted(path.name for path in plan.cache.iterdir()) == ["ppl_slices", "tokenizer"]

@@ -82,10 +82,10 @@ def planned(tmp_path: Path, mirror: Path, tokenizer: Path) -> StagePlan:
 
 def entries(plan: StagePlan) -> dict[str, CacheEntry]:
     return {
-        "all": CacheEntry(plan, "tier2", "all", plan.slice_folder("all")),
-        "first": CacheEntry(plan, "tier2", "first", plan.slice_folder("first")),
-        "task": CacheEntry(plan, "tier3", "t", plan.task_folder("t")),
-        "answers": CacheEntry(plan, "tier5", "g", plan.generation_folder("g")),
+        "all": CacheEntry(plan, "tier2", "all", plan.cache_folder("tier2", "all")),
+        "first": CacheEntry(plan, "tier2", "first", plan.cache_folder("tier2", "first")),
+        "task": CacheEntry(plan, "tier3", "t", plan.cache_folder("tier3", "t")),
+        "answers": CacheEntry(plan, "tier5", "g", plan.cache_folder("tier5", "g")),
         "tokenizer": tokenizer_entry(plan),
     }
 

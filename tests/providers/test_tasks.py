@@ -150,4 +150,4 @@ def test_without_an_end_of_text_token_the_stop_of_the_suite_comes_before_the_pro
     )
     with contextlib.nullcontext() if is_stopped else refused:
         plan = change({**TASK, **task}, meta={"stop": reported})
-        assert len(read_prompts(plan.generation_folder("sums")).prompts) == 12
+        assert len(read_prompts(plan.cache_folder("tier5", "sums")).prompts) == 12

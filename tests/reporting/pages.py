@@ -67,8 +67,8 @@ def write_task(plan: StagePlan, name: str, checksum: str) -> None:
         }
         for i in range(400)
     ]
-    write_jsonl(plan.task_folder(name) / "examples.jsonl", rows)
-    sign_meta(plan.task_folder(name), checksum={"examples.jsonl": checksum})
+    write_jsonl(plan.cache_folder("tier3", name) / "examples.jsonl", rows)
+    sign_meta(plan.cache_folder("tier3", name), checksum={"examples.jsonl": checksum})
 
 
 def write_pages(

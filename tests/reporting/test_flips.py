@@ -30,7 +30,7 @@ from tests.reporting.pages import STEPS, page_data, write_report, write_task
 
 def write_slice(plan: StagePlan, name: str, length: int) -> None:
     """Block b is the word `w<b>`, over and over."""
-    folder = plan.slice_folder(name)
+    folder = plan.cache_folder("tier2", name)
     folder.mkdir(parents=True)
     tokens = torch.arange(120)[:, None].repeat(1, length).to(torch.uint16)
     torch.save(tokens, folder / "packed_tokens.pt")

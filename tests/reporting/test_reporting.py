@@ -226,7 +226,7 @@ def test_compare_two_folders(reported: dict[str, StagePlan]) -> None:
 def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -> None:
     """Revision of what was fetched, whitespace of templates, what was left out, device time."""
     plan = plans["second"]
-    folder = plan.task_folder("quiz")
+    folder = plan.cache_folder("tier3", "quiz")
     source = {"resolved": "0123456789" * 4}
     sign_meta(folder, checksum={"examples.jsonl": "quiz"}, source=source)
     for side in (plan.bridge_folder, *map(plan.step_folder, STEPS)):

@@ -43,7 +43,7 @@ def plan(world: World) -> StagePlan:
 
 
 def ids(plan: StagePlan) -> list[str]:
-    lines = (plan.generation_folder("sums") / "docs.jsonl").read_text().splitlines()
+    lines = (plan.cache_folder("tier5", "sums") / "docs.jsonl").read_text().splitlines()
     return [json.loads(line)["id"] for line in lines]
 
 

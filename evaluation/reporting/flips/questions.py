@@ -73,7 +73,7 @@ class QuestionTexts:
         Returns:
             `text` and `answers` by id; none for a damaged file, which is logged.
         """
-        folder = self._plan.task_folder(task)
+        folder = self._plan.cache_folder("tier3", task)
         path = folder / EXAMPLES
         try:
             if task not in self._places:

@@ -208,7 +208,7 @@ class _BlockTexts:
 
     def _tokens(self, name: str, checksum: Any) -> Tokens | None:
         """Return a slice's packed tokens, (blocks, sequence length); None if they cannot be read."""
-        folder = self._plan.slice_folder(name)
+        folder = self._plan.cache_folder("tier2", name)
         meta = scored_cache(folder, checksum)
         try:
             return None if meta is None else map_blocks(folder, meta)
