@@ -17,6 +17,7 @@ from evaluation.prefill.entries import read_meta
 from evaluation.prefill.files import check_unicode
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.generation import read_part
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
@@ -106,7 +107,7 @@ def verify_by_hand(
     documents = read_documents(folder)
     task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
     lines = _read_completions(path, documents)
-    texts = [task.read_part(_cut(line.completion, task.stop)) for line in lines]
+    texts = [read_part(_cut(line.completion, task.stop), task.answer_after) for line in lines]
     jobs: list[Job] = [
         (verifier, documents[line.id].document, text)
         for verifier in task.views.values()

@@ -26,7 +26,7 @@ from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
 from evaluation.results.columns import COMPLETED, arrow_schema
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
-from evaluation.settings.generation import Judged
+from evaluation.settings.generation import Judged, read_part
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
@@ -103,7 +103,10 @@ def _verified(
         for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
     ]
-    read = [(documents[prompt].document, task.read_part(one.text)) for prompt, _, one in found]
+    read = [
+        (documents[prompt].document, read_part(one.text, task.answer_after))
+        for prompt, _, one in found
+    ]
     keys = [fingerprint([unordered(document), text]) for document, text in read]
     places = [f"sample {index} of {prompt}" for prompt, index, _ in found]
     batches = [

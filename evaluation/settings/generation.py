@@ -104,17 +104,6 @@ class Judged(Settings):
         """Whether one of the verifiers runs programs in the sandbox."""
         return any(isinstance(verifier, Program) for verifier in self.verifiers.values())
 
-    def read_part(self, completion: str) -> str:
-        """Return the part of a completion that this task's verifiers read.
-
-        Args:
-            completion: Text of a model.
-
-        Returns:
-            What follows the last `answer_after`, or all where there is none.
-        """
-        return read_part(completion, self.answer_after)
-
     @property
     def decoding(self) -> dict[str, Any]:
         """The settings that decide the completions of a prompt."""
