@@ -40,7 +40,7 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
     """
     machine = [check_gpu(), check_versions(), check_slurm()]
     if gate:
-        machine[0] = machine[0].as_warning()
+        machine[0] = machine[0].as_warning
     try:
         config = load_config(path)
         suites, plans = _check_suites(config), plan_stages(config)
@@ -92,7 +92,7 @@ def _check_stages(
     config = next(iter(plans.values())).config
     if config.scoring.device != "cpu":
         memory = check_gpu_memory(subjects.to_score)
-        checks.append(memory.as_warning() if gate else memory)
+        checks.append(memory.as_warning if gate else memory)
         checks.append(check_compile_cache(Path(config.cache)))
     checks.append(check_disk_space(Path(config.results), estimate(subjects.to_score, caches)))
     checks.append(check_folders(chosen))

@@ -42,12 +42,9 @@ class Check:
         """The worst state of its findings; `ok` without any."""
         return max((finding.state for finding in self.findings), key=_STATES.index, default="ok")
 
+    @property
     def as_warning(self) -> "Check":
-        """Return the same with every fault as a warning.
-
-        Returns:
-            A copy.
-        """
+        """The same with every fault as a warning."""
         return replace(
             self, findings=tuple(replace(finding, state="warning") for finding in self.findings)
         )

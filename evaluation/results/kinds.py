@@ -138,12 +138,9 @@ class NatsItem(ScoredItem):
 
     blocks: Blocks | None = field(default=None, repr=False)
 
+    @property
     def light(self) -> "NatsItem":
-        """Return the item without its blocks, of which there may be many.
-
-        Returns:
-            A copy.
-        """
+        """The item without its blocks, of which there may be many."""
         return replace(self, blocks=None)
 
 
@@ -165,12 +162,9 @@ class CreditItem(ScoredItem):
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
     rows: "pa.Table | None" = field(default=None, repr=False)
 
+    @property
     def light(self) -> "CreditItem":
-        """Return the item without its units, of which there may be many.
-
-        Returns:
-            A copy.
-        """
+        """The item without its units, of which there may be many."""
         return replace(self, credits={}, secondary=None, groupings={}, rows=None)
 
 

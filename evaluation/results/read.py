@@ -35,16 +35,13 @@ class TierResults:
         """Folder of the checkpoint's results."""
         return self.path.parent
 
+    @property
     def light(self) -> "TierResults":
-        """Return the results without blocks, questions and prompts, of which there may be many.
-
-        Returns:
-            A copy.
-        """
+        """The results without blocks, questions and prompts, of which there may be many."""
         return replace(
             self,
-            items={name: item.light() for name, item in self.items.items()},
-            overall=None if self.overall is None else self.overall.light(),
+            items={name: item.light for name, item in self.items.items()},
+            overall=None if self.overall is None else self.overall.light,
         )
 
 

@@ -165,7 +165,7 @@ class Watcher:
             labels = [s.label for s in work.ready if s.plan.name == name]
             self._report(f"{name}: {first_few(labels)} ready; Snakemake starts")
         log = self._log(stages)
-        command = snakemake(write_effective(work.config), work.targets(), self.options.arguments)
+        command = snakemake(write_effective(work.config), work.targets, self.options.arguments)
         self._progress_reported = time.monotonic()
         try:
             code = run(command, log, partial(self._beat, work))

@@ -49,12 +49,9 @@ class Work:
     left_alone: dict[str, str]
     seen: dict[str, tuple[int, ...]]
 
+    @property
     def targets(self) -> list[str]:
-        """Return what Snakemake is to make.
-
-        Returns:
-            Paths of the records of results, and of deltas with a bridge.
-        """
+        """What Snakemake is to make."""
         found = []
         for subject in self.ready:
             found.append(record_path(subject.folder, COLLECT))

@@ -97,7 +97,7 @@ def test_faults_come_before_warnings_and_decide() -> None:
     assert text.index("fault: a") < text.index("warning: a")
     assert worst([mixed, Check("b", "fine")]) == "fault"
     assert worst([Check("b", "fine")]) == "ok"
-    assert worst([mixed.as_warning()]) == "warning"
+    assert worst([mixed.as_warning]) == "warning"
 
 
 def test_a_long_summary_is_cut_to_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -> None:

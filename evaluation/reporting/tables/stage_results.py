@@ -111,7 +111,7 @@ class _Reader:
         if not tiers:
             return None
         values = tuple(values_of(Results(folder=folder, tiers=tiers)))
-        light = {tier: found.light() for tier, found in tiers.items()}
+        light = {tier: found.light for tier, found in tiers.items()}
         return Scored(results=Results(folder=folder, tiers=light), values=values)
 
 
