@@ -15,7 +15,7 @@ from pathlib import Path
 
 from evaluation.errors import EvaluationError
 from evaluation.providers.program import TITLES, Provider
-from evaluation.providers.render import Document, Rendered, render, render_choices
+from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import Limits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 
@@ -103,7 +103,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
     try:
         if shape:
             return _ranked(provider, name, request)
-        found = render(provider, task, request, seconds=600)
+        found = render(provider, task, request, Document, seconds=600)
         said = ", ".join(_judged(provider, task, found))
     except EvaluationError as error:
         reason = str(error).removeprefix(f"{task}: ")
@@ -119,7 +119,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
 
 def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
     """Of ranked choices: only the questions are the provider's."""
-    found = render_choices(provider, name, request, seconds=600)
+    found = render(provider, name, request, RankedQuestion, seconds=600)
     choices = sorted({len(one.choices) for one in found.documents})
     parts = len(found.info.num_fewshot)
     what = f"ranked choices: {len(found.documents)} of {found.info.documents} rows, "

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from evaluation import score_archives
 from evaluation import store as store_module
 from evaluation.errors import OutputError
 from evaluation.store import ScoreStore, StoredScore
@@ -226,7 +227,7 @@ def test_what_cannot_be_read_is_not_called_damaged(
     store.put("web", (), score(1.0))
     denied = PermissionError(errno.EACCES, "Permission denied", str(path))
     with monkeypatch.context() as patch:
-        patch.setattr(store_module, "open_regular", raising(denied))
+        patch.setattr(score_archives, "open_regular", raising(denied))
         with pytest.raises(PermissionError, match="denied"):
             got(store, "web")
     assert summary(store, "web")
