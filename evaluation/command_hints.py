@@ -10,10 +10,13 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from evaluation.root import PROFILE, SNAKEFILE
+from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE
 
 STARTED_WITH = "EVALUATION_STARTED_WITH"
 """Names to a process the options of Snakemake by which its run was started, as a shell reads them."""
+
+PROGRAM = "EVALUATION_PROGRAM"
+"""Has the words that run this program where the user is."""
 
 CONFIG_VARIABLE = "EVALUATION_CONFIG"
 """Names the configuration of a run to its jobs and to the command line."""
@@ -48,6 +51,7 @@ def note_command(config: Path) -> None:
     found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
     options = [] if found else ["--snakefile", str(SNAKEFILE)]
     os.environ[STARTED_WITH] = shlex.join([*options, *configured(config)])
+    os.environ[PROGRAM] = program()
 
 
 def configured(config: Path) -> list[str]:
@@ -70,6 +74,7 @@ def note_run(arguments: Sequence[str]) -> None:
     """
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
+    os.environ[PROGRAM] = program()
 
 
 def snakemake(target: str) -> str:
@@ -102,7 +107,22 @@ def evaluation(command: str) -> str:
     if len(files) > 1 or "--config" in given:
         files = [os.environ[CONFIG_VARIABLE]] if CONFIG_VARIABLE in os.environ else []
     config = f" --config {shlex.quote(files[0])}" if files else ""
-    return f"python -m evaluation {command}{config}"
+    return f"{os.environ.get(PROGRAM) or program()} {command}{config}"
+
+
+def program(folder: Path = Path()) -> str:
+    """Return the words that run this program in a folder.
+
+    Args:
+        folder: The folder; the present one if it is not given.
+
+    Returns:
+        `python -m evaluation`, after the checkout's `PYTHONPATH` if Python does not find it there.
+    """
+    found = [str(folder), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    if IS_INSTALLED or any(os.path.realpath(place) == os.path.realpath(ROOT) for place in found):
+        return "python -m evaluation"
+    return f"PYTHONPATH={shlex.quote(str(ROOT))} python -m evaluation"
 
 
 def _profile() -> str:

@@ -2,12 +2,14 @@
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from evaluation.command_hints import (
     CONFIG_VARIABLE,
+    PROGRAM,
     STARTED_WITH,
     evaluation,
     note_command,
@@ -28,7 +30,7 @@ from tests.workflow.world import build_world
 @pytest.fixture(autouse=True)
 def _at_the_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    for name in (STARTED_WITH, "EVALUATION_CONFIG", "SNAKEMAKE_PROFILE"):
+    for name in (STARTED_WITH, PROGRAM, "EVALUATION_CONFIG", "SNAKEMAKE_PROFILE"):
         monkeypatch.setenv(name, "")  # put back at the end, whatever the test does
         monkeypatch.delenv(name)
 
@@ -51,6 +53,19 @@ def test_away_from_the_workflow_it_is_named(
     note_command(Path("minimal.yaml"))
     place = f"--snakefile {ROOT}/workflow/Snakefile --configfile minimal.yaml"
     assert snakemake("prefill") == f"snakemake prefill --profile {ROOT}/slurm_profile {place}"
+
+
+def test_away_from_the_package_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    note_run([])
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))  # as a job of the run has it
+    command = evaluation("doctor")
+    assert command == f"PYTHONPATH={ROOT} python -m evaluation doctor"
+    monkeypatch.delenv("PYTHONPATH")
+    shell = f"{command} --help".replace(" python ", f" {sys.executable} ")
+    done = subprocess.run(["bash", "-c", shell], capture_output=True, text=True, check=True)
+    assert "usage: python -m evaluation doctor" in done.stdout
 
 
 @pytest.mark.parametrize(("given", "kept", "hand"), cases("command_lines", "runs"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from evaluation.command_hints import program
 from evaluation.commands import Commands, a_name, a_path, add_command
 from evaluation.errors import ConfigError
 from evaluation.files import temporary_path, write_text
@@ -16,7 +17,7 @@ from evaluation.settings.config import validate_config
 from evaluation.settings.yaml_files import parse_yaml
 
 CONFIG = "config/config.yaml"
-_INSTALLED = """\
+_SNAKEFILE = """\
 from evaluation.root import SNAKEFILE
 
 
@@ -66,12 +67,9 @@ def _init(options: argparse.Namespace) -> int:
     write_text(folder / "Snakefile", _snakefile())
     names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), "Snakefile"])
     print(f"{folder} has {names}. Next:\n\n    cd {folder}")
-    for command in (
-        "snakemake prefill --cores 4",
-        "staged-evaluation doctor",
-        "snakemake --cores 4",
-    ):
-        print(f"    {command if IS_INSTALLED else command.replace('staged-', 'python -m ')}")
+    own = "staged-evaluation" if IS_INSTALLED else program(folder)
+    for command in ("snakemake prefill --cores 4", f"{own} doctor", "snakemake --cores 4"):
+        print(f"    {command}")
     return 0
 
 
@@ -95,5 +93,5 @@ def _scalar(text: str) -> str:
 
 def _snakefile() -> str:
     """Return what leads Snakemake to the workflow: that of its environment, or of this checkout."""
-    including = _INSTALLED if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
+    including = _SNAKEFILE if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
     return f'{including}\n\nworkflow.default_target = "all"\n'
