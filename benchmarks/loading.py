@@ -19,7 +19,7 @@ import torch
 
 from benchmarks.gpu.models import Size, write_checkpoint
 from evaluation.checkpoints.completeness import complete_parameters
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.headers import weight_files
 from evaluation.checkpoints.load import empty_model
 from evaluation.checkpoints.weights import READERS, load_weights
@@ -94,7 +94,7 @@ def _drop(files: list[Path]) -> None:
 
 
 def _parameters(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype) -> Parameters:
-    model = empty_model(read_architecture(checkpoint), dtype, [device])
+    model = empty_model(checkpoint.architecture, dtype, [device])
     found = {name: parameter.detach() for name, parameter in model.named_parameters()}
     for parameter in found.values():
         parameter.zero_()  # so that its memory is there

@@ -23,58 +23,11 @@ from typing import Any
 
 import numpy as np
 
-from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
-from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.simultaneous_intervals import leaves
-from evaluation.bridge.verdicts import answer_of
 from evaluation.errors import ResultsError
 from evaluation.results.kinds import Credits, NatsItem
 from evaluation.results.read import Results, TierResults
-from evaluation.results.stage_files import AverageRow
-from evaluation.settings.objectives import Objective
-
-
-def average_objective(
-    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
-) -> AverageRow:
-    """Return how the mean over the last checkpoints stands to an objective.
-
-    Args:
-        objective: One of the stage's objectives.
-        key: Place of the objective in the configuration, for messages.
-        mean: Deltas of the items' means over the steps, as `compare` gives them for `mean_results`.
-        deltas: Deltas of each step that the mean is over, in ascending order of steps.
-
-    Returns:
-        The row of `recommendation.json`, with the standard errors of items and of checkpoints.
-    """
-    headline = decisive_deltas(objective, mean, key)[1]
-    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
-    between = checkpoint_variance([one.estimate for one in single], single[0].item)
-    known = with_checkpoints(headline.estimate, between, len(single))
-    answer = answer_of(objective, *gain_interval(headline.sign, known))
-    group = f" {objective.group}" if objective.group else ""
-    return AverageRow(
-        tier=objective.tier,
-        group=objective.group,
-        metric=headline.metric,
-        steps=tuple(deltas),
-        delta=known.value,
-        low=known.low,
-        high=known.high,
-        se_items=headline.estimate.se,
-        se_checkpoints=None if between is None else math.sqrt(between),
-        verdict=answer,
-        sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
-        f"{headline.definition.words} {_change(headline, known)}: {answer} "
-        f"(the last one alone {_change(headline, single[-1].estimate)})",
-    )
-
-
-def _change(delta: Delta, known: Estimate) -> str:
-    change = delta.definition.change(known.value, known.low, known.high)
-    return f"{change}, no interval" if known.low is None else change
 
 
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:

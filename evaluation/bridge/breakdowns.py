@@ -54,26 +54,40 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
     ]
 
 
-def position_deltas(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield the difference of the loss in each bin of positions.
+class Breakdowns(NamedTuple):
+    """Of the results of a checkpoint against those of another, which `check_comparable` allows."""
 
-    Args:
-        ours: Results of one checkpoint.
-        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
+    ours: Results
+    theirs: Results
 
-    Yields:
-        Rows of `deltas_file.PositionDelta`, in nats per token.
+    @property
+    def by_position(self) -> list[dict[str, Any]]:
+        """Rows of `deltas_file.PositionDelta`, in nats per token; BridgeError where blocks differ."""
+        return [row for pair in tier_pairs(*self) for row in _position_rows(pair)]
 
-    Raises:
-        BridgeError: When blocks have other tokens at some positions.
-    """
-    for pair in tier_pairs(ours, theirs):
-        for name, mine, other in pair.both(NatsItem):
-            if mine.blocks is None or other.blocks is None:
-                continue
-            left, right = mine.blocks.positions, other.blocks.positions
-            if left is not None and right is not None:
-                yield from _rows(pair, name, left, right)
+    @property
+    def by_group(self) -> list[dict[str, Any]]:
+        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them."""
+        rows = [row for pair in tier_pairs(*self) for row in _group_rows(pair)]
+        adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
+        return [
+            {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
+            for row, p in zip(rows, adjusted.values(), strict=True)
+        ]
+
+    @property
+    def by_pass_rate(self) -> list[dict[str, Any]]:
+        """Rows of `deltas_file.PassRateChanges`; `counts` has a row for each band of theirs, a column for ours."""
+        return [row for pair in tier_pairs(*self) for row in _pass_rate_rows(pair)]
+
+
+def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
+    for name, mine, other in pair.both(NatsItem):
+        if mine.blocks is None or other.blocks is None:
+            continue
+        left, right = mine.blocks.positions, other.blocks.positions
+        if left is not None and right is not None:
+            yield from _rows(pair, name, left, right)
 
 
 def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[dict[str, Any]]:
@@ -98,24 +112,6 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
         }
 
 
-def group_deltas(ours: Results, theirs: Results) -> list[dict[str, Any]]:
-    """Return the difference of verified answers in each fixed group of prompts.
-
-    Args:
-        ours: Results of one checkpoint.
-        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
-
-    Returns:
-        Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them.
-    """
-    rows = [row for pair in tier_pairs(ours, theirs) for row in _group_rows(pair)]
-    adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
-    return [
-        {**row, "p_holm": p, "flag": None if p is None else flag_of(row["delta"], p)}
-        for row, p in zip(rows, adjusted.values(), strict=True)
-    ]
-
-
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
     groupings = {name: item.groupings for name, item, _ in pair.both(CreditItem)}
     for item, ours, theirs in pair.credits():
@@ -131,23 +127,11 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
                     yield {**about, **change_columns(values, known), **tested}
 
 
-def pass_rate_changes(ours: Results, theirs: Results) -> Iterator[dict[str, Any]]:
-    """Yield how many prompts have which pass rates before and after.
-
-    Args:
-        ours: Results of one checkpoint.
-        theirs: Results of the checkpoint that it is compared with; `check_comparable` allows it.
-
-    Yields:
-        Rows of `deltas_file.PassRateChanges`; `counts` has a row for each band of theirs, and a
-        column for each band of ours.
-    """
-    for pair in tier_pairs(ours, theirs):
-        for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
-            counts = np.zeros((len(_BANDS), len(_BANDS)), dtype=int)
-            np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
-            about = {"tier": pair.tier.name, "item": item}
-            yield {**about, "bands": _BANDS, "counts": counts.tolist()}
+def _pass_rate_rows(pair: Pair) -> Iterator[dict[str, Any]]:
+    for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
+        counts = np.zeros((len(_BANDS), len(_BANDS)), dtype=int)
+        np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
+        yield {"tier": pair.tier.name, "item": item, "bands": _BANDS, "counts": counts.tolist()}
 
 
 def _bands(rates: Floats) -> Any:

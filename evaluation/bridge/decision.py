@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
-from evaluation.bridge.estimate import ALPHA
+from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import decisive_deltas, secondary_delta
 from evaluation.bridge.simultaneous_intervals import (
     Leaves,
@@ -38,21 +37,14 @@ class JudgedStep:
     objectives: Sequence[ObjectiveRow]
     own_verdict: Answer | None = None
 
+    @property
     def breaks_a_keep(self) -> bool:
-        """Return whether an objective to keep is shown not to be met.
-
-        Returns:
-            False also where such an objective is undecided.
-        """
+        """Whether an objective to keep is shown not to be met: no undecided one."""
         return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
+    @property
     def excess_loss(self) -> float:
-        """Return the largest loss beyond its margin among the objectives to keep.
-
-        Returns:
-            A loss in the unit of the objective's metric, negative within the margin; 0 without such
-            objectives.
-        """
+        """The largest loss beyond the margin of an objective to keep, in its unit; 0 without any."""
         keeps = [row for row in self.objectives if row.want == "keep"]
         return max((-row.gain - row.margin for row in keeps), default=0.0)
 
@@ -86,27 +78,6 @@ class Decision:
         has_credits = TIERS[self.objective.tier].kind == "credit"
         counts_items = has_credits and not self.objective.decided_on.is_secondary
         return rank(gains, estimates, columns, counts_items=counts_items)
-
-
-def needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
-    """Return the deltas that a stage is judged by; all of them would take much memory.
-
-    Args:
-        deltas: All deltas of a step against the bridge.
-        objectives: Objectives of the stage.
-
-    Returns:
-        Primary deltas, and those of headlines, of first secondary metrics, of metrics that
-        objectives name, and of what means over several tiers count.
-    """
-    named = {f"delta_{one.metric}" for one in objectives}
-    counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
-    return [
-        delta
-        for delta in deltas
-        if delta.item != OVERALL or TIERS[delta.tier].rates
-        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named, *counted}
-    ]
 
 
 def decide(
@@ -187,34 +158,3 @@ def _distance(objective: Objective, delta: Delta) -> float | None:
     """Return how clearly an objective is met, in standard errors."""
     se = delta.estimate.se
     return (delta.gain - needed_gain(objective)) / se if se else None
-
-
-def corrected_for(decision: Decision, *, is_open: bool) -> str:
-    """Return what the verdict of a stage is corrected for.
-
-    Args:
-        decision: All steps of the stage.
-        is_open: Whether any number of steps may come, as the stage's steps are no list.
-
-    Returns:
-        Sentences for the report.
-    """
-    count = len(decision.steps) + decision.awaited
-    confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
-    text = (
-        "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
-        "nothing had to be corrected for a choice."
-        if count == 1
-        else f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
-        f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
-        "intervals that each has of its own."
-    )
-    if decision.awaited and count > 1:
-        text += f" {decision.awaited} of them are to come: the level is shared with them."
-    return f"{text} {_OPEN}" if is_open else text
-
-
-_OPEN = (
-    "`steps` is no list, so nobody knows how many are to come: the verdict is right for one look, and "
-    "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
-)

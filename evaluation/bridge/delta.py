@@ -90,6 +90,18 @@ class Delta:
         """What it is called among the tests of a family."""
         return f"{self.tier} {self.item} {self.metric}"
 
+    @property
+    def columns(self) -> dict[str, Any]:
+        """Its columns in `results.deltas_file` that are the same whatever two checkpoints it is of."""
+        known = self.estimate
+        own = ("tier", "item", "group", "metric", "p_holm", "want", "primary", "flag")
+        return {
+            **change_columns((self.value, self.bridge_value), known),
+            **{name: getattr(self, name) for name in own},
+            **{name: getattr(known, name) for name in ("p", "mde", "n", "method", "note")},
+            "clusters": known.units,
+        }
+
 
 def headline_delta(tier: TierName) -> str:
     """Return the name of the delta that objectives are decided on.
@@ -220,23 +232,4 @@ def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str,
         "delta": estimate.value,
         "low": estimate.low,
         "high": estimate.high,
-    }
-
-
-def delta_columns(delta: Delta) -> dict[str, Any]:
-    """Return the columns of a delta that are the same whatever two checkpoints it is of.
-
-    Args:
-        delta: A corrected delta.
-
-    Returns:
-        Values by column, as `results.deltas_file` has them.
-    """
-    known = delta.estimate
-    own = ("tier", "item", "group", "metric", "p_holm", "want", "primary", "flag")
-    return {
-        **change_columns((delta.value, delta.bridge_value), known),
-        **{name: getattr(delta, name) for name in own},
-        **{name: getattr(known, name) for name in ("p", "mde", "n", "method", "note")},
-        "clusters": known.units,
     }

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import CreditItem, Credits, NatsItem
-from evaluation.results.read import Results, TierResults, read_folder
-from evaluation.settings.tiers import TIERS, Tier
+from evaluation.results.read import Results, TierResults
+from evaluation.settings.tiers import Tier
 from evaluation.wording import first_few
 
 _AnyItem = TypeVar("_AnyItem", NatsItem, CreditItem)
@@ -81,12 +80,9 @@ class Pair(NamedTuple):
         chosen = list(names)
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
+    @property
     def results(self) -> tuple[Results, Results]:
-        """Return each side as results of this tier alone.
-
-        Returns:
-            Our side and the other.
-        """
+        """Each side, ours first, as results of this tier alone."""
         ours, theirs = (Results(folder=one.folder, tiers={one.tier.name: one}) for one in self)
         return ours, theirs
 
@@ -111,34 +107,6 @@ class Pair(NamedTuple):
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "
             f"of {self.theirs.folder} ({len(other)}): {why}; {AGAIN}"
         )
-
-
-def read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
-    """Return the results of two folders, which are to hold the same tiers.
-
-    Args:
-        ours: Folder of one checkpoint's results.
-        theirs: Folder of the results that they are compared with.
-
-    Returns:
-        Results of both, in this order.
-
-    Raises:
-        ResultsError: When a folder holds no results, or damaged ones.
-        BridgeError: When the two are one folder, or one of them lacks a tier, which would be left
-            out silently.
-    """
-    sides = read_folder(ours), read_folder(theirs)
-    if ours.samefile(theirs):
-        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
-    for one, other in (sides, sides[::-1]):
-        lacking = [name for name in other.tiers if name not in one.tiers]
-        if lacking:
-            raise BridgeError(
-                f"{one.folder / TIERS[lacking[0]].summary_file}: no such file, though {other.folder} "
-                "has one; score that tier on both sides, or on none"
-            )
-    return sides
 
 
 def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:

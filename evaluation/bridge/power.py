@@ -27,6 +27,7 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -171,22 +172,41 @@ def _exact(least: int, difference: float, share: float) -> int:
     return FEWEST_TO_REJECT + bisect_left(sizes, POWER, key=lambda n: power(n, difference, share))
 
 
-def monotonicity(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return Spearman's rank correlation of values with steps.
+@dataclass(frozen=True)
+class Series:
+    """A metric's `values` at `steps` in ascending order; few checkpoints show neither trend nor noise."""
 
-    Args:
-        steps: Steps of the checkpoints in ascending order.
-        values: Value of a metric at each step.
+    steps: Sequence[float]
+    values: Sequence[float]
 
-    Returns:
-        Rho from -1 to 1; None for few checkpoints, or values that never change.
-    """
-    if len(steps) < _FEWEST_STEPS:
-        return None
-    x, y = _ranks(steps), _ranks(values)
-    x, y = x - x.mean(), y - y.mean()
-    size = math.sqrt(float(x @ x) * float(y @ y))
-    return float(x @ y) / size if size > 0 else None
+    @property
+    def monotonicity(self) -> float | None:
+        """Spearman's rank correlation of values with steps; None also for values that never change."""
+        if len(self.steps) < _FEWEST_STEPS:
+            return None
+        x, y = _ranks(self.steps), _ranks(self.values)
+        x, y = x - x.mean(), y - y.mean()
+        size = math.sqrt(float(x @ x) * float(y @ y))
+        return float(x @ y) / size if size > 0 else None
+
+    @property
+    def noise(self) -> float | None:
+        """Standard deviation of one checkpoint about the trend, straight between its two neighbours."""
+        if len(self.steps) < _FEWEST_STEPS:
+            return None
+        x, y = (np.asarray(one, dtype=np.float64) for one in (self.steps, self.values))
+        before = (x[2:] - x[1:-1]) / (x[2:] - x[:-2])
+        off = y[1:-1] - before * y[:-2] - (1 - before) * y[2:]
+        return float(np.sqrt(np.mean(off**2 / (1 + before**2 + (1 - before) ** 2))))
+
+    @property
+    def signal(self) -> float | None:
+        """The change from the first to the last step along the least squares line."""
+        if len(self.steps) < _FEWEST_STEPS:
+            return None
+        x = np.asarray(self.steps, dtype=np.float64) - np.mean(self.steps)
+        slope = float(x @ np.asarray(self.values, dtype=np.float64)) / float(x @ x)
+        return slope * float(x[-1] - x[0])
 
 
 def _ranks(values: Sequence[float]) -> Floats:
@@ -195,43 +215,6 @@ def _ranks(values: Sequence[float]) -> Floats:
     last = np.cumsum(counts)
     shared: Floats = (last - (counts - 1) / 2)[place]
     return shared
-
-
-def neighbour_noise(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return the standard deviation of one checkpoint about the trend.
-
-    The trend is taken for straight between a checkpoint's two neighbours.
-
-    Args:
-        steps: Steps of the checkpoints in ascending order.
-        values: Value of a metric at each step.
-
-    Returns:
-        In the unit of the values; None for few checkpoints.
-    """
-    if len(steps) < _FEWEST_STEPS:
-        return None
-    x, y = np.asarray(steps, dtype=np.float64), np.asarray(values, dtype=np.float64)
-    before = (x[2:] - x[1:-1]) / (x[2:] - x[:-2])
-    off = y[1:-1] - before * y[:-2] - (1 - before) * y[2:]
-    return float(np.sqrt(np.mean(off**2 / (1 + before**2 + (1 - before) ** 2))))
-
-
-def trend(steps: Sequence[float], values: Sequence[float]) -> float | None:
-    """Return the change from the first to the last step along the least squares line.
-
-    Args:
-        steps: Steps of the checkpoints in ascending order.
-        values: Value of a metric at each step.
-
-    Returns:
-        In the unit of the values; None for few checkpoints.
-    """
-    if len(steps) < _FEWEST_STEPS:
-        return None
-    x = np.asarray(steps, dtype=np.float64) - np.mean(steps)
-    slope = float(x @ np.asarray(values, dtype=np.float64)) / float(x @ x)
-    return slope * float(x[-1] - x[0])
 
 
 def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:

@@ -11,7 +11,8 @@ significantly different from the chosen one, see `simultaneous_intervals`, are l
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.decision import Decision, JudgedStep, corrected_for
+from evaluation.bridge.decision import Decision, JudgedStep
+from evaluation.bridge.estimate import ALPHA
 from evaluation.results.deltas_file import Answer, ObjectiveRow
 from evaluation.settings.candidates import (
     Candidate,
@@ -28,6 +29,11 @@ KINDS: Mapping[Answer, str] = {
 }
 """What a stage's named step is called."""
 
+_OPEN = (
+    "`steps` is no list, so nobody knows how many are to come: the verdict is right for one look, and "
+    "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
+)
+
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
     """Return the step to name, and all that it was chosen from.
@@ -40,11 +46,11 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
         The step, and the pool of steps, itself among them.
     """
     for verdict in ("met", "undecided", "not met"):
-        pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep()]
+        pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep]
         if pool:
             return max(pool, key=lambda step: (step.objectives[headline].gain, _late(step))), pool
-    least = min(step.excess_loss() for step in steps)
-    return max((s for s in steps if s.excess_loss() == least), key=_late), list(steps)
+    least = min(step.excess_loss for step in steps)
+    return max((s for s in steps if s.excess_loss == least), key=_late), list(steps)
 
 
 def _late(step: JudgedStep) -> tuple[bool, int, str]:
@@ -92,7 +98,7 @@ def recommend(
         "verdict": best.verdict,
         "own_verdict": best.own_verdict,
         "why": _why(best, decision.steps, headline),
-        "corrected_for": corrected_for(decision, is_open=is_open),
+        "corrected_for": _corrected_for(decision, is_open=is_open),
         "secondary": [
             one.secondary.sentence for one in best.objectives if one.secondary is not None
         ],
@@ -100,15 +106,33 @@ def recommend(
         "headline": _headline_values(best.objectives[headline]),
         "similar": similar,
         "others": [
-            {
-                **candidate_columns(step.step),
-                "verdict": step.verdict,
-                "why": _fell_out(step, best, pool, headline),
-            }
-            for step in decision.steps
-            if step.step not in named
+            _other(step, best, pool, headline) for step in decision.steps if step.step not in named
         ],
     }
+
+
+def _other(
+    step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int
+) -> dict[str, Any]:
+    why = _fell_out(step, best, pool, headline)
+    return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
+
+
+def _corrected_for(decision: Decision, *, is_open: bool) -> str:
+    """Return what the verdict of a stage is corrected for."""
+    count = len(decision.steps) + decision.awaited
+    confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
+    text = (
+        "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
+        "nothing had to be corrected for a choice."
+        if count == 1
+        else f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
+        f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
+        "intervals that each has of its own."
+    )
+    if decision.awaited and count > 1:
+        text += f" {decision.awaited} of them are to come: the level is shared with them."
+    return f"{text} {_OPEN}" if is_open else text
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:

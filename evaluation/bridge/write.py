@@ -1,20 +1,22 @@
 """Writes deltas, verdicts and the recommendation, each step's and a stage's; see `results.deltas_file` and `results.stage_files`."""
 
 import logging
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.averages import average_objective, mean_results
-from evaluation.bridge.breakdowns import group_deltas, pass_rate_changes, position_deltas
-from evaluation.bridge.decision import decide, needed_deltas
-from evaluation.bridge.delta import Delta, delta_columns
+from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
+from evaluation.bridge.breakdowns import Breakdowns
+from evaluation.bridge.decision import decide
+from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
+from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER, Estimate
+from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recommendation import no_step, recommend
-from evaluation.bridge.verdicts import conjunction, judge_step
+from evaluation.bridge.verdicts import answer_of, conjunction, judge_step
 from evaluation.command_hints import evaluation, snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
@@ -30,7 +32,7 @@ from evaluation.results.deltas_file import (
 )
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
-from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.results.stage_files import RECOMMENDATION, AverageRow, Recommendation
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
@@ -39,7 +41,9 @@ from evaluation.settings.candidates import (
     candidate_rank,
     steps_among,
 )
+from evaluation.settings.objectives import Objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)
 
@@ -95,6 +99,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = compare(ours, bridge)
     verdicts = judge_step(plan.stage.objective, deltas, plan.name)
+    breakdowns = Breakdowns(ours, bridge)
     about = {"stage": plan.name, **candidate_columns(step)}
     content = {
         **about,
@@ -107,10 +112,10 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "notes": check_comparable(ours, bridge),
         "verdict": conjunction([one.verdict for one in verdicts]),
         "objectives": [one.model_dump() for one in verdicts],
-        "deltas": [{**about, "bridge": bridge.label, **delta_columns(one)} for one in deltas],
-        "groups": group_deltas(ours, bridge),
-        "moves": list(pass_rate_changes(ours, bridge)),
-        "by_position": list(position_deltas(ours, bridge)),
+        "deltas": [{**about, "bridge": bridge.label, **one.columns} for one in deltas],
+        "groups": breakdowns.by_group,
+        "moves": breakdowns.by_pass_rate,
+        "by_position": breakdowns.by_position,
     }
     path = plan.step_folder(step) / DELTAS
     write_model(path, StepDeltas, content)
@@ -193,7 +198,19 @@ def _advice(
 def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
     """Return the deltas that a step is judged by."""
     ours = read_results(plan.step_folder(step), plan.tiers)
-    return needed_deltas(compare(ours, bridge), plan.stage.objective)
+    return _needed_deltas(compare(ours, bridge), plan.stage.objective)
+
+
+def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
+    """Return the deltas that a stage is judged by; all of them would take much memory."""
+    named = {f"delta_{one.metric}" for one in objectives}
+    counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
+    return [
+        delta
+        for delta in deltas
+        if delta.item != OVERALL or TIERS[delta.tier].rates
+        if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named, *counted}
+    ]
 
 
 def _averages(
@@ -212,7 +229,39 @@ def _averages(
             for folder in (plan.bridge_folder, *map(plan.step_folder, own))
         )
         key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
-        yield average_objective(objective, key, mean, own).model_dump()
+        yield _average_objective(objective, key, mean, own).model_dump()
+
+
+def _average_objective(
+    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
+) -> AverageRow:
+    """Return how the mean over the last checkpoints stands to an objective."""
+    headline = decisive_deltas(objective, mean, key)[1]
+    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
+    between = checkpoint_variance([one.estimate for one in single], single[0].item)
+    known = with_checkpoints(headline.estimate, between, len(single))
+    answer = answer_of(objective, *gain_interval(headline.sign, known))
+    group = f" {objective.group}" if objective.group else ""
+    return AverageRow(
+        tier=objective.tier,
+        group=objective.group,
+        metric=headline.metric,
+        steps=tuple(deltas),
+        delta=known.value,
+        low=known.low,
+        high=known.high,
+        se_items=headline.estimate.se,
+        se_checkpoints=None if between is None else math.sqrt(between),
+        verdict=answer,
+        sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
+        f"{headline.definition.words} {_change(headline, known)}: {answer} "
+        f"(the last one alone {_change(headline, single[-1].estimate)})",
+    )
+
+
+def _change(delta: Delta, known: Estimate) -> str:
+    change = delta.definition.change(known.value, known.low, known.high)
+    return f"{change}, no interval" if known.low is None else change
 
 
 def _read_steps(

@@ -2,7 +2,7 @@
 
 import logging
 
-from evaluation.checkpoints.format import Checkpoint, layer_count, text_config
+from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.errors import CheckpointError, ConfigError
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
@@ -31,7 +31,7 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool 
 
 def _check_agreement(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> None:
     gpus = plan.config.scoring.gpus_per_checkpoint
-    if gpus > 1 and not plan.stage.command and gpus > (layers := layer_count(checkpoint)):
+    if gpus > 1 and not plan.stage.command and gpus > (layers := checkpoint.layer_count):
         raise ConfigError(
             f"{GPUS}: {gpus}, but {checkpoint.path} has {layers} layers (`num_hidden_layers`) to deal "
             f"over them; set it to {max(1, layers)} or less"

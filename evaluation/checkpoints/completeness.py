@@ -17,7 +17,7 @@ from typing import IO
 
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.config_files import os_errors_named, read_text
-from evaluation.checkpoints.format import Checkpoint, identity, read_architecture
+from evaluation.checkpoints.format import Checkpoint, identity
 from evaluation.checkpoints.headers import Header, TensorEntry, read_folder_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
 from evaluation.checkpoints.shards import Parameter, read_parameters
@@ -88,7 +88,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
         IncompleteCheckpoint: A parameter is missing, or is still being written.
         CheckpointError: A parameter is not the configuration's, or of another shape.
     """
-    arch = read_architecture(checkpoint)
+    arch = checkpoint.architecture
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
     if arch.layers > len(found):  # before anything is made for each of them

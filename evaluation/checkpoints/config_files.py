@@ -7,6 +7,7 @@ twice, or holds text that cannot be written down again. Every refusal names the 
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -148,21 +149,17 @@ def _mapping(path: Path, content: Any) -> dict[str, Any]:
     return content
 
 
+@dataclass
 class Keys:
-    """Typed access to a configuration, with errors that name file and key.
+    """Typed access to a configuration or a table in it, with errors that name the file `where` and the key.
 
     Methods raise CheckpointError for a value that is required and missing, or of another type.
-
-    Args:
-        config: Keys and values of the file, or of a table in it.
-        where: The file, for messages.
-        prefix: The table's keys, dotted, that messages put before a key.
+    `prefix` are the table's keys, dotted.
     """
 
-    def __init__(self, config: dict[str, Any], where: str, prefix: str = "") -> None:
-        self.config = config
-        self.where = where
-        self.prefix = prefix
+    config: dict[str, Any]
+    where: str
+    prefix: str = ""
 
     def wrong(self, key: str, expected: str) -> CheckpointError:
         """Return the error for a key whose value is missing or of another type.

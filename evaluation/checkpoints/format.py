@@ -65,6 +65,19 @@ class Checkpoint:
         """The checkpoints that its weights are read from."""
         return tuple(one for one, _ in self.members) or (self,)
 
+    @property
+    def architecture(self) -> Architecture:
+        """Sizes and features of a Nanotron model, a merge's main one; raises as `parse_architecture`."""
+        own = self.path / "model_config.json"
+        where = own if own.is_file() else self.path / "config.yaml"
+        return parse_architecture(self.model_config, self.use_mup, self.sequence_length, str(where))
+
+    @property
+    def layer_count(self) -> int:
+        """How many layers the configuration states; 0 if it does not."""
+        layers = text_config(self.model_config).get("num_hidden_layers")
+        return layers if type(layers) is int else 0
+
 
 def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
     """Open a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
@@ -85,22 +98,6 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
         if exists(folder / "config.json") and not (folder / "model").is_dir():
             return _open_huggingface(folder)
         return _open_nanotron(folder, use_mup)
-
-
-def read_architecture(checkpoint: Checkpoint) -> Architecture:
-    """Read a Nanotron checkpoint's configuration; raise as `parse_architecture`.
-
-    Args:
-        checkpoint: A Nanotron checkpoint, or a merge, which has its main member's.
-
-    Returns:
-        Sizes and features.
-    """
-    own = checkpoint.path / "model_config.json"
-    where = own if own.is_file() else checkpoint.path / "config.yaml"
-    return parse_architecture(
-        checkpoint.model_config, checkpoint.use_mup, checkpoint.sequence_length, str(where)
-    )
 
 
 def _step_folder(path: Path) -> Path:
@@ -185,19 +182,6 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     """
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) else config
-
-
-def layer_count(checkpoint: Checkpoint) -> int:
-    """Return how many layers a checkpoint's configuration states.
-
-    Args:
-        checkpoint: The opened checkpoint.
-
-    Returns:
-        The number of layers; 0 if the configuration does not state it.
-    """
-    layers = text_config(checkpoint.model_config).get("num_hidden_layers")
-    return layers if type(layers) is int else 0
 
 
 def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
-from evaluation.checkpoints.format import Checkpoint, read_architecture, text_config
+from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.mapping import model_class
 from evaluation.checkpoints.shards import Parameter
@@ -46,7 +46,7 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         return facts | _huggingface_facts(checkpoint)
     parameters = [item for item, _ in complete_parameters(checkpoint).values()]
     left_out = {"rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None}
-    return facts | _weights(parameters) | _model(read_architecture(checkpoint)) | left_out
+    return facts | _weights(parameters) | _model(checkpoint.architecture) | left_out
 
 
 def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
 
 def _rotary_embedding(checkpoint: Checkpoint) -> str | None:
     if checkpoint.kind == "nanotron":
-        arch = read_architecture(checkpoint)
+        arch = checkpoint.architecture
         return _in_words(arch.rope_theta, "linear" if arch.rope_factor else None, arch.rope_factor)
     config = text_config(checkpoint.model_config)
     rope = config.get("rope_parameters") or config.get("rope_scaling")

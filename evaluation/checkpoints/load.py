@@ -19,7 +19,7 @@ from torch import nn
 
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
-from evaluation.checkpoints.format import Checkpoint, read_architecture
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.mapping import model_class
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
@@ -103,7 +103,7 @@ def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
     sources = complete_parameters(checkpoint.parts[0])  # those of others are alike
-    arch = read_architecture(checkpoint)
+    arch = checkpoint.architecture
     _check_representable(checkpoint, arch)
     try:
         model = empty_model(arch, dtype, devices)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evaluation.checkpoints.architecture import contradiction
 from evaluation.checkpoints.config_files import short
-from evaluation.checkpoints.format import Checkpoint, open_checkpoint, read_architecture
+from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.locations import Location, Merge, absent_folder
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
@@ -93,7 +93,7 @@ def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
     if key is not None:
         values = short(one.model_config.get(key)), short(main.model_config.get(key))
     else:
-        ours, theirs = read_architecture(main), read_architecture(one)
+        ours, theirs = main.architecture, one.architecture
         names = [field.name for field in fields(ours) if field.name != "positions"]
         different = [key for key in names if getattr(ours, key) != getattr(theirs, key)]
         if not different:

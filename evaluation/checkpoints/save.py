@@ -79,7 +79,7 @@ def write_parameters(
         place = folder.joinpath("model", *parents)
         dimension = _split_dimension(name)
         if dimension is None:
-            save_shard(place / f"model_{last}.safetensors", whole, {})
+            _save_shard(place / f"model_{last}.safetensors", whole, {})
             continue
         for rank in range(tp):
             shard, pairs = _shard(whole, dimension, source, rank, tp)
@@ -89,7 +89,7 @@ def write_parameters(
                 "unsharded_shape": str(tuple(whole.shape)),
                 "local_global_slices_pairs": pairs,
             }
-            save_shard(place / f"model_{last}_{label}.safetensors", shard, metadata)
+            _save_shard(place / f"model_{last}_{label}.safetensors", shard, metadata)
 
 
 def _split_dimension(name: str) -> int | None:
@@ -125,17 +125,8 @@ def _slices(split: str, dimension: int, dimensions: int) -> str:
     return "|".join(split if index == dimension else _ALL for index in range(dimensions))
 
 
-def save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
-    """Write a weight file.
-
-    Args:
-        path: The file; folders above it are made.
-        tensor: Its one tensor, which is stored as `data`.
-        metadata: Metadata of the header: format version, whole shape, slices.
-
-    Raises:
-        CheckpointError: The disk is full or cannot be written.
-    """
+def _save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
+    """Write a weight file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({"data": tensor.contiguous()}, path, metadata)
@@ -161,7 +152,7 @@ def write_merge(merge: Checkpoint, target: Path) -> None:
         for parameter, _, mean in merged_parameters(merge):
             for shard in parameter.shards:
                 path = folder / shard.path.relative_to(merge.path)
-                save_shard(path, _part(mean, shard), shard.header.metadata)
+                _save_shard(path, _part(mean, shard), shard.header.metadata)
         for name in (*CONFIG_FILES, METADATA):
             if (merge.path / name).is_file():
                 shutil.copy(merge.path / name, folder / name)

@@ -104,19 +104,6 @@ def is_left_of(state: State, recorded: object) -> bool:
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
 
-def has_lost_files(state: State, recorded: object) -> bool:
-    """Return whether files were deleted since a state was recorded, and the rest is the same.
-
-    Args:
-        state: The state now.
-        recorded: The state as a record has it; anything but a list counts as no record.
-
-    Returns:
-        Whether the state now is a part of the recorded one, and not all of it.
-    """
-    return is_left_of(state, recorded) and list(state) != recorded
-
-
 def _weights(top: str) -> Iterator["os.DirEntry[str]"]:
     """Yield the files of a Hugging Face folder itself, and those below `model`, which may be a link."""
     yield from _entries(top)

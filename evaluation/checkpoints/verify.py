@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import Checkpoint, read_architecture
+from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES, TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
@@ -222,7 +222,7 @@ def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
 
 
 def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
-    arch = read_architecture(checkpoint)
+    arch = checkpoint.architecture
     # Keys that are younger than the format, as they were computed before: Nanotron of today would
     # take its own defaults for them.
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}

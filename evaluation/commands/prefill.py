@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
-from evaluation.dependencies.caches import CacheStates, provided_entries
+from evaluation.dependencies.caches import CacheStates, tier_entries
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
@@ -116,7 +116,7 @@ def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None
     from evaluation.prefill.provided import check_provided
 
     states = CacheStates()
-    late = [e for e in provided_entries(plan) if states.state(e) != "current"]
+    late = [e for e in tier_entries(plan) if e.is_provided and states.state(e) != "current"]
     tasks = {key: plan.provided[key] for e in late if e.tier and (key := (e.tier, e.name))}
     try:
         check_provided(plan, [task for key, task in tasks.items() if key in entries])

@@ -13,10 +13,15 @@ from typing import Any, Literal, TypeVar, cast
 
 from evaluation.command_hints import snakemake
 from evaluation.errors import CacheError, SourceError
-from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
+from evaluation.prefill.definitions import (
+    Define,
+    saved_description,
+    tokenizer_definition,
+    tokenizer_files,
+)
 from evaluation.prefill.entries import STEP, check_entry, read_meta
 from evaluation.prefill.states import Checksums, Sources, are_unchanged
-from evaluation.prefill.tiers import PREFILLS, Define
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import Record, is_intact, read_record, record_path
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -48,6 +53,16 @@ class CacheEntry:
     def place(self) -> str:
         """How records of scores name it: its folder below the cache."""
         return self.folder.relative_to(self.plan.config.cache).as_posix()
+
+    @property
+    def is_provided(self) -> bool:
+        """Whether it is a provider's task."""
+        return self.tier is not None and (self.tier, self.name) in self.plan.provided
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether it holds documents for grading."""
+        return self.tier is not None and PREFILLS[self.tier].define_asked is not None
 
     @property
     def define_asked(self) -> Define | None:
@@ -98,18 +113,6 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
         for tier in plan.tiers
         for name in plan.cache_entries(tier)
     ]
-
-
-def provided_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that are a provider's tasks.
-
-    Args:
-        plan: The stage.
-
-    Returns:
-        Some of `tier_entries`, in their order.
-    """
-    return [e for e in tier_entries(plan) if e.tier and (e.tier, e.name) in plan.provided]
 
 
 class Answers:
@@ -270,15 +273,3 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
             f"{entry.folder} was made from other data than there is now; run `{snakemake('prefill')}`"
         )
     return record
-
-
-def graded_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that hold documents for grading.
-
-    Args:
-        plan: The stage.
-
-    Returns:
-        Some of `tier_entries`, in their order.
-    """
-    return [e for e in tier_entries(plan) if e.tier and PREFILLS[e.tier].define_asked]

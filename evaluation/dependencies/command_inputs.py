@@ -9,8 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import Subject, candidate_subject, candidates_so_far
-from evaluation.dependencies.caches import check_current, graded_entries
+from evaluation.checkpoints.subjects import (
+    Subject,
+    bridge_subject,
+    candidate_subject,
+    candidates_so_far,
+)
+from evaluation.dependencies.caches import check_current, tier_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated, are_tables_late
 from evaluation.dependencies.steps import COLLECT, TABLES
@@ -53,8 +58,9 @@ class CommandInputs:
         Args:
             plan: The stage.
         """
-        for entry in graded_entries(plan):
-            check_current(self.outdated.caches, entry)
+        for entry in tier_entries(plan):
+            if entry.is_graded:
+                check_current(self.outdated.caches, entry)
 
     def check_results(self, subjects: Sequence[Subject]) -> None:
         """Check the results of checkpoints, and the scores that they are made from.
@@ -75,7 +81,7 @@ class CommandInputs:
         steps = candidates_so_far(plan)
         self.check_results([candidate_subject(plan, one) for one in steps])
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
-            self.check_results([self.outdated.bridge(plan)])
+            self.check_results([bridge_subject(plan, self.plans)])
             late = [one for one in steps if self.outdated.deltas(plan, one)]
             self._refuse("the deltas", "deltas", [candidate_subject(plan, one) for one in late])
 

@@ -12,8 +12,8 @@ from evaluation.dependencies.caches import (
     CacheStates,
     check_current,
     definition_of,
-    graded_entries,
     stage_entries,
+    tier_entries,
 )
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
@@ -77,7 +77,7 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
         Documents by the place of their cache, and the checksum.
     """
     states = CacheStates()
-    found = {one.place: states.record(one) for one in graded_entries(subject.plan)}
+    found = {one.place: states.record(one) for one in tier_entries(subject.plan) if one.is_graded}
     documents = {place: _describe_documents(one) for place, one in found.items() if one is not None}
     return {"documents": documents, "metadata": metadata}
 
@@ -97,7 +97,7 @@ def are_results_of(
         Whether nothing has changed since; metadata that was deleted is no change.
     """
     used, tokenizer = about.get("documents", {}), scored.get("tokenizer")
-    entries = graded_entries(subject.plan)
+    entries = [one for one in tier_entries(subject.plan) if one.is_graded]
     if not all(
         _agrees(caches, one, used.get(one.place), tokenizer, graded=True) for one in entries
     ):

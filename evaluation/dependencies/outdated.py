@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from evaluation.checkpoints.locations import Location
-from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states, has_lost_files
+from evaluation.checkpoints.state import State, checkpoint_state, checkpoint_states, is_left_of
 from evaluation.checkpoints.subjects import (
     Subject,
     bridge_subject,
@@ -75,7 +75,8 @@ class Outdated(Answers):
         """
         record = read_record(subject.folder, keys.SCORE)
         recorded = record.about.get("checkpoint_state") if record else None
-        return has_lost_files(self._state(subject.checkpoint), recorded)
+        state = self._state(subject.checkpoint)
+        return is_left_of(state, recorded) and list(state) != recorded
 
     def collect(self, subject: Subject) -> bool:
         """Return whether a checkpoint's results have to be made.
@@ -137,17 +138,6 @@ class Outdated(Answers):
     def _lacks_tables(self) -> bool:
         return any(self.tables(plan) for plan in self.plans.values())
 
-    def bridge(self, plan: StagePlan) -> Subject:
-        """Return the checkpoint that a stage is measured against; raise ConfigError if it has none.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            The bridge.
-        """
-        return bridge_subject(plan, self.plans)
-
     def _is_late(self, record: Record) -> bool:
         return record.error is not None and not self.as_made
 
@@ -179,7 +169,7 @@ class Outdated(Answers):
         return is_wanted and is_intact(record, subject.folder)
 
     def _has_deltas(self, plan: StagePlan, step: Candidate) -> bool:
-        sides = candidate_subject(plan, step), self.bridge(plan)
+        sides = candidate_subject(plan, step), bridge_subject(plan, self.plans)
         ours, bridge = (read_record(side.folder, keys.COLLECT) for side in sides)
         own = read_record(plan.step_folder(step), keys.STEP_DELTAS)
         if own is None:
@@ -193,7 +183,7 @@ class Outdated(Answers):
         steps = stage_candidates(plan)
         subjects = [candidate_subject(plan, step) for step in steps]
         if plan.stage.bridge is not None:
-            subjects.append(self.bridge(plan))
+            subjects.append(bridge_subject(plan, self.plans))
             if any(self.deltas(plan, step) for step in steps):
                 return False
         return not any(map(self.collect, subjects)) and not are_tables_late(plan)

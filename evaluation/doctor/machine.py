@@ -22,7 +22,7 @@ from evaluation.root import ROOT
 from evaluation.scoring.engine import compile_cache
 from evaluation.scoring.engine.device import amd_fault, compiler_fault, why_unusable
 from evaluation.scoring.engine.footprint import CONTEXT, Footprint, footprint, gigabytes, too_large
-from evaluation.scoring.engine.gpus import HELD, Gpu, memory_in_use, remark_on, visible_gpus
+from evaluation.scoring.engine.gpus import HELD, Gpu, visible_gpus
 from evaluation.settings.plan import StagePlan
 
 PLUGIN = "snakemake-executor-plugin-slurm"
@@ -149,8 +149,8 @@ def check_gpu() -> Check:
 def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
     """The first GPU is the one that is used; the others are only mentioned."""
     for number, gpu in enumerate(gpus):
-        if (remark := remark_on(gpu)) is not None:
-            is_held = memory_in_use(gpu) > HELD and number == 0
+        if (remark := gpu.remark) is not None:
+            is_held = gpu.memory_in_use > HELD and number == 0
             yield Finding("fault" if is_held else "warning", "", remark)
     if gpus:
         yield from _torch_findings(gpus[0])

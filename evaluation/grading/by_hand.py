@@ -126,17 +126,14 @@ def verify_by_hand(
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [
-        {
-            **vars(line),
-            "verdicts": {
-                view: {"credit": v.credit, "answer": v.answer, "reason": v.reason}
-                for view, of_lines in verdicts.items()
-                for v in [of_lines[number]]
-            },
-        }
+        {**vars(line), "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()}}
         for number, line in enumerate(lines)
     ]
     return rows, {"task": name, "primary": task.headline, **summary}
+
+
+def _shown(verdict: Verdict) -> dict[str, Any]:
+    return {"credit": verdict.credit, "answer": verdict.answer, "reason": verdict.reason}
 
 
 def _cut(completion: str, stops: Sequence[str]) -> str:

@@ -8,8 +8,11 @@ JSON that summarizes them, so that a JSON's existence proves that the whole tier
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import metadata_state
@@ -17,12 +20,13 @@ from evaluation.command_hints import snakemake
 from evaluation.dependencies.inputs import result_inputs
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
 from evaluation.errors import CommandError, ResultsError, ScoringError
-from evaluation.files import is_temporary, write_json
+from evaluation.files import is_temporary, write_json, write_parquet, write_text
 from evaluation.grading.generated import FOLDER
-from evaluation.grading.header import header
-from evaluation.grading.tiers import SUMMARIZERS, TierFiles, external_tier
+from evaluation.grading.header import header, origin
+from evaluation.grading.tiers import SUMMARIZERS, TierFiles
 from evaluation.records import Record, read_record, write_record
 from evaluation.results.read import read_tier
+from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.groups import group_weights
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
@@ -101,12 +105,42 @@ def _summarize(
 ) -> TierFiles:
     entry = about["tiers"][name]
     if "external" in entry:
-        found = external_tier(subject, store, name, about)
+        found = _external_tier(subject, store, name, about)
         return replace(found, content={**found.content, **_groups(subject, name, found.content)})
     found = SUMMARIZERS[name](subject.plan, store, entry)
     top = header(subject, name, about, found.summaries, found.counts)
     groups = _groups(subject, name, found.content)
     return replace(found, content={**top, **groups, **found.content})
+
+
+def _external_tier(
+    subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
+) -> TierFiles:
+    """Return what an external program wrote, under this workflow's header; its other keys stay."""
+    name = about["tiers"][tier]["external"]
+    stored = store.read(name)
+    if stored is None:
+        raise ScoringError(
+            f"{store.folder / name}: the score is missing; score this checkpoint again"
+        )
+    protocol = f"external: {command_name(subject.plan.stage.command or '')}"
+    content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
+    section = TIERS[tier].section
+    for item, entry in (content.get(section) or {}).items():
+        known = getattr(subject.plan.suite, section).get(item)
+        if isinstance(entry, dict) and hasattr(known, "group"):
+            entry["group"] = known.group
+            entry |= {"kind": known.kind} if tier == "tier3" else {}
+    if not stored.summary["has_items"]:
+        return TierFiles(content, None)
+    return TierFiles(content, partial(_write_external, stored.table))
+
+
+def _write_external(table: pa.Table, path: Path) -> None:
+    if path.suffix == ".parquet":
+        write_parquet(path, table)
+    else:
+        write_text(path, "".join(f"{line}\n" for line in table[LINE].to_pylist()))
 
 
 def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:

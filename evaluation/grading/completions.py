@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import Completion
-from evaluation.settings.verifiers import Judge
-from evaluation.verification.registry import bare_answer
+from evaluation.settings.verifiers import Judge, Provided
+from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import Verdict
 
@@ -176,7 +177,7 @@ def _over_samples(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) 
     if n < 2:
         return {}
     found: dict[str, Any] = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}}
-    if (bare := bare_answer(verifier)) is None:
+    if (bare := _bare_answer(verifier)) is None:
         return found
     known = [prompt.known(view) for prompt in prompts]
     answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in known]
@@ -188,6 +189,12 @@ def _over_samples(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) 
         "cons_at_n": _with_interval(votes),
         "distinct_answers": sum(distinct) / len(distinct),
     }
+
+
+def _bare_answer(verifier: Judge) -> Callable[[str], str] | None:
+    """Return the function that gives one text for all spellings of a verifier's wrong answer."""
+    bare = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind].bare
+    return None if bare is None else partial(bare, verifier)
 
 
 def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:

@@ -1,20 +1,20 @@
 """Makes each tier's files of its stored scores: the content of its JSON, and its per-item file."""
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import ScoringError
-from evaluation.files import write_jsonl, write_parquet, write_text
-from evaluation.grading.choices import ScoredTask, scored_task
+from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.generated import verify_task
-from evaluation.grading.header import add_up, origin
+from evaluation.grading.header import add_up
 from evaluation.grading.probes import end_of_thinking, generations, probe_batch, probe_table
 from evaluation.grading.verdicts import find_verdicts
 from evaluation.metrics.accuracy import summarize_choices
@@ -22,17 +22,32 @@ from evaluation.metrics.measures import choice_measures, summarize_gold, with_me
 from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.positions import summarize_positions
 from evaluation.metrics.rates import summarize
+from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
+from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.results.tier_files import TaskMeans
-from evaluation.scoring.external import LINE, command_name
 from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
-from evaluation.settings.sources import Task
-from evaluation.settings.tiers import TIERS, complete
+from evaluation.settings.sources import Normalization, Task
+from evaluation.settings.tiers import complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.sandbox.run import describe_sandbox
 
 SPENT = ("seconds", "tokens_processed")
+
+SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
+
+
+@dataclass(frozen=True)
+class ScoredTask:
+    """A table of SCHEMA, contexts that were cut, the scores' summaries, and what data it is of."""
+
+    table: pa.Table
+    truncated: int
+    scores: Sequence[Mapping[str, Any]]
+    origin: Mapping[str, Any]
+    primary: Normalization | None
+    """The normalization that a provider reports."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +88,7 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
 def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier3; overall values are unweighted means over the tasks that have them."""
     scored = {
-        name: scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
+        name: _scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
     }
     tasks: dict[str, dict[str, Any]] = {}
     for name, one in scored.items():
@@ -91,6 +106,66 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
     measured = {name: with_measures(one.table, kinds[name]) for name, one in scored.items()}
     spent = [score for one in scored.values() for score in one.scores]
     return _tier_files({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
+
+
+def _scored_task(
+    plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
+) -> ScoredTask:
+    """Return a task's questions as they are known now."""
+    questions, meta = read_questions(plan.cache_folder("tier3", name))
+    keys = {line.key for line in questions}
+    rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
+    if lacking := keys - rows.keys():
+        lost = next(line.id for line in questions if line.key in lacking)
+        raise ScoringError(
+            f"{store.folder}: the score of {lost} is missing ({len(lacking)} in all); score this "
+            "checkpoint again"
+        )
+    stored = [rows[line.key] for line in questions]
+    checksum = {EXAMPLES: meta["checksum"][EXAMPLES]}
+    return ScoredTask(
+        candidates(questions, stored),
+        sum(row["truncated"] for row in stored),
+        list(used.values()),
+        {"data": meta["definition"], "data_checksum": checksum, "items": meta["items"]},
+        meta["source"].get("primary"),
+    )
+
+
+def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return a row of SCHEMA for each candidate.
+
+    Args:
+        lines: The questions.
+        stored: Each question's row in the store, in the same order.
+
+    Returns:
+        The table, those of one question together.
+    """
+    counts = [len(line.sizes) for line in lines]
+    sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
+
+    def repeated(values: Sequence[Any]) -> list[Any]:
+        return [value for value, count in zip(values, counts, strict=True) for _ in range(count)]
+
+    def flat(key: str) -> list[Any]:
+        return list(chain.from_iterable(row[key] for row in stored))
+
+    unconditional = [
+        row["unconditional"] or [None] * n for row, n in zip(stored, counts, strict=True)
+    ]
+    columns = {
+        "item": repeated([line.id for line in lines]),
+        "cluster": repeated([line.cluster for line in lines]),
+        "stratum": repeated([line.stratum for line in lines]),
+        "candidate": [number for count in counts for number in range(count)],
+        "gold": [number == line.gold for line in lines for number in range(len(line.sizes))],
+        "logprob": flat("logprob"),
+        "unconditional": list(chain.from_iterable(unconditional)),
+        **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
+        "is_greedy": flat("is_greedy"),
+    }
+    return pa.Table.from_pydict(columns, schema=SCHEMA)
 
 
 _TASK_MEANS = tuple(TaskMeans.model_fields)
@@ -159,49 +234,6 @@ SUMMARIZERS: Mapping[str, Summarizer] = complete(
     },
     "grading.tiers.SUMMARIZERS",
 )
-
-
-def external_tier(
-    subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
-) -> TierFiles:
-    """Return what an external program wrote, under this workflow's header; its other keys stay.
-
-    Args:
-        subject: The checkpoint and its stage.
-        store: Scores of one checkpoint.
-        tier: The tier's name.
-        about: Content of the job's record.
-
-    Returns:
-        The tier's content, and its items if the program wrote some.
-
-    Raises:
-        ScoringError: When the score is missing from the store.
-    """
-    name = about["tiers"][tier]["external"]
-    stored = store.read(name)
-    if stored is None:
-        raise ScoringError(
-            f"{store.folder / name}: the score is missing; score this checkpoint again"
-        )
-    protocol = f"external: {command_name(subject.plan.stage.command or '')}"
-    content = {**stored.summary["content"], **origin(subject, about), "protocol": protocol}
-    section = TIERS[tier].section
-    for item, entry in (content.get(section) or {}).items():
-        known = getattr(subject.plan.suite, section).get(item)
-        if isinstance(entry, dict) and hasattr(known, "group"):
-            entry["group"] = known.group
-            entry |= {"kind": known.kind} if tier == "tier3" else {}
-    if not stored.summary["has_items"]:
-        return TierFiles(content, None)
-    return TierFiles(content, partial(_write_external, stored.table))
-
-
-def _write_external(table: pa.Table, path: Path) -> None:
-    if path.suffix == ".parquet":
-        write_parquet(path, table)
-    else:
-        write_text(path, "".join(f"{line}\n" for line in table[LINE].to_pylist()))
 
 
 def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.fingerprints import fingerprint
-from evaluation.prefill.provided import limits_of, provider_of, scoring_request, workers_of
+from evaluation.prefill.provided import limits_of, provider_of, scoring_request
 from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
 from evaluation.settings.checks import Check
@@ -197,7 +197,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
     how, numbers = plan.config.verification, list(own)
     for place, verdict in verify_all(
         list(own.values()),
-        workers=workers_of(plan),
+        workers=how.processes,
         seconds=how.seconds,
         memory_mb=how.memory_mb,
         nltk_data=plan.nltk_data,
@@ -228,9 +228,10 @@ def _provided(
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
         return score(provider, request, cases, limits_of(plan))
 
-    with ThreadPoolExecutor(workers_of(plan)) as pool:
+    workers = plan.config.verification.processes
+    with ThreadPoolExecutor(workers) as pool:
         for part, scored in zip(parts, pool.map(score_part, parts), strict=True):
-            outcomes = run_programs(scored, limits_of(plan), workers_of(plan), task.python)
+            outcomes = run_programs(scored, limits_of(plan), workers, task.python)
             for numbers, outcome in zip(part, outcomes, strict=True):
                 for number in numbers:
                     yield number, _verdict(jobs[number], outcome)

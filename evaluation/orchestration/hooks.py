@@ -19,12 +19,7 @@ from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.outdated import are_tables_late
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import CacheError, EvaluationError
-from evaluation.orchestration.internals import (
-    before_execution,
-    before_start,
-    is_module,
-    let_stops_in,
-)
+from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.run_log import print_steps, running_log
@@ -56,7 +51,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     """
     from snakemake.logging import logger
 
-    if is_module(workflow):
+    if Internals(workflow).is_module:
         _take_part(workflow, inputs, keep)
         return
 
@@ -76,7 +71,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         keep()
         return []
 
-    before_execution(workflow, check)
+    Internals(workflow).before_execution(check)
 
 
 def _required(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
@@ -122,10 +117,10 @@ def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> N
     def prepare(is_dry: bool) -> list[str]:
         if not is_dry:
             keep()
-            before_start(workflow, lambda: or_stop(start, workflow))
+            Internals(workflow).before_start(lambda: or_stop(start, workflow))
         return []
 
-    before_execution(workflow, prepare)
+    Internals(workflow).before_execution(prepare)
 
 
 def _unknown_target(target: str, inputs: RuleInputs) -> str:
@@ -143,7 +138,7 @@ def start(workflow: Any) -> None:
     Args:
         workflow: Snakemake's workflow.
     """
-    let_stops_in(workflow)
+    Internals(workflow).let_stops_in()
     check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock

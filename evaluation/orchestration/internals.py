@@ -27,6 +27,7 @@ plugin.query_job_status                 shows which jobs are stuck (slurm.py), s
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -45,120 +46,91 @@ def _require(owner: object, *names: str) -> None:
         )
 
 
-def decide_by_records(workflow: Any) -> None:
-    """Let records alone decide what runs again; files of a failed run are whole or absent.
+@dataclass(frozen=True)
+class Internals:
+    """Snakemake's workflow, and what we do to undocumented parts of it."""
 
-    Args:
-        workflow: Snakemake's workflow.
-    """
-    from snakemake.settings.enums import RerunTrigger
+    workflow: Any
 
-    _require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
-    _require(workflow.dag, "forcefiles", "ignore_incomplete")
-    _require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
-    _require(RerunTrigger, "MTIME")
-    workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
-    workflow.dag_settings.force_incomplete = True
-    workflow.dag.ignore_incomplete = True
-    if workflow.execution_settings is not None:  # as it is where no job is to run
-        _require(workflow.execution_settings, "keep_incomplete")
-        workflow.execution_settings.keep_incomplete = True
+    @property
+    def is_module(self) -> bool:
+        """Whether the rules that are being read are a module of another workflow."""
+        return not self.workflow.modifier.is_main_snakefile()
 
+    @property
+    def is_forced_by_hand(self) -> bool:
+        """Whether the run was started with `--forcerun`."""
+        return bool(self.workflow.dag_settings.forcerun)
 
-def force(workflow: Any, file: str) -> None:
-    """Have Snakemake make a file that is there.
+    @property
+    def slurm_executor(self) -> Any | None:
+        """The Slurm executor of the run; None where jobs run on this machine."""
+        executor = getattr(self.workflow.scheduler, "_executor", None)
+        return executor if hasattr(executor, "run_uuid") else None
 
-    Args:
-        workflow: Snakemake's workflow.
-        file: An output of one of its rules.
-    """
-    workflow.dag.forcefiles.add(file)
+    def decide_by_records(self) -> None:
+        """Let records alone decide what runs again; files of a failed run are whole or absent."""
+        from snakemake.settings.enums import RerunTrigger
 
+        workflow = self.workflow
+        _require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
+        _require(workflow.dag, "forcefiles", "ignore_incomplete")
+        _require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
+        _require(RerunTrigger, "MTIME")
+        workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
+        workflow.dag_settings.force_incomplete = True
+        workflow.dag.ignore_incomplete = True
+        if workflow.execution_settings is not None:  # as it is where no job is to run
+            _require(workflow.execution_settings, "keep_incomplete")
+            workflow.execution_settings.keep_incomplete = True
 
-def is_forced_by_hand(workflow: Any) -> bool:
-    """Return whether the run was started with `--forcerun`.
+    def force(self, file: str) -> None:
+        """Have Snakemake make a file that is there.
 
-    Args:
-        workflow: Snakemake's workflow.
+        Args:
+            file: An output of one of its rules.
+        """
+        self.workflow.dag.forcefiles.add(file)
 
-    Returns:
-        Whether any rule or file was named by it.
-    """
-    return bool(workflow.dag_settings.forcerun)
+    def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
+        """Have a function called before anything is planned.
 
+        Args:
+            prepare: Called with whether the run is a dry one; its lines are logged after the run.
+        """
+        from snakemake.logging import logger
 
-def before_execution(workflow: Any, prepare: Callable[[bool], Iterable[str]]) -> None:
-    """Have a function called before anything is planned.
+        execute = self.workflow.execute
 
-    Args:
-        workflow: Snakemake's workflow.
-        prepare: Called with whether the run is a dry one; its lines are logged after the run.
-    """
-    from snakemake.logging import logger
+        def prepared(*, executor_plugin: Any, **others: Any) -> Any:
+            lines = prepare(executor_plugin.common_settings.dryrun_exec)
+            done = execute(executor_plugin=executor_plugin, **others)
+            for line in lines:
+                logger.info(line)
+            return done
 
-    execute = workflow.execute
+        self.workflow.execute = prepared
 
-    def prepared(*, executor_plugin: Any, **others: Any) -> Any:
-        lines = prepare(executor_plugin.common_settings.dryrun_exec)
-        done = execute(executor_plugin=executor_plugin, **others)
-        for line in lines:
-            logger.info(line)
-        return done
+    def before_start(self, prepare: Callable[[], None]) -> None:
+        """Have a function called before the workflow's own `onstart`.
 
-    workflow.execute = prepared
+        Args:
+            prepare: Called once, however often the module is used.
+        """
+        begin = self.workflow._onstart
 
+        def onstart(log: Any) -> None:
+            prepare()
+            begin(log)
 
-def is_module(workflow: Any) -> bool:
-    """Return whether the rules that are being read are a module of another workflow.
+        if not hasattr(begin, "prepares"):
+            onstart.prepares = True  # type: ignore[attr-defined]
+            self.workflow._onstart = onstart
 
-    Args:
-        workflow: Snakemake's workflow.
-
-    Returns:
-        False where they are the main Snakefile's.
-    """
-    return not workflow.modifier.is_main_snakefile()
-
-
-def before_start(workflow: Any, prepare: Callable[[], None]) -> None:
-    """Have a function called before the workflow's own `onstart`.
-
-    Args:
-        workflow: Snakemake's workflow.
-        prepare: Called once, however often the module is used.
-    """
-    begin = workflow._onstart
-
-    def onstart(log: Any) -> None:
-        prepare()
-        begin(log)
-
-    if not hasattr(begin, "prepares"):
-        onstart.prepares = True  # type: ignore[attr-defined]
-        workflow._onstart = onstart
-
-
-def let_stops_in(workflow: Any) -> None:
-    """Let a run be stopped at any moment; called before its scheduler begins.
-
-    Args:
-        workflow: Snakemake's workflow.
-    """
-    _require(workflow.scheduler, "_lock")
-    workflow.scheduler._lock = threading.RLock()
-
-
-def slurm_executor(workflow: Any) -> Any | None:
-    """Return the Slurm executor of a run.
-
-    Args:
-        workflow: Snakemake's workflow.
-
-    Returns:
-        The executor; None where jobs run on this machine.
-    """
-    executor = getattr(workflow.scheduler, "_executor", None)
-    return executor if hasattr(executor, "run_uuid") else None
+    def let_stops_in(self) -> None:
+        """Let a run be stopped at any moment; called before its scheduler begins."""
+        _require(self.workflow.scheduler, "_lock")
+        self.workflow.scheduler._lock = threading.RLock()
 
 
 def keep_unanswered(executor: Any) -> None:

@@ -19,13 +19,7 @@ from evaluation.checkpoints.subjects import (
     candidate_subject,
     stage_candidates,
 )
-from evaluation.dependencies.caches import (
-    CacheEntry,
-    graded_entries,
-    provided_entries,
-    stage_entries,
-    tokenizer_entry,
-)
+from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
 from evaluation.dependencies.outdated import Outdated, are_figures_late
 from evaluation.dependencies.steps import (
     COLLECT,
@@ -38,7 +32,7 @@ from evaluation.dependencies.steps import (
     stage_results,
 )
 from evaluation.fingerprints import fingerprint
-from evaluation.orchestration.internals import decide_by_records, force, is_forced_by_hand
+from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.records import record_path
 from evaluation.settings.candidates import candidate_of
@@ -63,7 +57,7 @@ class RuleInputs:
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
         self._all_tables = [record_path(plan.results, TABLES) for plan in plans.values()]
-        self._workflow = workflow
+        self._internals = Internals(workflow)
         self.is_main = bool(workflow.is_main_process)
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
         self._checked = CHECKED / (run if self.is_main else "job")
@@ -134,7 +128,9 @@ class RuleInputs:
         for plan in self.plans.values():
             for tier in plan.tiers:
                 mine = [
-                    e for e in provided_entries(plan) if e.tier == tier and e.folder not in seen
+                    e
+                    for e in tier_entries(plan)
+                    if e.is_provided and e.tier == tier and e.folder not in seen
                 ]
                 seen |= {entry.folder for entry in mine}
                 yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
@@ -152,7 +148,9 @@ class RuleInputs:
         subject = self._subject(plan, folder)
         is_late = self._is_late(self.outdated.collect, subject)
         before = [record_path(subject.folder, SCORE)]
-        before += [entry.record for entry in graded_entries(plan)] if is_late else []
+        before += (
+            [entry.record for entry in tier_entries(plan) if entry.is_graded] if is_late else []
+        )
         return self.read(before, record_path(subject.folder, COLLECT), is_late, [plan])
 
     def deltas(self, plan: StagePlan, folder: str) -> list[str]:
@@ -281,17 +279,17 @@ class RuleInputs:
         Returns:
             Input files of the rule; none in a job of the run.
         """
-        or_stop(decide_by_records, self._workflow)  # known only once the first rule asks
+        or_stop(self._internals.decide_by_records)  # known only once the first rule asks
         if not self.is_main:
             return []
         if is_outdated and made is not None:
-            force(self._workflow, str(made))
+            self._internals.force(str(made))
         files = [str(path) for path in before]
         if is_outdated:
             entries = (entry for plan in plans for entry in stage_entries(plan))
             late = [str(entry.record) for entry in entries if or_stop(self._is_cache_late, entry)]
             return list(dict.fromkeys([*files, *late]))
-        if is_forced_by_hand(self._workflow):
+        if self._internals.is_forced_by_hand:
             return files
         is_made = made is not None and os.path.lexists(made)
         return [ancient(file) for file in files if not is_made or os.path.lexists(file)]

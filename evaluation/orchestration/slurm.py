@@ -23,11 +23,7 @@ from typing import Any
 
 from evaluation.errors import EvaluationError
 from evaluation.files import write_json
-from evaluation.orchestration.internals import (
-    keep_unanswered,
-    look_at_states,
-    slurm_executor,
-)
+from evaluation.orchestration.internals import Internals, keep_unanswered, look_at_states
 from evaluation.orchestration.processes import Process, process
 from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
@@ -49,7 +45,7 @@ def check_cluster(workflow: Any) -> None:
         EvaluationError: When there is no sbatch, or the account is the placeholder and the cluster
             looks at accounts.
     """
-    if slurm_executor(workflow) is None:
+    if Internals(workflow).slurm_executor is None:
         return
     if shutil.which("sbatch") is None:
         raise EvaluationError(
@@ -72,7 +68,7 @@ def guard_run(workflow: Any) -> None:
     Args:
         workflow: Snakemake's workflow.
     """
-    executor = slurm_executor(workflow)
+    executor = Internals(workflow).slurm_executor
     if executor is None:
         return
     keep_unanswered(executor)

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
-import numpy as np
-import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evaluation.fingerprints import fingerprint
@@ -167,30 +165,6 @@ def read_slice(folder: Path) -> SliceCache:
     return SliceCache(
         tokens, index["block_bytes"], index["document_starts"], meta, index.get("start_bytes")
     )
-
-
-def map_blocks(folder: Path, meta: dict[str, Any]) -> npt.NDArray[np.integer[Any]]:
-    """Return the token ids of a slice, mapped to its file without torch.
-
-    The file is not checked against its checksum, since it is only read in part.
-
-    Args:
-        folder: Folder of the cache entry.
-        meta: Content of its meta.json.
-
-    Returns:
-        Token ids, (blocks, sequence length).
-
-    Raises:
-        CacheError: The file is missing or damaged.
-    """
-    path = folder / TOKENS
-    dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
-    try:
-        offset = data_offset(path, dtype.itemsize * shape[0] * shape[1])
-    except (OSError, ValueError, StopIteration, zipfile.BadZipFile) as error:
-        raise damaged(path, str(error)) from None
-    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
 
 
 def data_offset(path: Path, size: int) -> int:

@@ -5,7 +5,7 @@ here imports torch or transformers; `tokenizer` is the meta.json of a saved one,
 gives with its chat template.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,10 @@ from evaluation import protocol
 from evaluation.errors import SourceError
 from evaluation.fingerprints import fingerprint
 from evaluation.settings.plan import StagePlan
+
+Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
+"""Returns the definition of a stage's entry, given unchanged data, by the entry's name and the saved
+tokenizer's meta.json; raises SourceError or KeyError if they give none."""
 
 _DESCRIPTION = (
     *("name", "fingerprint", "class", "prepend_bos"),
@@ -82,49 +86,40 @@ def tokenizer_definition(plan: StagePlan) -> str:
     return fingerprint([protocol.PREFILL_TOKENIZER, wanted])
 
 
-def slice_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a slice's tokens, given unchanged data.
-
-    Args:
-        plan: The stage.
-        name: The slice's key in the suite.
-        tokenizer: Content of the saved tokenizer's meta.json.
-
-    Returns:
-        The entry's definition.
-    """
-    content = {"protocol": protocol.PREFILL_SLICE, "slice": plan.suite.slices[name].definition}
-    return fingerprint(content | _encoding(plan, tokenizer))
+def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "tokenizer": [tokenizer["fingerprint"], tokenizer["prepend_bos"]],
+        "sequence_length": plan.sequence_length,
+    }
 
 
-def task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a task's examples, given unchanged data.
+def _definition(content: Callable[[StagePlan, str], dict[str, Any]]) -> Define:
+    def define(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
+        return fingerprint(content(plan, name) | _encoding(plan, tokenizer))
 
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        tokenizer: Content of the saved tokenizer's meta.json.
-
-    Returns:
-        The entry's definition.
-    """
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].definition}
-    return fingerprint(content | _encoding(plan, tokenizer))
+    return define
 
 
-def asked_task_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a task's questions, whatever is made of the answers.
+slice_definition = _definition(
+    lambda plan, name: {
+        "protocol": protocol.PREFILL_SLICE,
+        "slice": plan.suite.slices[name].definition,
+    }
+)
+"""Of a slice's tokens."""
 
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        tokenizer: Content of the saved tokenizer's meta.json.
+task_definition = _definition(
+    lambda plan, name: {
+        "protocol": protocol.PREFILL_TASK,
+        "task": plan.suite.tasks[name].definition,
+    }
+)
+"""Of a task's examples."""
 
-    Returns:
-        The part of the entry's definition that scores depend on.
-    """
-    content = {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
-    return fingerprint(content | _encoding(plan, tokenizer))
+asked_task_definition = _definition(
+    lambda plan, name: {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
+)
+"""Of a task's questions, whatever is made of the answers: the part that scores depend on."""
 
 
 def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
@@ -191,10 +186,3 @@ def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -
         "chat_template": chat_template(plan, tokenizer) if task.chat else None,
     }
     return fingerprint(content | _encoding(plan, tokenizer))
-
-
-def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "tokenizer": [tokenizer["fingerprint"], tokenizer["prepend_bos"]],
-        "sequence_length": plan.sequence_length,
-    }

@@ -79,15 +79,15 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         "protocol": protocol.PREFILL_GENERATION,
         **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
     }
-    documents = [
-        {"id": one.id, "document": dict(one.document), "strata": dict(one.strata)}
-        for one in found.prompts
-        if one.id not in set(too_long)
-    ]
+    used = [one for one in found.prompts if one.id not in set(too_long)]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
-        write_jsonl(building / DOCUMENTS, documents)
+        write_jsonl(building / DOCUMENTS, map(_document_line, used))
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
+
+
+def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
+    return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
 
 
 def _read(

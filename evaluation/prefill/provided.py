@@ -198,18 +198,6 @@ def limits_of(plan: StagePlan) -> Limits:
     return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 
-def workers_of(plan: StagePlan) -> int:
-    """Return how many processes verify completions.
-
-    Args:
-        plan: The stage.
-
-    Returns:
-        The configured number; by default one for each core of this process.
-    """
-    return plan.config.verification.workers or len(os.sched_getaffinity(0))
-
-
 def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
@@ -230,7 +218,7 @@ def _judged(
     request = _rendering_request(plan, task) | known
     limits = limits_of(plan)
     judged = score(provider, request, [*golds, *quotes], limits)
-    found = run_programs(judged, limits, workers_of(plan), task.python)
+    found = run_programs(judged, limits, plan.config.verification.processes, task.python)
     return found[: len(golds)], found[len(golds) :]
 
 

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from evaluation.prefill.caches import read_prompts, read_slice, read_task
 from evaluation.prefill.definitions import (
+    Define,
     asked_definition,
     asked_task_definition,
     generation_definition,
@@ -31,11 +32,6 @@ class Cached(Protocol):
     def meta(self) -> dict[str, Any]:
         """Content of the entry's meta.json."""
         ...
-
-
-Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
-"""Takes an entry's name and the saved tokenizer's meta.json; raises SourceError or KeyError if they
-give no definition."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -75,7 +75,6 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
         bos_ids(tokenizer, wanted.prepend_bos)
         with new_entry(plan.tokenizer_folder) as building:
             _save(tokenizer, building)
-            names = sorted(path.name for path in building.iterdir())
             state = None if files is None else [state_of(reading, checksums)]
             meta = {
                 "name": wanted.name,
@@ -90,15 +89,14 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
                 "chat_template": _default_template(tokenizer),
                 "source": {"state": state},
             }
-            write_meta(building, meta, names)
+            write_meta(building, meta, sorted(path.name for path in building.iterdir()))
     return saved_description(read_meta(plan.tokenizer_folder))
 
 
 def _default_template(tokenizer: AnyTokenizer) -> str | None:
     """Return the chat template that a tokenizer brings along, if it does."""
     found = tokenizer.chat_template
-    if isinstance(found, dict):
-        found = found.get("default")
+    found = found.get("default") if isinstance(found, dict) else found
     return str(found) if found else None
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import candidate_subject
+from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
@@ -104,7 +104,11 @@ def _mark_outdated(
     is_made = read_record(plan.results, TABLES) is not None
     for name, subject in subjects.items():
         candidate = candidates.get(name)
-        one = candidate_subject(plan, candidate) if candidate is not None else outdated.bridge(plan)
+        one = (
+            candidate_subject(plan, candidate)
+            if candidate is not None
+            else bridge_subject(plan, outdated.plans)
+        )
         own, record = subject["files"], read_record(one.folder, COLLECT)
         is_made &= record is not None
         if record and outdated.collect(one):

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.delta import OVERALL, Delta, delta_columns, leading_deltas
+from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.pairing import check_comparable, read_sides
+from evaluation.bridge.pairing import check_comparable
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
 from evaluation.results.comparison_file import (
@@ -20,10 +20,11 @@ from evaluation.results.comparison_file import (
     StageComparison,
 )
 from evaluation.results.files import write_model
-from evaluation.results.read import Results
+from evaluation.results.read import Results, read_folder
 from evaluation.runs.find import Run
 from evaluation.runs.leads import Lead, corrected_for, lead_row, leads
 from evaluation.runs.matching import Match, Matching, matches, paired_stages
+from evaluation.settings.tiers import TIERS
 
 ACROSS = (
     "the tokenizers differ, so only bits per byte and the credit of questions and answers are "
@@ -109,7 +110,7 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
     across, first = False, None
     for match in matched:
         try:
-            sides = read_sides(match.ours.folder, match.theirs.folder)
+            sides = _read_sides(match.ours.folder, match.theirs.folder)
             across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
             notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
             first = first or sides
@@ -120,6 +121,21 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
         except BridgeError as error:
             raise BridgeError(f"{match.label}: {error}") from None
     return deltas, [*notes, *([ACROSS] if across else [])], across
+
+
+def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
+    """Return the results of two folders, which are to hold the same tiers."""
+    sides = read_folder(ours), read_folder(theirs)
+    if ours.samefile(theirs):
+        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
+    for one, other in (sides, sides[::-1]):
+        lacking = [name for name in other.tiers if name not in one.tiers]
+        if lacking:
+            raise BridgeError(
+                f"{one.folder / TIERS[lacking[0]].summary_file}: no such file, though {other.folder} "
+                "has one; score that tier on both sides, or on none"
+            )
+    return sides
 
 
 def _rows(
@@ -157,7 +173,7 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
         ResultsError: When a folder has no results, or damaged ones.
         BridgeError: When the two must not be compared, or one lacks a tier of the other's.
     """
-    ours, theirs = read_sides(path_a, path_b)
+    ours, theirs = _read_sides(path_a, path_b)
     a, b = ours.header, theirs.header
     runs = {"run_a": ours.label, "run_b": theirs.label}
     stages = {"stage_a": a.stage, "stage_b": b.stage}
@@ -181,7 +197,7 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
 
 def _side_columns(delta: Delta) -> dict[str, Any]:
     """Return the columns of a delta A - B."""
-    columns = delta_columns(delta)
+    columns = delta.columns
     sides = {"value_a": columns.pop("value"), "value_b": columns.pop("bridge_value")}
     return {**sides, **columns}
 

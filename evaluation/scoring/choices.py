@@ -51,7 +51,7 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
     key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
-    missing = job.missing(prefix, dict(zip(cache.keys, cache.items, strict=True)))
+    missing = _missing(job, prefix, dict(zip(cache.keys, cache.items, strict=True)))
     if missing:
         score = partial(
             score_questions,
@@ -65,6 +65,15 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
     else:
         log.info("%s: already scored", name)
     return {"choices": prefix}
+
+
+def _missing(job: Job, prefix: str, questions: dict[str, Item]) -> dict[str, Item]:
+    """Return the questions that are not stored, in order; the job uses what is."""
+    keys = set(questions)
+    for name, part in job.store.holding(prefix, keys):
+        job.names.append(name)
+        keys.difference_update(part.table["key"].to_pylist())
+    return {key: one for key, one in questions.items() if key in keys}
 
 
 def score_questions(

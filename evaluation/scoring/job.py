@@ -101,7 +101,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
         **trained_context(job.checkpoint),
-        **job.numeric_settings(),
+        **job.numeric_settings,
         "tiers": tiers,
     }
     return about, job.store, job.names

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -23,8 +23,6 @@ from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import ScoreStore, StoredScore
 
 log = logging.getLogger(__name__)
-
-Requested = TypeVar("Requested")
 
 ITEM = "item %d of %d: %s"
 """What a job logs as it begins an item."""
@@ -74,12 +72,9 @@ class Job:
                 "once its writer has finished"
             )
 
+    @property
     def numeric_settings(self) -> dict[str, Any]:
-        """Return what of the settings can change a score beyond floating-point noise.
-
-        Returns:
-            Device and dtype, a part of every score's key.
-        """
+        """Device and dtype, which can change a score beyond floating-point noise: a part of every key."""
         return {"device": self.backend.device, "dtype": self.backend.dtype}
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
@@ -91,7 +86,7 @@ class Job:
         Returns:
             The key that the item's scores are stored under.
         """
-        return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings()}
+        return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings}
 
     def item(
         self,
@@ -136,22 +131,6 @@ class Job:
         self._begun += 1
         total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
         log.info(ITEM, self._begun, total, name)
-
-    def missing(self, prefix: str, requested: Mapping[str, Requested]) -> dict[str, Requested]:
-        """Return the requested questions that are not stored; add the names of what is to `names`.
-
-        Args:
-            prefix: How the names of the item's scores in the store begin.
-            requested: All questions, by key.
-
-        Returns:
-            Those to score, by key, in the same order.
-        """
-        keys = set(requested)
-        for name, part in self.store.holding(prefix, keys):
-            self.names.append(name)
-            keys.difference_update(part.table["key"].to_pylist())
-        return {key: one for key, one in requested.items() if key in keys}
 
     def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
         """Store a part of an item, and have the record name it.

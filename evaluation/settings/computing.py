@@ -102,6 +102,11 @@ class Verification(Settings):
     )
 
     @property
+    def processes(self) -> int:
+        """How many processes verify; by default one for each core of this process."""
+        return self.workers or len(os.sched_getaffinity(0))
+
+    @property
     def deciding(self) -> dict[str, Any]:
         """The settings that decide verdicts; the number of workers does not."""
         return self.model_dump(exclude={"workers"})

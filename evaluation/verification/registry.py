@@ -1,16 +1,14 @@
 """All kinds of verifiers by their name; all checks of probes are one kind."""
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any
 
 from evaluation.settings.checks import Check
-from evaluation.settings.verifiers import Judge, Provided, Verifier
+from evaluation.settings.verifiers import Verifier
 from evaluation.verification.checks.registry import MODELS as CHECK_MODELS
 from evaluation.verification.checks.registry import verify_check
 from evaluation.verification.instructions import INSTRUCTIONS
-from evaluation.verification.mathematics import BOXED, MATH_VERIFY
-from evaluation.verification.minerva import MINERVA
+from evaluation.verification.mathematics import BOXED, MATH_VERIFY, MINERVA
 from evaluation.verification.patterns import PATTERN
 from evaluation.verification.programs import PROGRAM
 from evaluation.verification.verdicts import Kind, Verdict
@@ -40,17 +38,3 @@ def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: 
     if isinstance(settings, CHECK_MODELS):
         return verify_check(settings, completion)
     return VERIFIERS[settings.kind].verify(settings, document, completion)
-
-
-def bare_answer(verifier: Judge) -> Callable[[str], str] | None:
-    """Return the function that gives one text for all spellings of a verifier's wrong answer.
-
-    Args:
-        verifier: Settings of a verifier, or a provider's metric.
-
-    Returns:
-        `Kind.bare`; None where the kind has none, and for a provider's metric, whose equality is
-        not known.
-    """
-    bare = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind].bare
-    return None if bare is None else partial(bare, verifier)

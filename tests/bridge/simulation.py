@@ -117,7 +117,7 @@ def _count(world: World, decision: Decision, found: Counts) -> None:
     found.met += content["meets"]
     found.met_wrongly += content["meets"] and not meets(world, chosen)
     own_met = [step for step in decision.steps if step.own_verdict == "met"]
-    own_pool = own_met or [step for step in decision.steps if not step.breaks_a_keep()]
+    own_pool = own_met or [step for step in decision.steps if not step.breaks_a_keep]
     found.own_met += bool(own_met)
     truth = truths[chosen]
     found.covered += head["low"] <= truth <= head["high"]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from evaluation.bridge.breakdowns import position_deltas, position_values
+from evaluation.bridge.breakdowns import Breakdowns, position_values
 from evaluation.bridge.statistics import paired_ratio
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
@@ -109,7 +109,7 @@ def test_no_verdict_and_no_correction_hears_of_them(plan: StagePlan) -> None:
 def test_short_sequences_have_none(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("slices",))["second"]
     write_stage_of(plan, {10: {}})
-    assert list(position_deltas(*results(plan))) == []
+    assert Breakdowns(*results(plan)).by_position == []
 
 
 def test_other_tokens_at_a_position_are_refused(plan: StagePlan) -> None:
@@ -118,7 +118,7 @@ def test_other_tokens_at_a_position_are_refused(plan: StagePlan) -> None:
     tokens[0] = [tokens[0][0] - 1, tokens[0][1] + 1, tokens[0][2]]
     edit(path, **{TOKENS: tokens})
     with pytest.raises(BridgeError, match="different numbers of tokens at the same positions"):
-        list(position_deltas(*results(plan)))
+        _ = Breakdowns(*results(plan)).by_position
 
 
 OTHER = "'web' by position are not those of its blocks; remove"

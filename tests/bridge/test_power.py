@@ -11,14 +11,12 @@ from scipy import stats
 from evaluation.bridge.estimate import ALPHA, POWER, Estimate
 from evaluation.bridge.paired_binary import mcnemar, paired_rate
 from evaluation.bridge.power import (
+    Series,
     agreement,
-    monotonicity,
     needed_units,
-    neighbour_noise,
     power,
     power_sentence,
     smallest_shown,
-    trend,
 )
 from evaluation.bridge.statistics import paired_measure
 from tests.conftest import ROOT
@@ -32,15 +30,15 @@ def test_monotonicity_is_scipys_with_ties() -> None:
         values = dice.integers(0, 4, len(STEPS)).tolist()
         if len(set(values)) > 1:
             wanted = stats.spearmanr(STEPS, values).statistic
-            assert monotonicity(STEPS, values) == pytest.approx(wanted)
-    assert monotonicity(STEPS, [1.0] * 6) is None
-    assert monotonicity(STEPS[:2], [1.0, 2.0]) is None
+            assert Series(STEPS, values).monotonicity == pytest.approx(wanted)
+    assert Series(STEPS, [1.0] * 6).monotonicity is None
+    assert Series(STEPS[:2], [1.0, 2.0]).monotonicity is None
 
 
 def test_a_straight_line_is_signal_and_no_noise() -> None:
     line = [0.25 + 1e-5 * step for step in STEPS]
-    assert neighbour_noise(STEPS, line) == pytest.approx(0, abs=1e-12)
-    assert trend(STEPS, line) == pytest.approx(0.09)
+    assert Series(STEPS, line).noise == pytest.approx(0, abs=1e-12)
+    assert Series(STEPS, line).signal == pytest.approx(0.09)
 
 
 @pytest.mark.parametrize("curve", [0.0, 0.2])
@@ -50,13 +48,13 @@ def test_noise_is_found_whatever_the_trend(curve: float) -> None:
     steps = np.cumsum(dice.integers(500, 1500, 400))
     truth = curve * np.log(steps / steps[0])
     values = truth + dice.normal(0, 0.01, len(steps))
-    assert neighbour_noise(steps.tolist(), values.tolist()) == pytest.approx(0.01, rel=0.1)
+    assert Series(steps.tolist(), values.tolist()).noise == pytest.approx(0.01, rel=0.1)
 
 
 def test_noise_of_few_checkpoints_is_unbiased() -> None:
     """In the mean square over many stages of six checkpoints."""
     dice = np.random.default_rng(3)
-    found = [neighbour_noise(STEPS, dice.normal(0, 1, 6).tolist()) for _ in range(3000)]
+    found = [Series(STEPS, dice.normal(0, 1, 6).tolist()).noise for _ in range(3000)]
     squares = [one**2 for one in found if one is not None]
     assert np.mean(squares) == pytest.approx(1, abs=0.06)
 

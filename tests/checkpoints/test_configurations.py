@@ -12,7 +12,7 @@ import yaml
 from evaluation.__main__ import main
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.architecture import parse_architecture
-from evaluation.checkpoints.format import open_checkpoint, read_architecture
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
 from evaluation.settings.config import Assumed
@@ -58,7 +58,7 @@ def test_two_files_that_contradict_each_other(
     (folder / "config.yaml").write_text(
         yaml.safe_dump({**TRAINING, "model": {**TRAINING["model"], "model_config": config}})
     )
-    assert read_architecture(open_checkpoint(folder)).hidden_size == 32
+    assert open_checkpoint(folder).architecture.hidden_size == 32
 
 
 @pytest.mark.parametrize("trained", cases("checkpoints/tables", "two_files_that_say_the_same"))
@@ -87,7 +87,7 @@ def test_tables_without_an_end_are_refused(tmp_path: Path) -> None:
     folder = with_both(tmp_path, qwen2(moe_config=None), qwen2(moe_config=endless))
     (folder / "model_config.json").write_text(json.dumps(qwen2(moe_config=deep)))
     with pytest.raises(CheckpointError, match="stands inside what it repeats"):
-        read_architecture(open_checkpoint(folder))
+        _ = open_checkpoint(folder).architecture
 
 
 IDS = torch.tensor([3, 17, 42, 5, 9, 59, 0, 21])

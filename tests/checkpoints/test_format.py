@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from evaluation.checkpoints.format import open_checkpoint, read_architecture
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
@@ -67,7 +67,7 @@ def test_numbers_that_yaml_reads_as_text(tmp_path: Path) -> None:
     model = {**TRAINING["model"], "model_config": llama(rms_norm_eps="1e-05")}
     training = {**TRAINING, "model": model}
     make_checkpoint(tmp_path / "1", llama(), json_config=False, training=training)
-    assert read_architecture(open_checkpoint(tmp_path / "1")).norm_eps == 1e-5
+    assert open_checkpoint(tmp_path / "1").architecture.norm_eps == 1e-5
 
 
 def make_step(folder: Path, config: str = "model_config.json") -> None:

@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 from transformers import GPTNeoXConfig, LlamaConfig, Qwen2Config
 
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.format import open_checkpoint, read_architecture
+from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.mapping import expected_parameters
@@ -161,7 +161,7 @@ def test_nothing_is_left_half_written(
 def test_shards_equal_those_of_nanotron(shared: Path, tmp_path: Path, name: str) -> None:
     """File by file: names, data, and what the metadata says."""
     checkpoint = open_checkpoint(shared / "fixtures" / "nanotron" / name)
-    expected = expected_parameters(read_architecture(checkpoint))
+    expected = expected_parameters(checkpoint.architecture)
     write_parameters(tmp_path, expected, merged(checkpoint.path).__getitem__, tp=2)
     theirs = sorted(checkpoint.path.glob("model/**/*.safetensors"))
     assert len(theirs) == len(list(tmp_path.glob("model/**/*.safetensors")))

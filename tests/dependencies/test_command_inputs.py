@@ -14,7 +14,7 @@ from evaluation.bridge.write import make_deltas
 from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.commands.parser import build_parser
-from evaluation.dependencies.caches import graded_entries, stage_entries
+from evaluation.dependencies.caches import stage_entries, tier_entries
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
 from evaluation.errors import ResultsError
 from evaluation.prefill.definitions import tokenizer_definition
@@ -54,7 +54,7 @@ def evaluated(subject: Subject) -> None:
     about: dict[str, Any] = {"caches": {entry.place: made for entry in stage_entries(plan)}}
     about |= recorded_state(subject.checkpoint)
     score = write_record(subject.folder, SCORE, score_key(subject), about=about)
-    graded = {"documents": {entry.place: made for entry in graded_entries(plan)}}
+    graded = {"documents": {entry.place: made for entry in tier_entries(plan) if entry.is_graded}}
     files = plan.tier_files(subject.folder)
     write_record(subject.folder, COLLECT, collect_key(subject, score), files, about=graded)
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.grading.choices import SCHEMA
+from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import standard_error, summarize_choices
 from evaluation.metrics.measures import choice_measures, with_measures
 from evaluation.settings.tiers import TIERS

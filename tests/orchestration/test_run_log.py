@@ -10,11 +10,11 @@ from evaluation.orchestration.pace import Pace, earlier_seconds
 from tests.histories.warm import run_python
 
 WORKFLOW = """
-from evaluation.orchestration.internals import before_execution
+from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.run_log import print_steps, running_log
 
 if workflow.is_main_process:
-    before_execution(workflow, lambda is_dry: print_steps(is_dry) or [])
+    Internals(workflow).before_execution(lambda is_dry: print_steps(is_dry) or [])
 
 onsuccess:
     print(running_log().warnings() if running_log() else "no steps")

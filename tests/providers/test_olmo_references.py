@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.grading.choices import SCHEMA
+from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.prefill.tiers import PREFILLS

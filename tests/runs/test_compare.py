@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
-from evaluation.bridge.delta import OVERALL, Delta, delta_columns
+from evaluation.bridge.delta import OVERALL, Delta
 from evaluation.bridge.deltas import compare
 from evaluation.results.comparison_file import (
     COMPARISON_FILES,
@@ -75,7 +75,7 @@ def test_deltas_are_those_of_the_bridge(runs: Path) -> None:
         rows = [row for row in stage.deltas if row.step_a == step]
         for row, delta in zip(rows, paired(runs, step), strict=True):
             names = ("tier", "item", "metric", "delta", "low", "high", "p", "p_holm", "flag", "mde")
-            expected = delta_columns(delta)
+            expected = delta.columns
             assert {name: getattr(row, name) for name in names}.items() <= expected.items()
 
 

@@ -8,8 +8,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from evaluation.scoring.engine.running import ahead
+from evaluation.scoring.engine.loglikelihood import ahead, score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 

@@ -1,7 +1,7 @@
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.grading.choices import SCHEMA, candidates
+from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.prefill.caches import Candidate, Context, Item, QuestionLine
 from evaluation.scoring import choices

@@ -10,7 +10,7 @@ import torch
 from torch._dynamo.backends.registry import lookup_backend
 
 from evaluation.errors import ScoringError
-from evaluation.scoring.engine import compiled, self_check
+from evaluation.scoring.engine import prepared, self_check
 from evaluation.scoring.engine.batches import Shape, group_by_shape, shape_of
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.head import MANY_ROWS, Head
@@ -115,7 +115,7 @@ def test_models_are_let_go_after_use():
 
 
 def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
-    monkeypatch.setattr(compiled, "MOST_GRAPHS", 1)
+    monkeypatch.setattr(prepared, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
     score_requests(scored, random_requests(2))
     with pytest.raises(ScoringError, match="layers were compiled too often, for other shapes"):

@@ -13,7 +13,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.grading.choices import SCHEMA
+from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import candidate_scores, credit_items, group_items
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests

@@ -10,8 +10,10 @@ that depends on how many steps there are.
 
 import functools
 import logging
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,8 @@ import numpy.typing as npt
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
 from evaluation.metrics.variance import Floats
-from evaluation.prefill.caches import map_blocks
+from evaluation.prefill import caches
+from evaluation.prefill.entries import damaged
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
 from evaluation.reporting.flips.items import (
     NOT_CACHED,
@@ -211,7 +214,7 @@ class _BlockTexts:
         folder = self._plan.cache_folder("tier2", name)
         meta = scored_cache(folder, checksum)
         try:
-            return None if meta is None else map_blocks(folder, meta)
+            return None if meta is None else _map_blocks(folder, meta)
         except CacheError as error:
             log.warning("texts are not shown: %s", error)
             return None
@@ -229,6 +232,17 @@ class _BlockTexts:
         from evaluation.prefill.tokenizers import load_tokenizer
 
         return load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
+
+
+def _map_blocks(folder: Path, meta: dict[str, Any]) -> Tokens:
+    """Map a slice's token ids to their file, without torch; read in part, its checksum is not compared."""
+    path = folder / caches.TOKENS
+    dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
+    try:
+        offset = caches.data_offset(path, dtype.itemsize * shape[0] * shape[1])
+    except (OSError, ValueError, StopIteration, zipfile.BadZipFile) as error:
+        raise damaged(path, str(error)) from None
+    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
 
 
 def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterator[ItemFlips]:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from evaluation.bridge import power
 from evaluation.bridge.delta import OVERALL, is_mean
-from evaluation.bridge.power import neighbour_noise
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.settings.plan import StagePlan
@@ -153,7 +153,7 @@ def _note(rows: Sequence[Row]) -> str | None:
 
 def _noise(rows: Sequence[Row]) -> dict[str, Any] | None:
     """Return the noise of the checkpoints, and the last interval's half-width over items."""
-    sd = neighbour_noise([row["step"] for row in rows], [row["value"] for row in rows])
+    sd = power.Series([row["step"] for row in rows], [row["value"] for row in rows]).noise
     low, high = rows[-1]["low"], rows[-1]["high"]
     return None if sd is None else {"sd": sd, "half": None if low is None else (high - low) / 2}
 

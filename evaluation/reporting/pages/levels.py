@@ -71,7 +71,7 @@ def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> 
                 continue
         differ = pair.ours.file.tokenizer.identity != pair.theirs.file.tokenizer.identity
         try:
-            compare(*pair.results(), across_tokenizers=differ)
+            compare(*pair.results, across_tokenizers=differ)
         except EvaluationError as error:
             notes.append(f"{name} has no line in {tier}: {error}")
             continue

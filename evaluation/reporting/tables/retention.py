@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 
-from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_columns
+from evaluation.bridge.delta import OVERALL, Delta, corrected
 from evaluation.bridge.deltas import tier_deltas
 from evaluation.bridge.pairing import Pair, check_comparable
 from evaluation.errors import BridgeError, ResultsError
@@ -172,7 +172,7 @@ def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pa
                 if name in other and item.same == other[name].same
             )
             if pair.ours.items:
-                check_comparable(*pair.results())
+                check_comparable(*pair.results)
                 yield pair
         except (BridgeError, ResultsError) as error:
             log.warning("not in the table of retention: %s", error)
@@ -219,7 +219,7 @@ def _retention_rows(
         if row.item != OVERALL or row.tier not in shared
     }
     new = corrected([one for one in deltas if key_of(one) not in of_stage])
-    rows = {**of_stage, **{key_of(one): delta_columns(one) for one in new}}
+    rows = {**of_stage, **{key_of(one): one.columns for one in new}}
     for delta in deltas:
         found = rows[key_of(delta)]
         values = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.power import agreement, monotonicity, needed_units, neighbour_noise, trend
+from evaluation.bridge.power import Series, agreement, needed_units
 from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import ResultsError
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
@@ -125,7 +125,8 @@ def _row(
     points = series[metric.name]
     sign = 1 if metric.higher_is_better else -1
     steps, gains = list(points), [sign * value for value in points.values()]
-    noise, signal = neighbour_noise(steps, gains), trend(steps, gains)
+    gained = Series(steps, gains)
+    noise, signal = gained.noise, gained.signal
     value = points[max(points)]
     other = sides.theirs.items.get(name) if sides.theirs is not None else None
     pair = None if other is None else _paired_items(item, other, metric.name)
@@ -141,7 +142,7 @@ def _row(
         checkpoints=len(points),
         value=value,
         above_chance=_above_chance(item, metric, value),
-        monotonicity=monotonicity(steps, gains),
+        monotonicity=gained.monotonicity,
         noise=noise,
         signal=signal,
         signal_to_noise=_ratio(signal, noise, gains),

@@ -56,12 +56,9 @@ class Batch:
         positions[self.order] = self.depth.flatten()[self.queries[self.pair_query]].numpy() + 1
         return positions
 
+    @property
     def pinned(self) -> "Batch":
-        """Return the batch in memory from which a GPU reads while the host goes on.
-
-        Returns:
-            The same batch with its tensors in pinned memory.
-        """
+        """The same batch in pinned memory, from which a GPU reads while the host goes on."""
         names = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
         return replace(self, **{name: getattr(self, name).pin_memory() for name in names})
 

@@ -13,15 +13,9 @@ from contextlib import contextmanager
 import torch
 
 from evaluation.command_hints import evaluation
-from evaluation.errors import (
-    CompileError,
-    EvaluationError,
-    GpuFault,
-    NotEnoughMemory,
-    ScoringError,
-)
+from evaluation.errors import CompileError, EvaluationError, GpuFault, NotEnoughMemory, ScoringError
 from evaluation.scoring.engine.device import ANOTHER_BUILD
-from evaluation.scoring.engine.gpus import holders, visible_gpus
+from evaluation.scoring.engine.gpus import visible_gpus
 
 _FAULT = re.compile(
     r"CUDA error|CUDA driver error|HIP error|Triton Error \[(CUDA|HIP)\]|BLAS_STATUS_|CUDNN_STATUS_"
@@ -113,7 +107,7 @@ def too_little_memory(what: str) -> NotEnoughMemory:
         return NotEnoughMemory(f"{what}; {error}")
     shared = next((gpu for gpu in gpus if gpu.processes and gpu.used is not None), None)
     remedy = "give the job a GPU with more memory, or set scoring.dtype: bfloat16 if it is not"
-    return NotEnoughMemory(f"{what}; {holders(shared) if shared else remedy}")
+    return NotEnoughMemory(f"{what}; {shared.holders if shared else remedy}")
 
 
 def _reason(text: str) -> str:

@@ -6,12 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from evaluation.checkpoints.format import (
-    Checkpoint,
-    layer_count,
-    read_architecture,
-    text_config,
-)
+from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.load import device_number
 from evaluation.checkpoints.locations import Location
@@ -78,7 +73,7 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
 
 def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
     """Count the elements of the weights that each GPU holds."""
-    layers, found = layer_count(checkpoint), [0] * gpus
+    layers, found = checkpoint.layer_count, [0] * gpus
     for name, shape in _shapes(checkpoint):
         found[device_number(name, layers, gpus) if gpus > 1 else 0] += math.prod(shape)
     return found
@@ -87,7 +82,7 @@ def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
 def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield the name in transformers and the shape of every weight; of several that are one, the first name."""
     if checkpoint.kind == "nanotron":
-        for source in expected_parameters(read_architecture(checkpoint)).values():
+        for source in expected_parameters(checkpoint.architecture).values():
             yield source.targets[0].name, source.shape
         return
     for header in read_folder_headers(checkpoint.path):

@@ -89,7 +89,7 @@ class Engine(PreparedModel):
             return collate(rows, longest)
         shape = shape_of(longest, self.row_tokens, is_text=is_text)
         batch = collate(rows, shape.length, count=shape.rows, is_trie=not is_text)
-        return batch.pinned() if self.on_gpu else batch
+        return batch.pinned if self.on_gpu else batch
 
     def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
         """Return how many tokens rows hold whose inputs share a prefix.

@@ -54,6 +54,24 @@ class Gpu:
         """What messages call it: its number and model, or the part's UUID."""
         return f"GPU {self.index} ({self.name})" if self.index else self.uuid
 
+    @property
+    def memory_in_use(self) -> float:
+        """The share of its memory that is taken, by whomever; 0 where that is not known."""
+        return self.used / self.total if self.used is not None and self.total else 0.0
+
+    @property
+    def remark(self) -> str | None:
+        """A sentence where others hold more memory than goes unmentioned, or may do."""
+        if self.used is None:
+            return f"{self.title} does not show its memory: whether others hold it is not checked"
+        return self.holders if self.memory_in_use > NOTED else None
+
+    @property
+    def holders(self) -> str:
+        """Who holds its memory, and what to do; of a GPU whose memory is known."""
+        who = " and ".join(self.processes) or "processes that this user cannot see"
+        return f"{self.title}: {self.used:,} of {self.total:,} MiB are held by {who}; {_OTHERS}"
+
 
 def visible_gpus() -> list[Gpu]:
     """Return the GPUs that CUDA would show this process.
@@ -213,45 +231,6 @@ def _processes(handle: Any) -> tuple[str, ...]:
     return tuple(found)
 
 
-def memory_in_use(gpu: Gpu) -> float:
-    """Return how much of a GPU's memory is taken, by whomever.
-
-    Args:
-        gpu: The GPU, as NVML has it.
-
-    Returns:
-        A share from 0 to 1; 0 where that is not known.
-    """
-    return gpu.used / gpu.total if gpu.used is not None and gpu.total else 0.0
-
-
-def remark_on(gpu: Gpu) -> str | None:
-    """Return a remark where others hold more memory than goes unmentioned, or may do.
-
-    Args:
-        gpu: The GPU, as NVML has it.
-
-    Returns:
-        A sentence; None if there is nothing to mention.
-    """
-    if gpu.used is None:
-        return f"{gpu.title} does not show its memory: whether others hold it is not checked"
-    return holders(gpu) if memory_in_use(gpu) > NOTED else None
-
-
-def holders(gpu: Gpu) -> str:
-    """Return who holds a GPU's memory, and what to do.
-
-    Args:
-        gpu: A GPU whose memory is known.
-
-    Returns:
-        A sentence.
-    """
-    who = " and ".join(gpu.processes) or "processes that this user cannot see"
-    return f"{gpu.title}: {gpu.used:,} of {gpu.total:,} MiB are held by {who}; {_OTHERS}"
-
-
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:
     """Check that this process can use its GPUs, before it does.
 
@@ -270,9 +249,9 @@ def check_free(count: int = 1, patience: float = 30.0) -> str | None:
     end = time.monotonic() + patience
     while True:
         gpus = visible_gpus()[:count]
-        held = [gpu for gpu in gpus if memory_in_use(gpu) > HELD]
+        held = [gpu for gpu in gpus if gpu.memory_in_use > HELD]
         if not held:
-            return "; ".join(filter(None, map(remark_on, gpus))) or None
+            return "; ".join(filter(None, (gpu.remark for gpu in gpus))) or None
         if time.monotonic() > end:
-            raise ScoringError(holders(held[0]))
+            raise ScoringError(held[0].holders)
         time.sleep(2.0)

@@ -1,21 +1,68 @@
-"""Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike."""
+"""Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike.
 
-from collections.abc import Sequence
+While a pass runs, a thread packs the rows of the next ones, and its scores are fetched only when
+the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
+from evaluation.errors import NonFiniteError
 from evaluation.metrics.positions import bin_starts
-from evaluation.scoring.engine.batches import PASS_TOKENS, group_rows
+from evaluation.progress import progress
+from evaluation.scoring.engine.batches import PASS_TOKENS, Batch, group_rows
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.engine.packed_rows import PackedRow, block_row, packed_row, plan_requests
-from evaluation.scoring.engine.running import Work, run
+from evaluation.scoring.engine.head import Pending
+from evaluation.scoring.engine.packed_rows import PackedRow, packed_row, plan_requests
 from evaluation.scoring.engine.tries import Piece, Trie, pack
 from evaluation.scoring.engine.window import BlockNats, Request, Score
 
 SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
 """Lengths tried for rows on CPU that share nothing."""
+
+AHEAD = 4
+"""Batches packed before their turn; 0.8 MB each of 16,384 tokens."""
+
+Item = TypeVar("Item")
+
+_END = object()
+
+
+@dataclass(frozen=True)
+class Work:
+    """Rows, made when their turn comes, and the owners (requests or blocks) of what they ask.
+
+    `alone` makes a row of a single owner. `is_text`: rows are blocks of text, all of one length, which
+    are summed by position, too. `bins` are the first positions of the bins.
+    """
+
+    lengths: Sequence[int]
+    row: Callable[[int], PackedRow]
+    names: Sequence[str]
+    alone: Callable[[int], PackedRow]
+    is_text: bool
+    bins: Sequence[int] = (0,)
+
+
+class Totals(NamedTuple):
+    """Per owner its summed log-probability in nats, and whether all its tokens are greedy.
+
+    Of blocks of text also the summed log-probabilities and the number of tokens by position.
+    """
+
+    logprob: NDArray[np.float64]  # (owners,)
+    is_greedy: NDArray[np.bool_]  # (owners,)
+    logprob_by_position: NDArray[np.float64]  # (owners, bins)
+    tokens_by_position: NDArray[np.int64]  # (owners, bins)
 
 
 def score_requests(
@@ -46,9 +93,98 @@ def score_requests(
         alone=lambda index: _single_row(requests[index]),
         is_text=False,
     )
-    totals = run(engine, work, progress)
+    totals = _run(engine, work, progress)
     found = zip(totals.logprob, totals.is_greedy, strict=True)
     return [Score(float(nats), bool(greedy)) for nats, greedy in found]
+
+
+@contextlib.contextmanager
+def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
+    """Give the same items in the same order, some of them made before they are taken.
+
+    What making them raises is raised where they are taken, after those made before. When the
+    block ends, however it does, the thread has ended too.
+
+    Args:
+        items: Items, made one by one as they are taken.
+        most: How many are made ahead.
+
+    Yields:
+        An iterator over the items.
+    """
+    pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    source = iter(items)
+
+    def take() -> Iterator[Item]:
+        waiting = deque(pool.submit(next, source, _END) for _ in range(most))
+        while (item := waiting.popleft().result()) is not _END:
+            waiting.append(pool.submit(next, source, _END))
+            yield item  # type: ignore[misc]  # mypy cannot tell it from the end
+
+    try:
+        yield take()
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _run(engine: Engine, work: Work, label: str | None) -> Totals:
+    """Score all rows, the longest first."""
+    owners, shape = len(work.names), (len(work.names), len(work.bins))
+    totals = Totals(
+        np.zeros(owners),
+        np.ones(owners, dtype=np.bool_),
+        np.zeros(shape),
+        np.zeros(shape, dtype=np.int64),
+    )
+    batches = (
+        engine.collate([work.row(i) for i in group], is_text=work.is_text)
+        for group in engine.groups(work.lengths, is_text=work.is_text)
+    )
+    begun: deque[tuple[Batch, Pending]] = deque()
+    devices = len({parameter.device for parameter in engine.model.parameters()})
+    bar = progress(label, sum(work.lengths), "tok")
+    with bar, ahead(batches, AHEAD) as packed, engine.prepared():
+        for batch in packed:
+            begun.append((batch, engine.launch(batch)))
+            if len(begun) > devices:
+                _add(engine, work, totals, *begun.popleft())
+            bar.update(batch.real_tokens)
+        while begun:
+            _add(engine, work, totals, *begun.popleft())
+    return totals
+
+
+def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pending) -> None:
+    """Add a pass's scores to their owners'; raise like `_run`."""
+    scores = pending.scores()
+    starts = np.cumsum(batch.counts) - batch.counts
+    totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
+    totals.is_greedy[batch.owners] = np.logical_and.reduceat(scores.is_greedy, starts)
+    if work.is_text:
+        number = np.searchsorted(work.bins, batch.positions, side="right") - 1
+        place = np.repeat(batch.owners, batch.counts), number
+        np.add.at(totals.logprob_by_position, place, scores.logprob)
+        np.add.at(totals.tokens_by_position, place, 1)
+    broken = batch.owners[~np.isfinite(totals.logprob[batch.owners])]
+    if len(broken):
+        raise NonFiniteError(
+            f"{work.names[_culprit(engine, work, broken)]}: the model gives NaN or infinite "
+            "values; its weights may be damaged, or too large for the type it runs in (try "
+            "scoring.dtype: float32)"
+        )
+
+
+def _culprit(engine: Engine, work: Work, broken: Iterable[int]) -> int:
+    """Return the first owner that is broken by itself.
+
+    A masked token has weight 0, but 0 times NaN is NaN: one broken token spreads through its row.
+    """
+    first, *others = broken
+    for owner in (first, *others):
+        scores = engine.score(engine.collate([work.alone(owner)], is_text=work.is_text))
+        if not np.isfinite(scores.logprob).all():
+            return owner
+    return first
 
 
 def score_blocks(
@@ -81,7 +217,7 @@ def score_blocks(
     kept = np.flatnonzero(scored)
 
     def row(block: int) -> PackedRow:
-        return block_row(tokens[block].numpy(), begins[block], block)
+        return _block_row(tokens[block].numpy(), begins[block], block)
 
     work = Work(
         lengths=[length] * len(kept),
@@ -91,9 +227,27 @@ def score_blocks(
         is_text=True,
         bins=bin_starts(length),
     )
-    totals = run(engine, work, progress)
+    totals = _run(engine, work, progress)
     by_position = -totals.logprob_by_position, totals.tokens_by_position
     return BlockNats(-totals.logprob, scored, *by_position)
+
+
+def _block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:
+    """Return the row of a block of text."""
+    index = np.arange(len(tokens))
+    starts = np.flatnonzero(begins)
+    ends = np.append(starts[1:], len(tokens))
+    sequence = np.cumsum(begins) - 1
+    predicted = np.flatnonzero(~begins)
+    return PackedRow(
+        tokens=tokens.astype(np.int64),
+        depth=index - starts[sequence],
+        end=ends[sequence],
+        pair_query=predicted - 1,
+        pair_token=tokens[predicted].astype(np.int64),
+        owners=np.array([block]),
+        counts=np.array([len(predicted)]),
+    )
 
 
 def _choose_rows(engine: Engine, trie: Trie) -> list[Piece]:

@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evaluation.scoring.engine.tries import Ints, Piece, Trie, build_trie, key_of
 from evaluation.scoring.engine.window import Request
@@ -108,30 +107,3 @@ def packed_row(plan: Plan, piece: Piece) -> PackedRow:
     counts = [len(plan.requests[owner].continuation) for owner in owners]
     columns = (tokens, depth, end, queries, targets, owners, counts)
     return PackedRow(*(np.array(column, dtype=np.int64) for column in columns))
-
-
-def block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:
-    """Return the row of a block of text.
-
-    Args:
-        tokens: Token ids, (T,).
-        begins: Where a sequence begins, (T,); true at the first token.
-        block: Index of the block, the row's only owner.
-
-    Returns:
-        The row, whose pairs are all tokens but the first of each sequence.
-    """
-    index = np.arange(len(tokens))
-    starts = np.flatnonzero(begins)
-    ends = np.append(starts[1:], len(tokens))
-    sequence = np.cumsum(begins) - 1
-    predicted = np.flatnonzero(~begins)
-    return PackedRow(
-        tokens=tokens.astype(np.int64),
-        depth=index - starts[sequence],
-        end=ends[sequence],
-        pair_query=predicted - 1,
-        pair_token=tokens[predicted].astype(np.int64),
-        owners=np.array([block]),
-        counts=np.array([len(predicted)]),
-    )

@@ -8,19 +8,25 @@ others with flex attention.
 
 import contextlib
 from collections.abc import Iterator
+from functools import partial
 
 import torch
 from torch.nn.attention import sdpa_kernel
 from transformers import PreTrainedModel
 
-from evaluation.errors import ScoringError
+from evaluation.errors import CompileError, ScoringError
 from evaluation.scoring.engine import attend
 from evaluation.scoring.engine.batches import Batch
 from evaluation.scoring.engine.busy import working
-from evaluation.scoring.engine.compiled import Compiler, compiled_layers
+from evaluation.scoring.engine.compiled import Compiler, compiled
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.head import Head, Pending
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
+
+MOST_GRAPHS = 64
+"""Graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
+1 or 2 for each length of text) x kinds of layers, twice as many again for each time that memory makes
+it halve its rows."""
 
 
 class PreparedModel:
@@ -131,13 +137,35 @@ class PreparedModel:
             if self.compiler is None:
                 swaps.enter_context(sdpa_kernel(attend.UNPLANNED))
             else:
-                swaps.enter_context(compiled_layers(self.model, self.compiler))
+                swaps.enter_context(_compiled_layers(self.model, self.compiler))
             self._swaps = swaps.pop_all()
 
     def _restore(self) -> None:
         swaps, self._swaps = self._swaps, None
         if swaps is not None:
             swaps.close()
+
+
+@contextlib.contextmanager
+def _compiled_layers(model: PreTrainedModel, compiler: Compiler) -> Iterator[None]:
+    """Run the model, which others use too, with its decoder layers compiled while the block lasts."""
+    names = set(model._no_split_modules or ())
+    layers = [module for module in model.modules() if type(module).__name__ in names]
+    if not layers:
+        raise CompileError(
+            f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "
+            "so they cannot be compiled for a GPU"
+        )
+    most = MOST_GRAPHS * len({next(layer.parameters()).device for layer in layers})
+    limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}
+    for layer in layers:
+        layer.forward = partial(compiled(type(layer).forward, compiler), layer)
+    try:
+        with torch._dynamo.config.patch(limits):
+            yield
+    finally:
+        for layer in layers:
+            del layer.forward
 
 
 def _output_layer(model: PreTrainedModel) -> torch.nn.Linear:

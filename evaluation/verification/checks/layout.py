@@ -6,7 +6,9 @@ from typing import Literal
 
 from evaluation.verification.checks.markdown import Item, read_item, read_lists
 from evaluation.verification.checks.phrases import has_phrase
-from evaluation.verification.checks.text import core, plain, sentences, shown, words
+from evaluation.verification.checks.text import core, plain, sentences, without_emphasis, words
+
+_HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
 
 
 def _bullet_count(text: str) -> int:
@@ -164,4 +166,13 @@ def _ends_with(answer: str, /, text: str, match_case: bool) -> bool:
 def _fits_shown(pattern: str, answer: str, match_case: bool) -> bool:
     """Whether an answer fits a pattern as it is written, or as Markdown shows it."""
     flags = 0 if match_case else re.IGNORECASE
-    return any(re.search(pattern, read, flags) for read in (plain(answer).strip(), shown(answer)))
+    return any(re.search(pattern, read, flags) for read in (plain(answer).strip(), _shown(answer)))
+
+
+def _shown(text: str) -> str:
+    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes."""
+    read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
+    quoted = (
+        len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
+    )
+    return read[1:-1].strip() if quoted else read

@@ -74,25 +74,6 @@ def _without_accents(text: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
-_HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
-
-
-def shown(text: str) -> str:
-    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        Plain text without space around it.
-    """
-    read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
-    quoted = (
-        len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
-    )
-    return read[1:-1].strip() if quoted else read
-
-
 _DASHES = re.compile(r"(?<=\D)[–—]+|[–—]+(?=\D)|-{2,}|\.{3,}")
 _RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _MOST_RUNS = 4

@@ -91,7 +91,7 @@ class _GuardedRun:
             what = f"the program cannot be judged: {self._peer.broken}"
             return ProgramVerdict(False, f"`{current}`: {what}" if current else what, FORGED)
         return ProgramVerdict(
-            False, failure_reason(reason, current, self._tree, self._log.last_answer()), FORGED
+            False, failure_reason(reason, current, self._tree, self._log.last_answer), FORGED
         )
 
     def _theirs(self) -> dict[str, Any]:

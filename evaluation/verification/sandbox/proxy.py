@@ -28,12 +28,9 @@ class Log:
     words: int = 0
     last: tuple[str, tuple[Any, ...], Any] | None = None
 
+    @property
     def last_answer(self) -> str:
-        """Return a sentence on the last call, such as `f(3) gave 4`.
-
-        Returns:
-            The sentence; empty without any call.
-        """
+        """A sentence on the last call, such as `f(3) gave 4`; empty without any call."""
         if self.last is None:
             return ""
         name, arguments, answer = self.last

@@ -26,23 +26,11 @@ from typing import Any
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
-from evaluation.verification.sandbox.model import (
-    FORGED,
-    UNGUARDED,
-    Limits,
-    ProgramVerdict,
-    Tests,
-)
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.peer import ENDED
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
-from evaluation.verification.sandbox.zygote import (
-    COMPUTED,
-    PACKAGES,
-    PATIENCE,
-    STARVED,
-    WAITED,
-)
+from evaluation.verification.sandbox.zygote import COMPUTED, PACKAGES, PATIENCE, STARVED, WAITED
 
 MODES = ("namespaces", "landlock")
 """Kinds of sandbox, the strongest first; each has the seccomp filter and the limits, too."""

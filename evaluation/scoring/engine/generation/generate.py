@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch.nn.attention import sdpa_kernel
 from transformers import PreTrainedModel
@@ -21,14 +22,9 @@ from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
-from evaluation.scoring.engine.generation.partial_answers import (
-    Layout,
-    PartialAnswer,
-    rules_of,
-    take_next,
-)
+from evaluation.scoring.engine.generation.partial_answers import Layout, PartialAnswer, rules_of
 from evaluation.scoring.engine.generation.prompts import Prompt, Queue
-from evaluation.scoring.engine.generation.sampling import stream_width
+from evaluation.scoring.engine.generation.sampling import Rules, choose, stream_width
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.masks import layer_windows
 
@@ -192,7 +188,7 @@ class DecodingBatch:
         ]
         self._slots.open(prompt.rest)
         rules = rules_of(rows, self._head.device)
-        take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
+        _take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
         for row in rows:
             if not self._has_ended(row):
                 self._give_slot(row)
@@ -218,7 +214,7 @@ class DecodingBatch:
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
-        take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
+        _take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
             self._layout = None
@@ -237,6 +233,22 @@ class DecodingBatch:
             input_ids=ids, position_ids=positions, use_cache=False, memory=memory
         ).last_hidden_state
         return hidden
+
+
+def _take_next(
+    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
+) -> None:
+    """Give each row its next token; wait for the device once."""
+    numbers = None
+    if rules is not None:
+        drawn = np.zeros((len(rows), width))
+        for index, row in enumerate(rows):
+            if row.stream is not None:
+                drawn[index] = row.stream.next()
+        numbers = torch.from_numpy(drawn).to(logits.device)
+    chosen = choose(logits, rules, numbers)
+    for row, token in zip(rows, chosen.tolist(), strict=True):
+        row.take(token)
 
 
 def _windows(model: PreTrainedModel) -> list[int | None]:

@@ -9,6 +9,7 @@ Letters: B rows, H heads of keys and values, G queries of each, T columns, D wid
 
 import copy
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import torch
@@ -55,9 +56,7 @@ class Reading:
         self, before: Sequence[Prefix], windows: Sequence[int | None], positions: torch.Tensor
     ) -> None:
         self.layers: list[tuple[torch.Tensor, torch.Tensor]] = []
-        self._before = before
-        self._windows = windows
-        self._positions = positions
+        self._before, self._windows, self._positions = before, windows, positions
         self._masks: dict[int | None, torch.Tensor | None] = {}
 
     def to(self, device: torch.device) -> Self:
@@ -82,10 +81,9 @@ class Reading:
         self.layers.append((key, value))
         if self._before:
             shape = (key.shape[0], -1, -1, -1)
-            key = torch.cat([*(p.keys[layer].expand(shape) for p in self._before), key], dim=2)
-            value = torch.cat(
-                [*(p.values[layer].expand(shape) for p in self._before), value], dim=2
-            )
+            keys = [p.keys[layer].expand(shape) for p in self._before]
+            values = [p.values[layer].expand(shape) for p in self._before]
+            key, value = torch.cat([*keys, key], dim=2), torch.cat([*values, value], dim=2)
         mask = self._mask(self._windows[layer])
         return dense(query, key, value, mask, scale).transpose(1, 2)
 
@@ -121,17 +119,13 @@ def _visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> tor
     return seen if window is None else seen & (at - columns < window)
 
 
+@dataclass
 class Slots:
-    """Room for keys and values (rows, H, T, D) of rows being decoded, wider when it has to be.
+    """Room for keys and values (rows, H, T, D) of so many rows being decoded, wider when it has to be."""
 
-    Args:
-        rows: How many rows there is room for.
-    """
-
-    def __init__(self, rows: int) -> None:
-        self.rows = rows
-        self.keys: list[torch.Tensor] = []
-        self.values: list[torch.Tensor] = []
+    rows: int
+    keys: list[torch.Tensor] = field(default_factory=list)
+    values: list[torch.Tensor] = field(default_factory=list)
 
     def open(self, like: Prefix) -> None:
         """Make the slots, of no width yet, if there are none.

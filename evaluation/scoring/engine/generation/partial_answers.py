@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
 import torch
 
 from evaluation.errors import NonFiniteError
@@ -17,7 +16,7 @@ from evaluation.scoring.answers import (
 )
 from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
-from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
+from evaluation.scoring.engine.generation.sampling import Rules, Stream
 
 _WORTH = 32
 """Tokens from which on a prompt is shared by its samples, where a shorter one is copied."""
@@ -99,29 +98,6 @@ class PartialAnswer:
             The answer, ended by `length` if by nothing else.
         """
         return self.search.stopping.answer(self.tokens, self.stop_reason or "length")
-
-
-def take_next(
-    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
-) -> None:
-    """Give each row its next token; wait for the device once.
-
-    Args:
-        rows: Answers being decoded.
-        logits: Logits of their next tokens, (B, V).
-        rules: How tokens are chosen; None: all rows are greedy.
-        width: Random numbers for each token, as in `Stream`.
-    """
-    numbers = None
-    if rules is not None:
-        drawn = np.zeros((len(rows), width))
-        for index, row in enumerate(rows):
-            if row.stream is not None:
-                drawn[index] = row.stream.next()
-        numbers = torch.from_numpy(drawn).to(logits.device)
-    chosen = choose(logits, rules, numbers)
-    for row, token in zip(rows, chosen.tolist(), strict=True):
-        row.take(token)
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
