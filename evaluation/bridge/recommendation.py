@@ -30,7 +30,7 @@ KINDS: Mapping[Answer, str] = {
 """What a stage's named step is called."""
 
 _OPEN = (
-    "`steps` is no list, so nobody knows how many are to come: the verdict is right for one look, and "
+    "`steps` is no list, so the number of checkpoints is open: the verdict is valid for one look, and "
     "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
 )
 
@@ -126,12 +126,11 @@ def _corrected_for(decision: Decision, *, is_open: bool) -> str:
         "One checkpoint was compared with the bridge, so its own 95 % intervals decide and "
         "nothing had to be corrected for a choice."
         if count == 1
-        else f"The best of {count} checkpoints looks better than it is, so the verdict rests on intervals "
-        f"that hold for all {count} at once ({confidence:.1f} % for each checkpoint), not on the 95 % "
-        "intervals that each has of its own."
+        else f"The best of {count} checkpoints looks better than it is, so simultaneous intervals for all "
+        f"{count} decide ({confidence:.1f} % for each checkpoint), not the 95 % interval of each."
     )
     if decision.awaited and count > 1:
-        text += f" {decision.awaited} of them are to come: the level is shared with them."
+        text += f" {decision.awaited} of them are to come; the correction includes them."
     return f"{text} {_OPEN}" if is_open else text
 
 

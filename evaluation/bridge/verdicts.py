@@ -202,7 +202,7 @@ def _why(
     if answer == "undecided" and estimate.mde is not None:
         text += f"; {detectable_in_words(metric, estimate.mde)}"
     if estimate.is_skewed:
-        text += "; few and skewed differences: it errs more often than its level says"
+        text += "; few and skewed differences, so its error rate exceeds the nominal one"
     return text
 
 

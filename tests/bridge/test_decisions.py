@@ -130,7 +130,7 @@ def test_what_is_said_of_steps_to_come() -> None:
         recommend("s", (IMPROVE,), decided(world, 4, 3), {0: "a", 1: "b"}, is_open=is_open)
         for is_open in (False, True)
     )
-    assert "hold for all 5 at once" in known["corrected_for"]
+    assert "simultaneous intervals for all 5 decide" in known["corrected_for"]
     assert "3 of them are to come" in known["corrected_for"]
     assert "judged again after each new checkpoint" in unknown["corrected_for"]
 
@@ -142,7 +142,7 @@ def test_a_clear_gain_and_a_clear_loss() -> None:
     content = recommend("s", world.objective, decision, {0: "a", 1: "b", 2: "c"})
     assert (content["step"], content["kind"], content["checkpoint"]) == (1, "recommended", "b")
     assert [step.verdict for step in decision.steps] == ["not met", "met", "not met"]
-    assert "all 3 at once" in content["corrected_for"]
+    assert "all 3 decide" in content["corrected_for"]
 
 
 def test_one_step_is_judged_by_its_own_interval() -> None:
