@@ -221,7 +221,7 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
     """Look at each checkpoint's results; note which failed, for the next attempt.
 
     Args:
-        work: What the run was started for; a bridge that failed is added to its `left_alone`.
+        work: What the run was started for; a bridge that failed is added to its `skipped`.
         log: What Snakemake printed.
 
     Yields:
@@ -241,7 +241,7 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
         state = work.states.get(subject.folder, "")
         failure = note_failure(subject, state, why, own=recorded is not None)
         if subject.role == "bridge":
-            work.left_alone[name] = why
+            work.skipped[name] = why
         changes = "when it changes, or " if failure.own else ""
         yield Outcome(
             subject,

@@ -90,7 +90,7 @@ class Watcher:
             return self._watch()
         except (KeyboardInterrupt, SystemExit):
             self._report(
-                "asked to end: Snakemake, if it ran, was asked to stop; what is scored is kept"
+                "stopped on request: Snakemake, if it ran, was asked to stop; scores are kept"
             )
             raise
         finally:
@@ -99,9 +99,9 @@ class Watcher:
 
     def _watch(self) -> int:
         how = (
-            "one look"
+            "one check"
             if self.options.once
-            else f"a look every {time_in_words(self.options.interval)}"
+            else f"a check every {time_in_words(self.options.interval)}"
         )
         self._report(f"watching {first_few(self.options.stages)}: {how}")
         work = self._round()
@@ -123,7 +123,7 @@ class Watcher:
         while True:
             held = self._take_locks()
             work = find_work(self.config, held, self.options.quiet)
-            self._report_left_alone(work)
+            self._report_skipped(work)
             if work.seen != self._seen:
                 self._seen, self._news = work.seen, time.monotonic()
             has_run = bool(work.ready) and self._evaluate(work)
@@ -208,11 +208,11 @@ class Watcher:
             self._report_once(f"pages {name}", line)
         self.late = late_pages(plans, held)
 
-    def _report_left_alone(self, work: Work) -> None:
-        for name, why in work.left_alone.items():
+    def _report_skipped(self, work: Work) -> None:
+        for name, why in work.skipped.items():
             if not why.startswith("failed: "):  # reported when it failed
-                self._report_once(name, f"{name}: left alone: {why}")
-        for name in [known for known in self._reported if known not in work.left_alone]:
+                self._report_once(name, f"{name}: skipped: {why}")
+        for name in [known for known in self._reported if known not in work.skipped]:
             if not name.startswith(("lock ", "pages ", "round", "run")):
                 del self._reported[name]
 
@@ -221,7 +221,7 @@ class Watcher:
         options = self.options
         quiet_for = time.monotonic() - self._news
         if options.give_up is not None and quiet_for >= options.give_up:
-            return f"nothing new for {time_in_words(quiet_for)}: the end"
+            return f"no new checkpoint for {time_in_words(quiet_for)}: the end"
         if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step

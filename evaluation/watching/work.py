@@ -38,7 +38,7 @@ from evaluation.wording import first_few
 class Work:
     """What a look at the disk found; `plans` are of `config`, which has only steps to evaluate.
 
-    `left_alone` has a reason for each checkpoint, or stage, that is not evaluated now.
+    `skipped` has a reason for each checkpoint, or stage, that is not evaluated now.
     """
 
     config: Config
@@ -46,7 +46,7 @@ class Work:
     ready: tuple[Subject, ...]
     states: dict[Path, str]
     evaluated: dict[str, tuple[Candidate, ...]]
-    left_alone: dict[str, str]
+    skipped: dict[str, str]
     seen: dict[str, tuple[int, ...]]
 
     @property
@@ -68,11 +68,11 @@ class Work:
         Returns:
             False also where its bridge is left alone.
         """
-        return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.left_alone
+        return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.skipped
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
-    """Return what lines and `left_alone` call a checkpoint.
+    """Return what lines and `skipped` call a checkpoint.
 
     Args:
         stage: The stage's name.
@@ -133,7 +133,7 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
             name: tuple(one for one in own if search._is_evaluated(plans[name], one))
             for name, own in candidates.items()
         },
-        left_alone=search.left_alone,
+        skipped=search.skipped,
         seen={
             name: tuple(step for step in steps if configuration_file(plans[name].checkpoint(step)))
             for name, steps in known.items()
@@ -159,17 +159,17 @@ def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]
 
 @dataclass
 class _Search:
-    """A look at all checkpoints, which notes in `left_alone` why one is not evaluated now."""
+    """A look at all checkpoints, which notes in `skipped` why one is not evaluated now."""
 
     outdated: Outdated
-    left_alone: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
     def _known_steps(self, plan: StagePlan) -> tuple[int, ...]:
         """Return the steps that are there, or requested; none where that is not known."""
         try:
             return stage_steps(plan)
         except CheckpointError as error:
-            self.left_alone[plan.name] = str(error)
+            self.skipped[plan.name] = str(error)
             return ()
 
     def _wanted(self, plan: StagePlan) -> Iterator[Subject]:
@@ -182,7 +182,7 @@ class _Search:
             try:
                 bridge = bridge_subject(plan, self.outdated.plans)
             except EvaluationError as error:
-                self.left_alone[name_of(plan.name)], has_bridge = str(error), False
+                self.skipped[name_of(plan.name)], has_bridge = str(error), False
             else:
                 if self.outdated.collect(bridge):
                     yield bridge
@@ -216,15 +216,15 @@ class _Search:
         return states
 
     def _leave(self, subject: Subject, why: str) -> None:
-        self.left_alone[name_of(subject.plan.name, subject.label)] = why
+        self.skipped[name_of(subject.plan.name, subject.label)] = why
 
     def _can_be_evaluated(self, subject: Subject) -> bool:
         """Return whether nothing is amiss: a step that lacks only deltas waits for the bridge."""
-        if name_of(subject.plan.name, subject.label) in self.left_alone:
+        if name_of(subject.plan.name, subject.label) in self.skipped:
             return False
         if subject.role == "bridge" or self.outdated.collect(subject):
             return True
-        return name_of(subject.plan.name) not in self.left_alone
+        return name_of(subject.plan.name) not in self.skipped
 
     def _scored_or(
         self, ready: Iterable[Subject], plan: StagePlan, steps: Iterable[Candidate]
@@ -241,7 +241,7 @@ class _Search:
         if self.outdated.collect(candidate_subject(plan, step)):
             return False
         return plan.stage.bridge is None or (
-            name_of(plan.name) not in self.left_alone and not self.outdated.deltas(plan, step)
+            name_of(plan.name) not in self.skipped and not self.outdated.deltas(plan, step)
         )
 
 

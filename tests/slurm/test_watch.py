@@ -34,7 +34,7 @@ def test_beside_a_writer(make_run: MakeRun, slow_world: World, tmp_path: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("evaluated\n") == len(TRAINED), done.stdout
     assert "step 30 is evaluated: the end" in done.stdout
-    assert "stage1 step 40: left alone: " in watch(run, "--once").stdout
+    assert "stage1 step 40: skipped: " in watch(run, "--once").stdout
     jobs = [job for step in (*TRAINED, KILLED) for job in run.jobs(step)]
     assert len(jobs) == len(TRAINED)
     for step in TRAINED:

@@ -52,13 +52,13 @@ def test_a_signal_stops_the_snakemake_too(watched: Watched, number: int, code: i
         said, errors = process.communicate(timeout=60)
     assert process.returncode == code, errors
     assert (watched.play / "stopped").exists()
-    assert said.splitlines()[-1].endswith("what is scored is kept")
+    assert said.splitlines()[-1].endswith("scores are kept")
     assert "Traceback" not in said + errors
     assert not watched.world.results("stage1", ".watch", "lock.json").exists()
 
 
 @pytest.mark.parametrize(
-    ("option", "how"), [("--quiet=0.1", "a look every "), ("--once", "one look")]
+    ("option", "how"), [("--quiet=0.1", "a check every "), ("--once", "one check")]
 )
 def test_a_killed_watcher_is_succeeded(watched: Watched, option: str, how: str) -> None:
     """Its Snakemake lives on: the next one waits for that, then does what is left, at once."""

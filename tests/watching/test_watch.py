@@ -30,7 +30,7 @@ def test_beside_a_writer(watched: Watched, capsys: pytest.CaptureFixture[str]) -
     assert code == 0, said
     assert said.count("evaluated\n") == 3
     assert "step 30 is evaluated: the end" in said
-    assert "stage1 step 40: left alone: " in said
+    assert "stage1 step 40: skipped: " in said
 
 
 def test_only_the_steps_of_a_list(watched: Watched, capsys: pytest.CaptureFixture[str]) -> None:
@@ -126,7 +126,7 @@ def test_a_run_deleted_under_the_watcher(
     with pytest.raises(StopIteration):
         watcher.watch()
     said = capsys.readouterr().out
-    assert said.count(f"stage1: left alone: {watched.checkpoints}: no such folder") == 1
+    assert said.count(f"stage1: skipped: {watched.checkpoints}: no such folder") == 1
     assert watched.scored() == []
 
 
@@ -155,7 +155,7 @@ def test_it_does_not_end_before_every_page_shows_what_there_is(
     monkeypatch.setattr(watch, "late_pages", lambda *_: next(late))
     assert watched.watcher(until_step=10).watch() == 0
     said = capsys.readouterr().out
-    assert "watching stage1: a look every 0.1 s" in said.splitlines()[0]
+    assert "watching stage1: a check every 0.1 s" in said.splitlines()[0]
     assert "step 10 is evaluated: the end" in said.splitlines()[-1]
     assert list(late) == []
     monkeypatch.setattr(watch, "late_pages", lambda *_: ["front page"])
