@@ -6,10 +6,15 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.command_hints import snakemake
-from evaluation.dependencies.caches import CacheStates, tier_entries
+from evaluation.dependencies.caches import (
+    CacheEntry,
+    CacheStates,
+    check_current,
+    tier_entries,
+    tokenizer_entry,
+)
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.prefill.entries import check_entry, read_meta
 from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
 from evaluation.settings.plan import StagePlan
@@ -21,6 +26,22 @@ class Caches:
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
     tokenizers: dict[Path, AnyTokenizer] = field(default_factory=dict)
+    states: CacheStates = field(default_factory=CacheStates)
+
+    def check(self, entry: CacheEntry) -> None:
+        """Note `meta.json` of an entry that is whole, and what a job would take.
+
+        Args:
+            entry: The entry, which need not be there.
+
+        Raises:
+            CacheError: It is missing, damaged, or was made from something else.
+        """
+        wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
+        meta = check_entry(entry.folder, wanted)
+        if self.states.tokenizer(entry.plan):  # without it, no job comes to the other entries
+            check_current(self.states, entry)
+        self.metas[entry.folder] = meta
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
         """Return what is known of a stage's items.
@@ -59,7 +80,7 @@ class Caches:
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that each stage's tokenizer is whole and can be loaded.
+    """Check that each stage's tokenizer is whole, made from today's files, and can be loaded.
 
     Args:
         plans: Stages that are checked.
@@ -76,7 +97,7 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
             continue
         seen[folder] = plan.tokenizer.name
         try:
-            caches.metas[folder] = check_entry(folder, tokenizer_definition(plan))
+            caches.check(tokenizer_entry(plan))
             caches.tokenizers[folder] = load_tokenizer(folder, use_fast=plan.tokenizer.use_fast)
         except EvaluationError as error:
             findings.append(Finding("fault", plan.tokenizer.name, str(error)))
@@ -84,7 +105,7 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that every tier's entries are there with their checksums.
+    """Check that every tier's entries are there with their checksums, made from today's data.
 
     Args:
         plans: Stages that are checked.
@@ -94,11 +115,10 @@ def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
         The check, with a finding for each entry that is not.
     """
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
-    findings, states = [], CacheStates()
+    findings = []
     for entry in entries.values():
         try:
-            wanted = states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
-            caches.metas[entry.folder] = check_entry(entry.folder, wanted)
+            caches.check(entry)
         except EvaluationError as error:
             findings.append(Finding("fault", f"{entry.kind} {entry.name}", str(error)))
     return Check("caches", _count(entries, findings), tuple(findings))

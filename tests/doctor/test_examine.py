@@ -134,6 +134,15 @@ def test_a_fault_is_found_by_its_check(world: World, name: str) -> None:
     assert words in only(look(world)[check])
 
 
+def test_what_was_edited_after_prefill_stops_a_job(world: World) -> None:
+    path = world.folder / "data/quiz/test.jsonl"
+    path.write_text(path.read_text().replace('"label": 0', '"label": 1', 1))
+    sentence = only(look(world)["caches"])
+    assert "cf_tasks/quiz was made from other data than there is now; run" in sentence
+    job = world.evaluation("score", "--stage", "stage1", "--step", "10")
+    assert job.stderr.startswith(f"error: {sentence.partition(' --profile')[0]} ")
+
+
 def test_nothing_is_prefilled(world: World) -> None:
     shutil.rmtree(world.folder / "cache")
     checks = look(world)
