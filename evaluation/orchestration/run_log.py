@@ -203,4 +203,4 @@ def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
     if not log.is_file():
         return []
     found = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))
-    return list(dict.fromkeys(re.sub(r"\n +", ": ", one[2]) for one in found if one[1] in kinds))
+    return list(dict.fromkeys(re.sub(r":?\n +", ": ", one[2]) for one in found if one[1] in kinds))

@@ -65,10 +65,12 @@ def test_a_dry_run_has_the_reason(folder: Path) -> None:
 
 
 def test_what_failed_is_said_in_its_own_words(folder: Path) -> None:
-    (folder / "source").write_text("fault: luck\n    there is none\nerror: no luck\n")
+    (folder / "source").write_text(
+        "fault: luck\n    there is none\nfault: 2 alike; the first:\n    lost\nerror: no luck\n"
+    )
     printed = lines(folder, "--keep-going")
     line = printed.index("T make 1: failed: no luck (logs/1)")
-    assert printed[line + 1] == "  luck: there is none"
+    assert printed[line + 1 : line + 3] == ["  luck: there is none", "  2 alike; the first: lost"]
     assert "T make 2: failed: no luck (logs/2)" in printed
     (folder / "source").write_text("error")  # no sentence of ours: Snakemake shows what it knows
     assert "Error in rule make:" in lines(folder)
