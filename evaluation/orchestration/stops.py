@@ -6,10 +6,11 @@ from typing import ParamSpec, TypeVar
 from snakemake.exceptions import WorkflowError
 
 from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.subjects import Subject, steps_so_far
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.exit_codes import machine_fault, out_of_memory
+from evaluation.wording import no_such
 
 Arguments = ParamSpec("Arguments")
 Answer = TypeVar("Answer")
@@ -59,6 +60,10 @@ def require_checkpoint(subject: Subject) -> None:
     if absent := absent_folder(subject.checkpoint):
         places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
         place = places[subject.role]
+        steps = steps_so_far(subject.plan)
+        if subject.role == "step" and steps and subject.step not in steps:
+            unknown = no_such("step", str(subject.step), map(str, steps))
+            raise RunError(f"stages.{subject.plan.name}.steps: {unknown}; {absent}: no checkpoint")
         raise RunError(
             f"stages.{subject.plan.name}.{place}: {absent}: no checkpoint there (no model_config.json, "
             "config.yaml or config.json); correct its path, wait until it is saved, or take "

@@ -1,6 +1,7 @@
 """The check before a stage's scoring jobs, and what Snakemake may not remove."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,21 @@ def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> Non
         assert done.returncode == 1
         assert "stages.stage1.objective.0: group: tier2" in done.stdout
         assert "has no group 'nowhere'" in done.stdout
+
+
+def test_a_step_that_is_not_asked_for_is_scored_only_if_it_is_there(world: World) -> None:
+    """As a target of its own: `steps` are 10 and 20."""
+    target = str(world.results("stage1/by_checkpoint/step_200/tier3_cf.json"))
+    whole = world.config.read_text()
+    world.change_stage("stage1", steps=[10, 20])
+    absent = world.snakemake("-n", target)
+    checkpoints = world.folder / "ckpts/stage1"
+    shutil.copytree(checkpoints / "20", checkpoints / "200")
+    found = planned(world, target)
+    shutil.rmtree(checkpoints / "200")
+    world.config.write_text(whole)
+    assert "steps: no step '200' (did you mean 20?); there are 10, 20; " in absent.stdout
+    assert found["score_stage1"] == 1
 
 
 def test_one_broken_checkpoint_is_named_and_the_others_are_scored(world: World) -> None:
