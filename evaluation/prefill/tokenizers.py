@@ -26,6 +26,7 @@ from evaluation.prefill.sources import Reading
 from evaluation.prefill.states import Checksums, are_unchanged, state_of
 from evaluation.regular_files import check_regular, open_regular
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import tokenizer_origin
 
 log = logging.getLogger(__name__)
 
@@ -71,7 +72,12 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
         reading = Reading(ended=True)
         for file in files or ():
             reading.begin(file)
-        tokenizer = load_tokenizer(wanted.name, use_fast=wanted.use_fast, revision=wanted.revision)
+        try:
+            tokenizer = load_tokenizer(
+                wanted.name, use_fast=wanted.use_fast, revision=wanted.revision
+            )
+        except SourceError as error:
+            raise SourceError(f"{tokenizer_origin(plan)}: {error}") from error
         bos_ids(tokenizer, wanted.prepend_bos)
         with new_entry(plan.tokenizer_folder) as building:
             _save(tokenizer, building)

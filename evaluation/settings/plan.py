@@ -56,6 +56,13 @@ class StagePlan:
         return Path(self.config.cache) / f"{slug}-{key}-{self.sequence_length}"
 
     @property
+    def tokenizer_key(self) -> str | None:
+        """The key of the configuration that sets the tokenizer; None where a training configuration names it."""
+        if self.tokenizer is self.stage.tokenizer:
+            return f"stages.{self.name}.tokenizer"
+        return "tokenizer" if self.tokenizer is self.config.tokenizer else None
+
+    @property
     def tokenizer_folder(self) -> Path:
         """The folder of the tokenizer that prefill fetched."""
         return self.cache / "tokenizer"

@@ -17,6 +17,9 @@ from evaluation.wording import no_such
 
 Found = TypeVar("Found")
 
+_TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
+"""Key of a training configuration."""
+
 
 def stage_suite(config: Config, stage: str) -> Suite:
     """Return all that a stage evaluates: its suites, merged.
@@ -167,14 +170,27 @@ def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    origin, found = _resolved(config, name, stage, "tokenizer", "tokenizer.tokenizer_name_or_path")
+    origin, found = _resolved(config, name, stage, "tokenizer", _TOKENIZER_NAME)
     if isinstance(found, Tokenizer):
         return found
     if not isinstance(found, str) or not found:
-        raise ConfigError(
-            f"{origin}: no tokenizer.tokenizer_name_or_path; set `tokenizer: {{name: …}}` instead"
-        )
+        raise ConfigError(f"{origin}: no {_TOKENIZER_NAME}; set `tokenizer: {{name: …}}` instead")
     return Tokenizer(name=found)
+
+
+def tokenizer_origin(plan: StagePlan) -> str:
+    """Return where a stage's tokenizer is named.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        A key of the configuration, or a training configuration and its key.
+    """
+    if plan.tokenizer_key:
+        return plan.tokenizer_key
+    origin, _ = _training_config(plan.config, plan.name, plan.stage, "tokenizer")
+    return f"{origin}: {_TOKENIZER_NAME}"
 
 
 def _sequence_length(config: Config, name: str, stage: Stage) -> int:

@@ -71,6 +71,15 @@ def test_records(tmp_path: Path) -> None:
     assert (metadata["tp"], metadata["metas"]["last_train_step"]) == (2, 5)
 
 
+def test_the_folder_is_recorded_so_that_it_is_found_from_anywhere(
+    hf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "beside").mkdir()
+    monkeypatch.chdir(tmp_path / "beside")
+    import_hf(Path("../hf"), Path("c"))
+    assert open_checkpoint(Path("c")).tokenizer_name == str(hf)
+
+
 def test_steps_beside_one_another(hf: Path, tmp_path: Path) -> None:
     """The latest is the highest, none is overwritten, and one cannot be imported again."""
     target = tmp_path / "c"

@@ -5,7 +5,7 @@ from typing import Any
 
 from evaluation.files import write_json
 from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
-from evaluation.settings.config import Tokenizer, validate_config
+from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice, Task
 from evaluation.settings.suites import Suite
@@ -23,8 +23,10 @@ def make_plan(
 ) -> StagePlan:
     stage = {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}
     results = str(cache.parent / "results")
-    content = {"results": results, "cache": str(cache), "stages": {"s": stage}}
+    content: dict[str, Any] = {"results": results, "cache": str(cache), "stages": {"s": stage}}
+    content["tokenizer"] = {"name": str(tokenizer), **tokenizer_options}
     config = validate_config(content | {"mirrors": mirrors or {}}, "the test")
+    assert config.tokenizer
     suite = Suite(
         slices={name: Slice(**fields) for name, fields in (slices or {}).items()},
         tasks={name: Task(**fields) for name, fields in (tasks or {}).items()},
@@ -34,7 +36,7 @@ def make_plan(
         config=config,
         stage=config.stages["s"],
         suite=suite,
-        tokenizer=Tokenizer.model_validate({"name": str(tokenizer), **tokenizer_options}),
+        tokenizer=config.tokenizer,
         sequence_length=sequence_length,
     )
 

@@ -16,6 +16,8 @@ from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError, SourceError
 from evaluation.prefill.tokenizers import load_tokenizer, prefill_tokenizer
+from evaluation.settings.config import validate_config
+from evaluation.settings.planning import plan_stages
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
 from tests.conftest import ROOT
@@ -126,6 +128,17 @@ def by_checkpoint(source: Path, tmp_path: Path, marker: Path) -> object:
     assert main(["loglikelihood", str(tmp_path / "7"), *files]) == 1
     assert not output.exists()
     raise SourceError("as stderr shows")
+
+
+def test_a_name_that_a_checkpoint_records_is_said_to_be_from_there(tmp_path: Path) -> None:
+    training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": "../hf/m60"}}
+    make_checkpoint(tmp_path / "ckpts" / "7", llama(), training=training)
+    stage = {"checkpoints": f"{tmp_path}/ckpts", "steps": "all", "suites": ["stage4_cf_core"]}
+    folders = {"results": f"{tmp_path}/results", "cache": f"{tmp_path}/cache"}
+    plan = plan_stages(validate_config(folders | {"stages": {"s": stage}}, "the test"))["s"]
+    origin = f"{tmp_path}/ckpts/7/config.yaml: tokenizer.tokenizer_name_or_path: "
+    with pytest.raises(SourceError, match=f"^{origin}tokenizer ../hf/m60: no such folder"):
+        prefill_tokenizer(plan)
 
 
 def by_model(source: Path, tmp_path: Path, marker: Path) -> object:
