@@ -15,7 +15,7 @@ from evaluation.checkpoints.subjects import (
     candidate_subject,
     candidates_so_far,
 )
-from evaluation.dependencies.caches import check_current, tier_entries
+from evaluation.dependencies.caches import check_current, stage_entries, tier_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated, are_tables_late
 from evaluation.dependencies.steps import COLLECT, TABLES
@@ -31,6 +31,8 @@ _ROLES = ("step", "merge", "bridge")
 @dataclass
 class CommandInputs:
     """Inputs of a command that was given the file `config`; each check raises ResultsError.
+
+    Where scores are outdated and caches, too, it is the CacheError by which `score` would stop.
 
     Args:
         config: File of the configuration, for messages.
@@ -50,7 +52,17 @@ class CommandInputs:
         Args:
             subjects: Checkpoints of any stages.
         """
-        self._refuse("the scores", "score", list(filter(self.outdated.score, subjects)))
+        late = list(filter(self.outdated.score, subjects))
+        for plan in {subject.plan.name: subject.plan for subject in late}.values():
+            self._check_caches(plan)
+        self._refuse("the scores", "score", late)
+
+    def _check_caches(self, plan: StagePlan) -> None:
+        """Raises CacheError, as `score` would, where caches are outdated; missing ones explain nothing."""
+        caches, entries = self.outdated.caches, stage_entries(plan)
+        if any(caches.state(entry) == "stale" for entry in entries):
+            for entry in entries:
+                check_current(caches, entry)
 
     def check_documents(self, plan: StagePlan) -> None:
         """Check what answers and choices are graded by; raise CacheError if it is not prefilled.

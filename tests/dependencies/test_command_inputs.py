@@ -16,12 +16,14 @@ from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subjec
 from evaluation.commands.parser import build_parser
 from evaluation.dependencies.caches import stage_entries, tier_entries
 from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
-from evaluation.errors import ResultsError
+from evaluation.errors import CacheError, ResultsError
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.records import record_path, write_record
 from evaluation.reporting.steps import make_tables
 from evaluation.results.deltas_file import StepDeltas
 from tests.bridge.folders import make_plans, write_side
+from tests.watching.stand_in import leave_records
+from tests.workflow.world import World
 
 STEPS = (10, 20)
 Edit = Callable[[dict[str, Any]], object]
@@ -116,6 +118,17 @@ def test_what_is_outdated_is_not_read(config: Path, edit: Edit, command: str, re
     with pytest.raises(ResultsError) as caught:
         run(config, command)
     assert f"run `python -m evaluation {name} --config {config} {rest}`" in str(caught.value)
+
+
+@pytest.mark.parametrize("command", ["score", "collect", "tables"])
+def test_data_edited_after_prefill_is_prefilled_first(world: World, command: str) -> None:
+    """`score` would stop at once, so nothing names it as the remedy."""
+    leave_records(step_subject(world.plans["stage1"], 10))
+    path = world.folder / "data/quiz/test.jsonl"
+    path.write_text(path.read_text().replace('"label": 0', '"label": 1', 1))
+    step = "" if command == "tables" else "--step 10"
+    with pytest.raises(CacheError, match=r"quiz was made from other data .* prefill"):
+        run(world.config, f"{command} --stage stage1 {step}")
 
 
 def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
