@@ -10,6 +10,7 @@ from evaluation.regular_files import read_text
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import judged_task
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import time_in_words
 
 
 def estimate_answers(
@@ -25,7 +26,7 @@ def estimate_answers(
         meta_of: Gives the meta.json of a cache entry's folder; None where it is not made.
 
     Returns:
-        Checkpoints, completions, tokens, and hours where a speed was measured before.
+        Checkpoints, completions, tokens, and the time where a speed was measured before.
     """
     work = _most_work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)
@@ -38,8 +39,9 @@ def estimate_answers(
     speed = _last_speed(plan)
     if speed is None:
         return f"{plan.name}: {text}"
-    hours = count * tokens / speed / 3600
-    return f"{plan.name}: at most {hours:,.1f} h at the last {speed:,.0f} tokens/s, {text}"
+    seconds = count * tokens / speed
+    bound = f"at most {time_in_words(seconds)}" if seconds >= 60 else "under a minute"
+    return f"{plan.name}: {bound} at the last {speed:,.0f} tokens/s, {text}"
 
 
 def _most_work(

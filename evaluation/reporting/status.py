@@ -27,6 +27,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
 from evaluation.terminal_layout import align
+from evaluation.wording import first_few
 
 Readers = Mapping[str, Callable[[Path], object]]
 """What reads a file, by its name in a status."""
@@ -228,7 +229,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
         verdict += ", provisional" if verdict and entry["provisional"] else ""
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
-        lines += [f"  to come: {', '.join(missing)}"] if missing else []
+        lines += [f"  to come: {first_few(missing, 4)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
         lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []
     return "\n".join([*lines, *running, *errors])

@@ -248,9 +248,14 @@ def test_what_it_will_take_is_shown_before_anything_runs(world: World) -> None:
     count = "3 checkpoints × 40 completions, 320 tokens at most in all of one"
     assert look(world)["answers"].summary == f"stage2: {count}"
     folder = world.results("stage2", "by_checkpoint", "step_5")
-    write_json(folder / "tier5_verified.json", {"tokens_per_second": 0.1})
-    known = f"stage2: at most 2.7 h at the last 0 tokens/s, {count}"
-    assert look(world)["answers"].summary == known
+    for speed, time in (
+        (10.0, "at most 1.6 min"),
+        (758.0, "under a minute"),
+        (0.1, "at most 2.7 h"),
+    ):
+        write_json(folder / "tier5_verified.json", {"tokens_per_second": speed})
+        known = f"stage2: {time} at the last {speed:.0f} tokens/s, {count}"
+        assert look(world)["answers"].summary == known
     dry = world.snakemake("-n", "stage2")
     assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
     plan = plan_stages(load_config(world.config))["stage2"]

@@ -168,7 +168,10 @@ def test_bridge_table(reported: dict[str, StagePlan]) -> None:
 
 def test_status_tells_done_failed_running_and_missing(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    assert not stage_status(plan, STEPS)["complete"]
+    begun = stage_status(plan, STEPS)
+    assert not begun["complete"]
+    (to_come,) = re.findall("to come: (.*)", status_table({"second": begun}))
+    assert re.fullmatch(r"(\S+, ){3}\S+ and \d+ more", to_come)
     write_report(plan, STEPS)
     assert "to come: figures/tier2_curves.svg" in status_table(
         {"second": stage_status(plan, STEPS)}
