@@ -1,16 +1,28 @@
 """Whether a checkpoint fits its stage: its tokenizer, its sequence length, and the number of GPUs."""
 
+import contextlib
+import json
 import logging
+from collections.abc import Iterable, Mapping
 
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.errors import CheckpointError, ConfigError
+from evaluation.checkpoints.locations import folders_of
+from evaluation.checkpoints.subjects import stage_subjects
+from evaluation.checkpoints.training import read_training
+from evaluation.errors import CheckpointError, ConfigError, EvaluationError
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
 
 
-def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool = False) -> None:
+def check_agreement(
+    plan: StagePlan,
+    checkpoint: Checkpoint,
+    *,
+    is_bridge: bool = False,
+    beside: Iterable[Checkpoint] = (),
+) -> None:
     """Refuse a checkpoint that was trained with another tokenizer or sequence length.
 
     A bridge may have been trained on shorter sequences than its stage scores: what it loses on longer
@@ -20,16 +32,20 @@ def check_agreement(plan: StagePlan, checkpoint: Checkpoint, *, is_bridge: bool 
         plan: The stage that scores it.
         checkpoint: The checkpoint; of a merge each member is checked.
         is_bridge: Whether it is the stage's baseline.
+        beside: Others of the stage, whose tokenizers the remedy names, too.
 
     Raises:
         CheckpointError: It disagrees, or does not record them and the stage does not assume them.
         ConfigError: It has fewer layers than GPUs are configured.
     """
     for one in checkpoint.parts:
-        _check_agreement(plan, one, is_bridge)
+        _check_tokenizer(plan, one, beside)
+        if one.kind == "huggingface":
+            _check_positions(plan, one)
+        _check_length(plan, one, is_bridge)
 
 
-def _check_agreement(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -> None:
+def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, beside: Iterable[Checkpoint]) -> None:
     gpus = plan.config.scoring.gpus_per_checkpoint
     if gpus > 1 and not plan.stage.command and gpus > (layers := checkpoint.layer_count):
         raise ConfigError(
@@ -39,15 +55,54 @@ def _check_agreement(plan: StagePlan, checkpoint: Checkpoint, is_bridge: bool) -
     named = checkpoint.tokenizer_name
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
         raise _unknown(plan, checkpoint)
-    known = {plan.tokenizer.name, *plan.tokenizer.also_known_as}
-    if named is not None and named not in known:
+    if _unknown_names(plan, [named]):
+        others = [part.tokenizer_name for one in beside for part in one.parts]
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
-            f"{plan.tokenizer.name!r}; if both are the same, add the first to tokenizer.also_known_as"
+            f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*others, named]))}"
         )
-    if checkpoint.kind == "huggingface":
-        _check_positions(plan, checkpoint)
-    _check_length(plan, checkpoint, is_bridge)
+
+
+def _unknown_names(plan: StagePlan, names: Iterable[str | None]) -> list[str]:
+    known = {None, plan.tokenizer.name, *plan.tokenizer.also_known_as}
+    return [name for name in dict.fromkeys(names) if name is not None and name not in known]
+
+
+def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
+    """Return the remedy where other names are of the stage's own tokenizer."""
+    written = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
+    if plan.tokenizer_key:
+        return f"if they are the same, add to {plan.tokenizer_key}.also_known_as: [{written}]"
+    own = json.dumps(plan.tokenizer.name, ensure_ascii=False)
+    return (
+        f"if they are the same, write into stages.{plan.name}: "
+        f"`tokenizer: {{name: {own}, also_known_as: [{written}]}}`"
+    )
+
+
+def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str | None:
+    """Return what `check_agreement` will refuse, by the names of tokenizers in config.yaml alone.
+
+    Args:
+        plan: The stage.
+        plans: All stages by name.
+
+    Returns:
+        A sentence with the remedy; None where every name is known, or no checkpoint is there to read.
+    """
+    names: list[str | None] = []
+    with contextlib.suppress(EvaluationError):
+        for subject in stage_subjects(plan, plans) if not plan.stage.command else ():
+            for folder in folders_of(subject.checkpoint):
+                with contextlib.suppress(EvaluationError, OSError):
+                    training = read_training(folder)
+                    names.append(training.tokenizer_name if training else None)
+    if not (unknown := _unknown_names(plan, names)):
+        return None
+    return (
+        f"{plan.name}: checkpoints trained with other tokenizers than {plan.tokenizer.name!r} will "
+        f"not be scored; {_also_known_as(plan, unknown)}"
+    )
 
 
 def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:

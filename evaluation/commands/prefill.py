@@ -1,6 +1,7 @@
 """`prefill`: fetches and tokenizes on a machine with internet; `schema` writes what is generated."""
 
 import argparse
+import logging
 from pathlib import Path
 
 from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
@@ -12,6 +13,8 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import no_such
+
+log = logging.getLogger(__name__)
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -49,11 +52,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _prefill(options: argparse.Namespace) -> int:
     """Make the caches of stages, or single entries of them."""
-    chosen = [*chosen_plans(options, plan_stages(load_config(options.config))).values()]
+    from evaluation.checkpoints.agreement import unknown_tokenizers
+
+    plans = plan_stages(load_config(options.config))
+    chosen = [*chosen_plans(options, plans).values()]
     asked = _asked(options)
     if asked is not None:
         chosen = _with_entries(chosen, *asked)
     for plan in chosen:
+        if asked is None and (warning := unknown_tokenizers(plan, plans)):
+            log.warning("%s", warning)
         _prefill_stage(plan, asked, only_tokenizer=options.tokenizer)
     return 0
 

@@ -79,11 +79,15 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}
     foreign: list[Finding] = []
     state: State = "warning" if gate else "fault"
+    whole: dict[str, list[Checkpoint]] = {}
+    for subject in subjects.to_score:
+        if isinstance(found := opened[_key(subject)], Checkpoint):
+            whole.setdefault(subject.plan.name, []).append(found)
     for subject in subjects.to_score:
         found = opened[_key(subject)]
         if isinstance(found, str):
             broken[subject.role].append(Finding(state, _label(subject), found))
-        elif sentence := _disagreement(subject, found, caches):
+        elif sentence := _disagreement(subject, found, caches, whole[subject.plan.name]):
             foreign.append(Finding(state, _label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
     own = [*broken["step"], *broken["merge"]]
@@ -137,12 +141,15 @@ def _open(subject: Subject) -> Checkpoint | str:
     return checkpoint
 
 
-def _disagreement(subject: Subject, checkpoint: Checkpoint, caches: Caches) -> str | None:
+def _disagreement(
+    subject: Subject, checkpoint: Checkpoint, caches: Caches, beside: Iterable[Checkpoint]
+) -> str | None:
     plan = subject.plan
     if plan.stage.command:  # what an external program needs to agree is its own business
         return None
     try:
-        check_agreement(plan, checkpoint, is_bridge=subject.role == "bridge")
+        is_bridge = subject.role == "bridge"
+        check_agreement(plan, checkpoint, is_bridge=is_bridge, beside=beside)
         check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan))
     except EvaluationError as error:
         return str(error)
