@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
+from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES
+from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
@@ -101,7 +101,8 @@ def _mark_outdated(
     files: dict[str, str],
     outdated: Outdated,
 ) -> None:
-    """Mark what a run made and would make again; what has no record stays as it is."""
+    """Mark what a run made, or failed to, from something else; what has no record stays as it is."""
+    made = Outdated(outdated.plans, as_made=True)
     is_made = read_record(plan.results, TABLES) is not None
     for name, subject in subjects.items():
         candidate = candidates.get(name)
@@ -114,11 +115,22 @@ def _mark_outdated(
         is_made &= record is not None
         if record and outdated.collect(one):
             own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "done"}
+        if subject["error"] and _is_error_outdated(one, subject["error"], made):
+            own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "failed"}
+            subject["error"] = subject["log"] = None
         is_compared = own.get("deltas") == "done" and read_record(one.folder, STEP_DELTAS)
         if candidate is not None and is_compared and outdated.deltas(plan, candidate):
             own["deltas"] = "outdated"
     if is_made and outdated.tables(plan):
         files |= {name: "outdated" for name, state in files.items() if state == "done"}
+
+
+def _is_error_outdated(subject: Subject, error: str, made: Outdated) -> bool:
+    """Return whether a recorded error is of other settings, data or files than there are now."""
+    score, results = (read_record(subject.folder, step) for step in (SCORE, COLLECT))
+    if score is not None and score.error == error:
+        return made.score(subject)
+    return results is not None and results.error == error and made.collect(subject)
 
 
 def _verdict(plan: StagePlan) -> dict[str, Any]:

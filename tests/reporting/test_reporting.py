@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from evaluation.checkpoints.subjects import bridge_subject
+from evaluation.dependencies.outdated import Outdated
 from evaluation.reporting.comparison import folders_as_text, is_worse_at_last
 from evaluation.reporting.pages.curves import follows, joined_series
 from evaluation.reporting.pages.provenance import jobs_table, provenance_tables
@@ -26,6 +28,8 @@ from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited
 from tests.prefill.plans import sign_meta
 from tests.reporting.pages import STEPS, page_data, write_report
+from tests.watching.stand_in import leave_records
+from tests.workflow.world import World
 
 
 def test_summary_holds_what_the_tiers_hold(reported: dict[str, StagePlan]) -> None:
@@ -250,3 +254,22 @@ def test_trust_names_sources_templates_and_losses(plans: dict[str, StagePlan]) -
     jobs = jobs_table(found)
     assert len(jobs.rows) == 12
     assert jobs.note.startswith("24 seconds")
+
+
+def test_a_failure_of_another_configuration_is_outdated(world: World) -> None:
+    """Also before a job tries again; one that nothing has corrected stays, whatever failed since."""
+    plans, recorded = world.plans, "trained with tokenizer 'other'"
+    leave_records(bridge_subject(plans["stage2"], plans), error=recorded)
+    log = plans["stage2"].bridge_log
+    log.parent.mkdir(parents=True)
+
+    def bridge(error: str) -> tuple[str, str | None]:
+        log.write_text(f"12:00:00 INFO begun\nerror: {error}\n")
+        found = stage_status(world.plans["stage2"], (), Outdated(world.plans))["subjects"]["bridge"]
+        return found["files"]["tier2"], found["error"]
+
+    assert bridge(recorded) == ("failed", recorded)
+    name = plans["stage2"].tokenizer.name
+    world.change(tokenizer={"name": name, "also_known_as": ["other"]})
+    assert bridge(recorded) == ("outdated", None)
+    assert bridge("no GPU answers") == ("failed", "no GPU answers")
