@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
+from evaluation.files import without_temporary
 from evaluation.terminal_layout import fitted, show, terminal_width
 
 if TYPE_CHECKING:
@@ -130,7 +131,7 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     if error.errno == errno.ENOMEM:
         return out_of_memory()
     if error.errno is None:
-        return f"{' '.join(str(error).split())} (`python -m evaluation -v …` shows where)"
+        return f"{without_temporary(' '.join(str(error).split()))} (`python -m evaluation -v …` shows where)"
     where = error.filename or "a file or stream that the system does not name"
     if error.errno == errno.ENOSPC and error.filename is None and _is_full(SHARED_MEMORY):
         where = f"{SHARED_MEMORY}, through which processes of one machine share memory"

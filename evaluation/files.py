@@ -12,6 +12,7 @@ import glob
 import hashlib
 import json
 import os
+import re
 import shutil
 import socket
 import stat
@@ -175,6 +176,18 @@ def temporary_path(path: Path) -> Path:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     writer = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:8]}"
     return path.with_name(f".{name}.{writer}.tmp")
+
+
+def without_temporary(text: str) -> str:
+    """Return a message of a library in which files have the names that they were to get.
+
+    Args:
+        text: A message that may name a path of `temporary_path`.
+
+    Returns:
+        The message with the paths that users know.
+    """
+    return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)
 
 
 def is_temporary(path: Path) -> bool:

@@ -17,6 +17,8 @@ from evaluation.files import (
     atomic_path,
     forget_link,
     link_target,
+    temporary_path,
+    without_temporary,
     write_json,
     write_jsonl,
     write_parquet,
@@ -199,3 +201,9 @@ def test_order_is_a_part_of_a_fingerprint_unless_it_is_taken_out() -> None:
     assert fingerprint(unordered(given)) == fingerprint(unordered(same)) == fingerprint(same)
     assert fingerprint(unordered({"a": [1, 2]})) != fingerprint(unordered({"a": [2, 1]}))
     assert fingerprint({"a": 1}) != fingerprint({"a": "1"})
+
+
+def test_a_library_s_message_has_the_final_name(tmp_path: Path) -> None:
+    hidden = temporary_path(tmp_path / "tokenizer") / "tokenizer.json"
+    final = tmp_path / "tokenizer" / "tokenizer.json"
+    assert without_temporary(f"{hidden}: no space left") == f"{final}: no space left"

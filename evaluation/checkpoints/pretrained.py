@@ -17,6 +17,7 @@ from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import TORCH_NAMES, read_folder_headers
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.regular_files import check_regular
+from evaluation.wording import first_few
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -217,6 +218,6 @@ def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
     ):
         if names:
             raise CheckpointError(
-                f"{checkpoint.path}: {problem} {sorted(map(str, names))[0]}; its config.json and "
+                f"{checkpoint.path}: {problem} {first_few(sorted(map(str, names)))}; its config.json and "
                 "its weights are of different models"
             )
