@@ -1,5 +1,6 @@
 """Tier3 tasks: questions as token ids in `examples.jsonl`, what grading reads in `docs.jsonl`."""
 
+import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -26,6 +27,8 @@ from evaluation.prefill.tokenizers import (
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
+
+log = logging.getLogger(__name__)
 
 _BATCH = 256
 """Questions tokenized at once."""
@@ -81,6 +84,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "source": source,
         }
         write_meta(building, meta, [EXAMPLES, DOCUMENTS])
+    writer.warn_of_repeats()
 
 
 class _Writer:
@@ -96,6 +100,7 @@ class _Writer:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
+        self._ambiguous: list[str] = []
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
@@ -130,6 +135,22 @@ class _Writer:
             "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
         }
 
+    def warn_of_repeats(self) -> None:
+        """Warn of questions that are asked twice, and of those with the same candidate twice."""
+        seen: set[tuple[str, int]] = set()
+        repeated = []
+        for line in self.documents:
+            if (asked := (line["key"], line["gold"])) in seen:
+                repeated.append(line["id"])
+            seen.add(asked)
+        found = {"repeat an earlier one": repeated, "have identical candidates": self._ambiguous}
+        said = [f"{len(ids)} {what} (the first: {ids[0]})" for what, ids in found.items() if ids]
+        if said:
+            log.warning(
+                "tasks.%s: of %d questions, %s; all are scored as they are",
+                *(self._name, len(self.documents), " and ".join(said)),
+            )
+
     def _example(
         self, question: Question, encoded: Iterator[tuple[list[int], list[int]]]
     ) -> dict[str, Any]:
@@ -139,6 +160,8 @@ class _Writer:
             for pair in question.scored_pairs
         ]
         count = len(question.pairs)
+        if len(set(question.pairs)) < count:
+            self._ambiguous.append(question.id)
         graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
         asked = {
             "contexts": list(contexts.values()),

@@ -139,6 +139,22 @@ def prefill(
     return read_task(plan.cache_folder("tier3", "t"))
 
 
+def test_repeated_questions_and_candidates_are_warned_of_and_kept(
+    tmp_path: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other_gold = ROWS[0] | {"label": 1}
+    same = ROWS[7] | {"choices": ["me"] * 4}
+    cache = prefill(tmp_path, fast_folder, [*ROWS[:6], other_gold, ROWS[2], same, ROWS[0]])
+    assert len(cache.items) == 10
+    assert (
+        "tasks.t: of 10 questions, 2 repeat an earlier one (the first: t/7) and "
+        "1 have identical candidates (the first: t/8); all are scored as they are"
+    ) in caplog.text
+    caplog.clear()
+    assert len(prefill(tmp_path, fast_folder, ROWS).items) == 8
+    assert not caplog.text
+
+
 def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
     cache = prefill(
         tmp_path,
