@@ -49,7 +49,7 @@ def import_hf(
         tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
         step: Step to save it as, from 0 on.
         sequence_length: Training length in tokens to record; None: the model's longest.
-        tokenizer_name: Tokenizer to record; None: `source`, as an absolute path.
+        tokenizer_name: Tokenizer to record, a folder by its absolute path; None: `source`.
 
     Returns:
         Folder of the new step.
@@ -65,7 +65,9 @@ def import_hf(
     _check_options(arch, source, tp, step, sequence_length)
     padded = _padded_vocabulary(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
-    length, tokenizer = sequence_length or arch.positions, tokenizer_name or str(source.resolve())
+    length, tokenizer = sequence_length or arch.positions, tokenizer_name or str(source)
+    if Path(tokenizer).is_dir():  # it is read from other folders, too
+        tokenizer = str(Path(tokenizer).resolve())
     training = _training_config(model_config, checkpoint.dtype, tp, step, length, tokenizer)
     with new_folder(target / str(step)) as folder:
         _write_weights(checkpoint, folder, arch, padded, tp)

@@ -71,12 +71,13 @@ def test_records(tmp_path: Path) -> None:
     assert (metadata["tp"], metadata["metas"]["last_train_step"]) == (2, 5)
 
 
+@pytest.mark.parametrize("given", [None, "../hf"])
 def test_the_folder_is_recorded_so_that_it_is_found_from_anywhere(
-    hf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    given: str | None, hf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "beside").mkdir()
     monkeypatch.chdir(tmp_path / "beside")
-    import_hf(Path("../hf"), Path("c"))
+    import_hf(Path("../hf"), Path("c"), tokenizer_name=given)
     assert open_checkpoint(Path("c")).tokenizer_name == str(hf)
 
 
