@@ -3,6 +3,7 @@
 import contextlib
 import json
 import logging
+import os
 from collections.abc import Iterable, Mapping
 
 from evaluation.checkpoints.format import Checkpoint, text_config
@@ -64,8 +65,14 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, beside: Iterable[C
 
 
 def _unknown_names(plan: StagePlan, names: Iterable[str | None]) -> list[str]:
-    known = {None, plan.tokenizer.name, *plan.tokenizer.also_known_as}
-    return [name for name in dict.fromkeys(names) if name is not None and name not in known]
+    known = {_place(name) for name in (plan.tokenizer.name, *plan.tokenizer.also_known_as)}
+    named = dict.fromkeys(name for name in names if name is not None)
+    return [name for name in named if _place(name) not in known]
+
+
+def _place(name: str) -> str:
+    """Return a tokenizer's name, or where it lies: a folder has a relative and an absolute name."""
+    return os.path.realpath(name) if os.path.isdir(name) else name
 
 
 def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
