@@ -10,7 +10,7 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
-from evaluation.prefill.tokenizers import encode_pairs
+from evaluation.prefill.encoding import encode_pairs
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, fit_requests

@@ -15,8 +15,9 @@ from evaluation.dependencies.caches import (
 )
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
+from evaluation.prefill.encoding import AnyTokenizer
 from evaluation.prefill.entries import check_entry, read_meta
-from evaluation.prefill.tokenizers import AnyTokenizer, load_tokenizer
+from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 
 

@@ -11,20 +11,15 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
+from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode_pairs, vocabulary_size
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.states import Sources
-from evaluation.prefill.tokenizers import (
-    AnyTokenizer,
-    bos_ids,
-    encode_pairs,
-    fetch_tokenizer,
-    load_tokenizer,
-    vocabulary_size,
-)
+from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 from evaluation.progress import progress
+from evaluation.providers.render import TaskInfo
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
 
@@ -56,13 +51,15 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
         questions, info = provided_questions(plan, name, task)
-        total = info.documents
-        keep = {"version", "num_fewshot", "datasets", "primary", "remarks"}
-        source = {"name": task.provider, **info.model_dump(include=keep)}
-        source |= sources.describe_provided(info)
+        total, source = info.documents, _provided_source(task, info, sources)
     else:
         questions, total = read_questions(Recipe(name, task), task, origins, shots)
         source = sources.describe()
+    items = {
+        "asked": total,
+        "used": len(questions),
+        "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
+    }
     writer = _Writer(plan, name, tokenizer)
     with new_entry(folder) as building:
         with progress(name, len(questions), "items") as bar:
@@ -73,11 +70,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "asked_definition": asked_task_definition(plan, name, about),
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
-            "items": {
-                "asked": total,
-                "used": len(questions),
-                "left_out": {"limit": total - len(questions)} if total > len(questions) else {},
-            },
+            "items": items,
             **writer.counts(),
             "vocab_size_needed": vocabulary_size(tokenizer),
             "tokenizer": about,
@@ -85,6 +78,12 @@ def prefill_task(plan: StagePlan, name: str) -> None:
         }
         write_meta(building, meta, [EXAMPLES, DOCUMENTS])
     writer.warn_of_repeats()
+
+
+def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) -> dict[str, Any]:
+    keep = {"version", "num_fewshot", "datasets", "primary", "remarks"}
+    own = {"name": task.provider, **info.model_dump(include=keep)}
+    return own | sources.describe_provided(info)
 
 
 class _Writer:

@@ -18,6 +18,7 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
+from evaluation.prefill.encoding import AnyTokenizer, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row
 from evaluation.prefill.limits import limited_row
@@ -27,7 +28,7 @@ from evaluation.prefill.questions import TaskPrompt, TaskPrompts, example_rows
 from evaluation.prefill.sources import Origin, locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import RowTemplates
-from evaluation.prefill.tokenizers import AnyTokenizer, encode, prefill_tokenizer
+from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, judged_task

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from evaluation.prefill.caches import data_offset
-from evaluation.prefill.tokenizers import AnyTokenizer
+from evaluation.prefill.encoding import AnyTokenizer
 
 Int32 = npt.NDArray[np.int32]
 

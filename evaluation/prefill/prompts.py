@@ -13,9 +13,10 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.files import write_jsonl
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
+from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
-from evaluation.prefill.tokenizers import AnyTokenizer, bos_ids, encode, prefill_tokenizer
+from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message
 

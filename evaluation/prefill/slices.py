@@ -15,6 +15,7 @@ from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
+from evaluation.prefill.encoding import AnyTokenizer, bos_ids, vocabulary_size
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
@@ -29,13 +30,7 @@ from evaluation.prefill.packing import (
 from evaluation.prefill.sources import Origin, locate
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import compile_template, fields_of
-from evaluation.prefill.tokenizers import (
-    AnyTokenizer,
-    bos_ids,
-    fetch_tokenizer,
-    load_tokenizer,
-    vocabulary_size,
-)
+from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice

@@ -1,26 +1,23 @@
-"""Tokenizers, fast and slow: loaded, identified, saved with a stage's caches, and applied to text.
-
-No special token is ever added by the tokenizer itself: BOS is put in front where the
-configuration says so, and nowhere else.
-"""
+"""Tokenizers, fast and slow: loaded, identified, and saved with a stage's caches."""
 
 import contextlib
 import json
 import logging
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from huggingface_hub import snapshot_download
 from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
-from transformers import AutoTokenizer, PreTrainedTokenizerBase
+from transformers import AutoTokenizer
 from transformers.tokenization_utils_sentencepiece import SentencePieceBackend
 
 from evaluation.errors import SourceError
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
+from evaluation.prefill.encoding import AnyTokenizer, bos_ids
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
 from evaluation.prefill.sources import Reading
 from evaluation.prefill.states import Checksums, are_unchanged, state_of
@@ -29,8 +26,6 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import tokenizer_origin
 
 log = logging.getLogger(__name__)
-
-AnyTokenizer: TypeAlias = PreTrainedTokenizerBase
 
 _TABLES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
 """Files that are JSON objects; all of a tokenizer's are plain files."""
@@ -231,76 +226,3 @@ def _one_sentence(name: str) -> Iterator[None]:
         else:
             why = (reason or type(error).__name__)[:300]
         raise SourceError(f"tokenizer {name} cannot be loaded: {why}") from error
-
-
-def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Return how many rows an embedding needs.
-
-    Args:
-        tokenizer: A fast or slow tokenizer.
-
-    Returns:
-        The largest id plus one.
-    """
-    return int(max(tokenizer.get_vocab().values())) + 1
-
-
-def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
-    """Return what stands before every text.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        prepend_bos: Whether BOS is configured to stand there.
-
-    Returns:
-        BOS's id, or nothing.
-
-    Raises:
-        SourceError: BOS is requested, but the tokenizer has none.
-    """
-    if not prepend_bos:
-        return []
-    if tokenizer.bos_token_id is None:
-        raise SourceError(
-            f"tokenizer {tokenizer.name_or_path} has no BOS token, but `tokenizer.prepend_bos` is "
-            "true; set it to false or choose the tokenizer the model was trained with"
-        )
-    return [int(tokenizer.bos_token_id)]
-
-
-def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Return each text's ids as lm-evaluation-harness does: none added, special tokens count as such.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        texts: Texts, which may be empty.
-
-    Returns:
-        Token ids of each text, in order.
-    """
-    if not texts:
-        return []
-    return list(tokenizer(list(texts), add_special_tokens=False)["input_ids"])
-
-
-def encode_pairs(
-    tokenizer: AnyTokenizer, pairs: Sequence[tuple[str, str]]
-) -> list[tuple[list[int], list[int]]]:
-    """Return the ids of contexts and continuations, divided as lm-evaluation-harness divides them.
-
-    Spaces at the context's end go to the continuation, for most tokenizers put a space into the
-    token of the word behind it. Both are encoded as one text, and the continuation is what comes after
-    as many tokens as the context has by itself: it may lack its first characters where a token spans
-    the border, or be empty. Each distinct text is encoded once.
-
-    Args:
-        tokenizer: The stage's tokenizer.
-        pairs: Contexts, which may be empty, and continuations.
-
-    Returns:
-        For each pair, ids of the context, and of the continuation.
-    """
-    divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]
-    texts = list(dict.fromkeys(text for pair in divided for text in pair if text))
-    ids = dict(zip(texts, encode(tokenizer, texts), strict=True)) | {"": []}
-    return [(ids[alone], ids[whole][len(ids[alone]) :]) for alone, whole in divided]

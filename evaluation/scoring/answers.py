@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from evaluation.settings.generation import Sampling
 
 if TYPE_CHECKING:  # transformers take seconds to import, and verifying seldom needs them
-    from evaluation.prefill.tokenizers import AnyTokenizer
+    from evaluation.prefill.encoding import AnyTokenizer
 
 GREEDY = Sampling()
 

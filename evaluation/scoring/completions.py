@@ -11,7 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
-from evaluation.prefill.tokenizers import load_tokenizer, vocabulary_size
+from evaluation.prefill.encoding import vocabulary_size
+from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest, stopping_with
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (

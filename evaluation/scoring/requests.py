@@ -6,7 +6,8 @@ from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
-from evaluation.prefill.tokenizers import AnyTokenizer, encode_pairs, load_tokenizer
+from evaluation.prefill.encoding import AnyTokenizer, encode_pairs
+from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers

@@ -94,6 +94,16 @@ def _known(suite: dict[str, Any]) -> list[dict[str, Any]]:
     return [objective for objective in OBJECTIVE if suite.get(TIERS[objective["tier"]].section)]
 
 
+def _weights(plan: StagePlan, items: int) -> dict[str, Any]:
+    """The weights of each tier's groups, whose slices and tasks have as many items."""
+    groups: dict[str, Any] = {}
+    for name, group in plan.suite.groups.items():
+        same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
+        weights = group_weights(name, plan.suite.groups, same)
+        groups.setdefault(group.tier, {})[name] = weights
+    return groups
+
+
 def write_side(
     folder: Path,
     plan: StagePlan,
@@ -113,11 +123,7 @@ def write_side(
     What is common to all sides (how hard items are) is drawn from one seed, what is a side's own
     from `seed`, so that sides are paired as real checkpoints are.
     """
-    groups: dict[str, Any] = {}
-    for name, group in plan.suite.groups.items():
-        same = dict.fromkeys(getattr(plan.suite, TIERS[group.tier].section), items)
-        weights = group_weights(name, plan.suite.groups, same)
-        groups.setdefault(group.tier, {})[name] = weights
+    groups = _weights(plan, items)
     common = {
         "stage": plan.name,
         "step": step,

@@ -13,8 +13,9 @@ from transformers import AutoModelForCausalLM
 from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, greedy
+from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.prefill.tokenizers import encode_pairs, load_tokenizer
+from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests

@@ -11,7 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from evaluation.grading.probes import generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
-from evaluation.prefill.tokenizers import vocabulary_size
+from evaluation.prefill.encoding import vocabulary_size
 from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
 from evaluation.scoring.engine.forward import Engine

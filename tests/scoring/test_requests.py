@@ -7,7 +7,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
-from evaluation.prefill.tokenizers import encode_pairs
+from evaluation.prefill.encoding import encode_pairs
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import check_output, read_rows, write_answers

@@ -29,12 +29,8 @@ def origins(plan, name):
 
 
 def make(plan, name):
-    from evaluation.prefill.tokenizers import (  # which takes a while to import
-        encode,
-        fetch_tokenizer,
-        load_tokenizer,
-        vocabulary_size,
-    )
+    from evaluation.prefill.encoding import encode, vocabulary_size  # which takes a while to import
+    from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 
     about, (origin,) = fetch_tokenizer(plan), origins(plan, name)
     definition, folder = define(plan, name, about), plan.cache_folder("toy", name)
