@@ -50,6 +50,12 @@ class Source(Settings):
     def _one_origin(self) -> "Source":
         if (self.dataset is None) == (not self.files):
             raise ValueError("give either `dataset` or `files`")
+        # `datasets` would take every file below a folder for data: all of the machine for `/`.
+        if self.dataset is not None and self.dataset.startswith(("/", "~", ".")):
+            raise ValueError(
+                f"`dataset` is a name on the hub, and {self.dataset!r} a path; "
+                "give local data under `files`"
+            )
         return self
 
 
