@@ -19,7 +19,8 @@ Answer = TypeVar("Answer")
 class RunError(WorkflowError):  # type: ignore[misc]  # Snakemake has no types
     """An error whose sentence is all that Snakemake prints, without the places in the code it passed."""
 
-    __traceback__ = None
+    # A property, as `contextlib` writes the attribute: what is written is not kept.
+    __traceback__ = property(lambda self: None, lambda self, places: None)
 
 
 def or_stop(
