@@ -103,8 +103,8 @@ def run(
                 _stop(child)
 
 
-def _last_words(log: Path) -> str:
-    """Return the line of a log that most likely says what went wrong."""
+def _snakemake_error(log: Path) -> str:
+    """Return the line of what Snakemake printed that most likely says what went wrong."""
     text = re.sub(r"(?m)^(\w+Error):\n", r"\1: ", _text(log))
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
@@ -169,7 +169,7 @@ def make_pages(
         for number, step in enumerate(("tables", "figures")):
             command = _evaluation(step, "--config", str(configuration), "--stage", plan.name)
             if run(command, log, beat, appending=number > 0):
-                yield plan.name, f"{plan.name}: no {step}: {_last_words(log)}"
+                yield plan.name, f"{plan.name}: no {step}: {_snakemake_error(log)}"
                 break
         else:
             yield plan.name, _verdict_line(plan)
@@ -178,7 +178,7 @@ def make_pages(
         log = results / f"{step.replace('-', '_')}.log"
         command = _evaluation(step, "--config", str(configuration))
         if stages and is_late(plans) and run(command, log, beat):
-            yield page, f"no {page}: {_last_words(log)}"
+            yield page, f"no {page}: {_snakemake_error(log)}"
 
 
 def _verdict_line(plan: StagePlan) -> str:
@@ -237,7 +237,7 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
             yield Outcome(subject, True, f"{name}: evaluated{waiting}")
             continue
         recorded = _recorded_error(subject, work)
-        why = recorded or _last_error(subject) or _last_words(log)
+        why = recorded or _last_error(subject) or _snakemake_error(log)
         state = work.states.get(subject.folder, "")
         failure = note_failure(subject, state, why, own=recorded is not None)
         if subject.role == "bridge":
