@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import detectable
@@ -66,14 +66,14 @@ class Delta:
         return TIERS[self.tier].metric(self.metric)
 
     @property
-    def want(self) -> Literal["<= 0", ">= 0"]:
-        """The sign of a delta that is no loss."""
-        return self.definition.want
+    def higher_is_better(self) -> bool:
+        """Whether a positive difference is for the better."""
+        return self.definition.higher_is_better
 
     @property
     def sign(self) -> int:
         """1 if more is better, else -1."""
-        return 1 if self.definition.higher_is_better else -1
+        return 1 if self.higher_is_better else -1
 
     @property
     def gain(self) -> float:
@@ -94,7 +94,7 @@ class Delta:
     def columns(self) -> dict[str, Any]:
         """Its columns in `results.deltas_file` that are the same whatever two checkpoints it is of."""
         known = self.estimate
-        own = ("tier", "item", "group", "metric", "p_holm", "want", "primary", "flag")
+        own = ("tier", "item", "group", "metric", "p_holm", "higher_is_better", "primary", "flag")
         return {
             **change_columns((self.value, self.bridge_value), known),
             **{name: getattr(self, name) for name in own},

@@ -1,10 +1,10 @@
 """Deltas of one checkpoint against another over the same items.
 
-    nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       want <= 0
-    credit   the headline for each item, by the suite's primary metric, and by others want >= 0
+    nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       lower is better
+    credit   the headline for each item, by the suite's primary metric, and by others higher is better
              secondary metrics for each item; of items of which only the right answer is
-             scored, its bits per byte are the headline                            want <= 0
-    rates    every rate over all units, the headline for each category                want >= 0
+             scored, its bits per byte are the headline                            lower is better
+    rates    every rate over all units, the headline for each category                higher is better
              (but for rates of which less is better)
 
 `settings.tiers` lists the tiers with their kinds and metrics. `overall` is the unweighted mean over

@@ -9,7 +9,7 @@ log-probabilities l_c (sums over the tokens of candidate c, in nats) and the rig
                           and Noise, arXiv 2508.13144)
     correct_probability   exp(l_g) / sum_c exp(l_c): the softmax over the sums themselves, as `raw`
                           ranks them, so not divided by any length
-    margin                l_g / characters of g - max over the others of l_c / characters of c
+    gold_margin           l_g / characters of g - max over the others of l_c / characters of c
 
 A task's value is the unweighted mean over its questions. Bytes and characters are those of the
 candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
@@ -64,7 +64,7 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
     return {
         **bits,
         "correct_probability": _probability(scores["raw"], gold, groups),
-        "margin": margins(scores["per_char"], gold, groups),
+        "gold_margin": margins(scores["per_char"], gold, groups),
     }
 
 

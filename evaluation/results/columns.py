@@ -81,7 +81,7 @@ MEASURED = (
         nullable=True,
     ),
     Column(
-        "margin",
+        "gold_margin",
         "double",
         "`logprob` per character of the right answer minus that of the best other; only in a question's first row.",
         nullable=True,

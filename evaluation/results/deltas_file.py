@@ -77,7 +77,7 @@ class DeltaColumns(FileModel):
     mde: Mde
     n: Items
     clusters: int = Field(description="Independent units among them: items, or clusters.")
-    want: Literal["<= 0", ">= 0"] = Field(description="Sign of a delta that is no loss.")
+    higher_is_better: bool = Field(description="Whether a positive delta is for the better.")
     primary: bool = Field(description="Whether the correction of the two checkpoints is over it.")
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
     method: str = Field(description="How interval and p-value were computed.")

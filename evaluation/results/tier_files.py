@@ -181,7 +181,7 @@ class TaskEntry(ItemEntry):
     correct_probability: Rate | None = optional(
         "Share of the right answer in the candidates' probabilities, mean."
     )
-    margin: float | None = optional(
+    gold_margin: float | None = optional(
         "Nats per character of the right answer minus those of the best other, mean."
     )
     greedy: Rate | None = optional(
@@ -215,7 +215,7 @@ class TaskMeans(FileModel):
     centered: float | None = optional("Mean of the centered accuracies.")
     gold_bits_per_byte: float | None = optional("Mean over tasks.", ge=0)
     correct_probability: Rate | None = optional("Mean over tasks.")
-    margin: float | None = optional("Mean over tasks.")
+    gold_margin: float | None = optional("Mean over tasks.")
     greedy: Rate | None = optional("Mean over tasks.")
 
 

@@ -1,7 +1,6 @@
 """A number that a tier gives of an item: its unit, its direction, and how it is written."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -104,8 +103,3 @@ class Metric:
             For example `43.2 %`, or `2.718` where the unit is not a fraction.
         """
         return f"{100 * value:.1f} %" if self.unit == "fraction" else f"{value:.4g}"
-
-    @property
-    def want(self) -> Literal["<= 0", ">= 0"]:
-        """The sign of a delta that is no loss."""
-        return ">= 0" if self.higher_is_better else "<= 0"

@@ -203,7 +203,7 @@ _TABLE = (
             ),
             Metric("correct_probability", is_secondary=True),
             Metric(
-                "margin",
+                "gold_margin",
                 unit="nats per character",
                 is_secondary=True,
                 called="margin of the gold answer",

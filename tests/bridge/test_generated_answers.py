@@ -37,7 +37,7 @@ def test_prompts_that_one_side_could_not_judge_are_left_out_of_both(plan: StageP
     rows = {one["metric"]: one for one in deltas(plan)["deltas"] if one["item"] == "sums"}
     assert rows["delta_pass_rate"]["n"] == 46  # of 48, as each side lacks one of its own
     assert rows["delta_truncated_rate"]["n"] == 48
-    assert rows["delta_truncated_rate"]["want"] == "<= 0"
+    assert rows["delta_truncated_rate"]["higher_is_better"] is False
     chosen = read(plan.results / "recommendation.json")
     assert chosen["step"] == 30
 

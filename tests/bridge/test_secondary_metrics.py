@@ -60,7 +60,7 @@ def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None
     for item in ("quiz", "exam", "overall"):  # it is in no family of tests
         row = rows[item, BITS]
         assert (row["primary"], row["flag"], row["p_holm"]) == (False, None, None)
-        assert row["want"] == "<= 0"
+        assert row["higher_is_better"] is False
         assert row["low"] < row["delta"] < row["high"]
     both = [rows[item, BITS]["delta"] for item in ("quiz", "exam")]
     assert rows["overall", BITS]["delta"] == pytest.approx(np.mean(both))
@@ -127,14 +127,14 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     assert rows["sums", BITS]["low"] is None
     assert rows["overall", GREEDY]["delta"] > 0
     with pytest.raises(BridgeError, match="score both sides with per-item tables"):
-        compared(tmp_path / "other", RANKED, improve(metric="margin"), **EXTERNAL)
+        compared(tmp_path / "other", RANKED, improve(metric="gold_margin"), **EXTERNAL)
 
 
 @pytest.mark.parametrize(
     ("tasks", "objective", "message"),
     [
         (RANKED, improve(metric="gold_bits_per_bite"), "did you mean gold_bits_per_byte"),
-        (RANKED, improve(tier="tier2", metric="margin"), "tier2 has no objective by 'margin'"),
+        (RANKED, improve(tier="tier2", metric="gold_margin"), "tier2 has no objective by 'gold_margin'"),
         (MIXED, improve(), "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
         (MIXED, improve(group="math", metric="acc"), "no metric 'acc' of code; there are gold_bi"),
         ({"sums": {**GOLD, "gold": "0"}}, None, "`gold` is of ranked `choices`"),

@@ -41,7 +41,7 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     ppl = row(content, "tier2", "web", "delta_ppl")
     assert ppl["delta"] == pytest.approx(ppl["value"] - ppl["bridge_value"])
     assert ppl["low"] < ppl["delta"] < ppl["high"] < 0
-    assert (ppl["want"], ppl["flag"]) == ("<= 0", "better")
+    assert (ppl["higher_is_better"], ppl["flag"]) == (False, "better")
     nats = row(content, "tier2", "web", "delta_nats_per_token")
     assert nats["low"] < -0.1 < nats["high"]
     mean = row(content, "tier2", "overall", "delta_ppl")
@@ -53,7 +53,7 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     overall = row(content, "tier3", "overall", "delta_acc")
     tasks = [row(content, "tier3", task, "delta_acc")["delta"] for task in ("quiz", "exam")]
     assert overall["delta"] == pytest.approx(sum(tasks) / 2)
-    assert row(content, "tier4", "overall", "delta_truncated_rate")["want"] == "<= 0"
+    assert row(content, "tier4", "overall", "delta_truncated_rate")["higher_is_better"] is False
     assert row(content, "tier4", "lists", "delta_all_checks_pass_rate")["n"] == 24
     primary = [r for r in content["deltas"] if r["primary"]]
     assert all(r["p_holm"] >= r["p"] for r in primary)

@@ -105,7 +105,7 @@ def delta(step: int, item: str, flag: str) -> dict[str, Any]:
     row |= dict.fromkeys(("value", "bridge_value", "delta"), 0.0)
     row |= {"stage": "stage4", "bridge": "stage3/1000", "step": step, "tier": "tier2", "item": item}
     row |= {"metric": "delta_nats_per_token", "flag": flag, "primary": item != "overall"}
-    return {**row, "n": 1, "clusters": 1, "want": "<= 0", "method": "given"}
+    return {**row, "n": 1, "clusters": 1, "higher_is_better": False, "method": "given"}
 
 
 @pytest.fixture

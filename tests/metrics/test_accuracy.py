@@ -165,7 +165,7 @@ def test_measures_by_hand():
     found = choice_measures(table_of(one))
     assert {metric.name for metric in TIERS["tier3"].secondary} == found.keys()
     assert found["gold_bits_per_byte"] == pytest.approx([2 / 8 / math.log(2)])
-    assert found["margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
+    assert found["gold_margin"] == pytest.approx([-2 / 4 - max(-4 / 8, -1 / 1)])
 
 
 @given(drawn_items(st.floats(-900, 0)))
@@ -174,8 +174,8 @@ def test_probabilities_are_scipys_softmax(items):
     wanted = [special.softmax(one["logprob"])[one["gold"]] for one in items]
     assert found["correct_probability"] == pytest.approx(wanted)
     summary = summarize_choices(table_of(*items), "raw")
-    assert (found["margin"] > 0).mean() <= summary["accuracy"] + 1e-12
-    assert summary["accuracy"] <= (found["margin"] >= 0).mean() + 1e-12
+    assert (found["gold_margin"] > 0).mean() <= summary["accuracy"] + 1e-12
+    assert summary["accuracy"] <= (found["gold_margin"] >= 0).mean() + 1e-12
 
 
 def test_the_best_of_several_right_answers_counts():
@@ -184,16 +184,16 @@ def test_the_best_of_several_right_answers_counts():
     both = table.set_column(place, "gold", pa.array([True, True, False]))
     found = choice_measures(both)
     assert found["gold_bits_per_byte"] == pytest.approx([1 / math.log(2)])
-    assert found["margin"] == pytest.approx([2.0])
+    assert found["gold_margin"] == pytest.approx([2.0])
     assert found["correct_probability"] == pytest.approx([special.softmax([-2, -1, -3])[:2].sum()])
 
 
 def test_columns_stand_beside_a_questions_first_candidate():
     items = [{"logprob": [-1.0, -2.0]}, {"logprob": [-3.0, -1.0, -2.0], "gold": 2}]
     table = with_measures(table_of(*items))
-    column = table["margin"].to_pylist()
+    column = table["gold_margin"].to_pylist()
     assert [value is None for value in column] == [False, True, False, True, True]
-    assert np.array([column[0], column[2]]) == pytest.approx(choice_measures(table)["margin"])
+    assert np.array([column[0], column[2]]) == pytest.approx(choice_measures(table)["gold_margin"])
 
 
 def test_what_cannot_be_measured_is_named():

@@ -31,7 +31,9 @@ def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> 
     assert "Δ gold_bits_per_byte (lower is better), 95 % interval" in forest
     measures = texts(paths["measures", "tier3"])
     assert [text for text in measures if text.startswith("gold_bits")] == ["gold_bits_per_byte"]
-    assert {"bits per byte", "correct_probability", "margin", "nats per character"} <= set(measures)
+    assert {"bits per byte", "correct_probability", "gold_margin", "nats per character"} <= set(
+        measures
+    )
     assert measures.count("quiz") == measures.count("overall") == 3
     title = paths["curves", "tier2"].read_text().split("<dc:title>")[1]
     assert title.startswith("second: Perplexity, curves<")

@@ -85,7 +85,7 @@ def bridge(root: Path) -> None:
     found = StepDeltas.read(plan.step_folder(20) / "bridge_deltas.json")
     rows = {row.item: row for row in found.deltas if row.tier == "toy"}
     assert set(rows) == {"old", "new", "overall"}
-    assert all(row.metric == "delta_solved" and row.want == ">= 0" for row in rows.values())
+    assert all(row.metric == "delta_solved" and row.higher_is_better for row in rows.values())
     assert rows["old"].primary
     assert rows["old"].flag == "better"
     assert not rows["overall"].primary

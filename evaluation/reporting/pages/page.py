@@ -165,7 +165,19 @@ class SpaceLeft:
         return True
 
 
-SHOWN = ("tier", "item", "want", "delta", "low", "high", "p_holm", "mde", "n", "flag", "note")
+SHOWN = (
+    "tier",
+    "item",
+    "higher_is_better",
+    "delta",
+    "low",
+    "high",
+    "p_holm",
+    "mde",
+    "n",
+    "flag",
+    "note",
+)
 """What a page shows of a delta besides its values."""
 
 

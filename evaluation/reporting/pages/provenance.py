@@ -195,7 +195,7 @@ def _disagreements(found: StageResults) -> Table:
             if tier.kind == "nats" or tier.rates or delta.low is None or delta.high is None:
                 continue
             if delta.low > 0 or delta.high < 0:
-                is_worse = (delta.low > 0) == (delta.want == "<= 0")
+                is_worse = (delta.low > 0) != delta.higher_is_better
                 name = f"{delta.definition.words} {delta.definition.change(delta.delta)}"
                 changed.setdefault(delta.item, ([], []))[is_worse].append(name)
         rows += [

@@ -96,7 +96,7 @@ def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]
     if step is None:
         return [], ()
     own = [row for row in rows if row.candidate == step]
-    own.sort(key=lambda row: row.delta if row.want == "<= 0" else -row.delta)
+    own.sort(key=lambda row: -row.delta if row.higher_is_better else row.delta)
     path = plan.step_folder(step) / DELTAS
     is_drawn = path.exists() and any(kind == "moves" for kind, _ in plan.figures)
     return own, StepDeltas.read(path).moves if is_drawn else ()

@@ -22,7 +22,7 @@ function forest(deltas) {
 }
 
 function drawForest(tier, rows) {
-  const gain = (row) => (row.want === "<= 0" ? -row.delta : row.delta);
+  const gain = (row) => (row.higher_is_better ? row.delta : -row.delta);
   rows.sort((a, b) => gain(b) - gain(a));
   const isLower = (DATA.tiers[tier].metrics[rows[0].label] || DATA.tiers[tier]).lower;
   const lower = isLower ? ", lower is better" : "";

@@ -56,7 +56,7 @@ function matrixCell(series, step, value, deltas) {
   const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${exact(value)}`];
   if (!row) return { value, tip: lines[0] };
   lines.push(`${signed(row.delta)} ${interval(row.low, row.high)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
-  return { value, delta: row.delta, isGain: row.delta > 0 === (row.want === ">= 0"), flag: row.flag, tip: lines.join("\n") };
+  return { value, delta: row.delta, isGain: row.delta > 0 === row.higher_is_better, flag: row.flag, tip: lines.join("\n") };
 }
 
 view(KEYS, crumbs);
