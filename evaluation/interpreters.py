@@ -57,7 +57,7 @@ def is_python(path: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class Program:
+class PythonProgram:
     """A module of this project with its arguments, for another Python."""
 
     python: Path
@@ -192,7 +192,7 @@ class Running:
 
     def _read(self) -> None:
         output = self._process.stdout
-        assert output is not None  # a pipe, as `Program` starts it
+        assert output is not None  # a pipe, as `PythonProgram` starts it
         while chunk := os.read(output.fileno(), _KEPT):
             self._printed = (self._printed + chunk)[-_KEPT:]
             self.heard = time.monotonic()

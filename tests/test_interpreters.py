@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.interpreters import NotStarted, Program, ProgramEnd
+from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram
 
 
-def program(folder: Path, script: str) -> Program:
+def program(folder: Path, script: str) -> PythonProgram:
     python = folder / "python"
     python.write_text(f"#!/bin/sh\n{script}\n")
     python.chmod(0o755)
     (folder / "work").mkdir()
-    return Program(python, "none", (), folder / "work", {})
+    return PythonProgram(python, "none", (), folder / "work", {})
 
 
 def test_last_words_of_one_that_prints_without_end(tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ def test_it_ends_with_whoever_runs_it(tmp_path: Path) -> None:
     """Though it knows nothing of its parent, which is killed before it can end anything."""
     made = program(tmp_path, "echo $$ > number.tmp; mv number.tmp number; exec sleep 600")
     parent = (
-        "from pathlib import Path; from evaluation.interpreters import Program; import sys;"
-        "Program(Path(sys.argv[1]), 'none', (), Path(sys.argv[2]), {}).run(lambda: True)"
+        "from pathlib import Path; from evaluation.interpreters import PythonProgram; import sys;"
+        "PythonProgram(Path(sys.argv[1]), 'none', (), Path(sys.argv[2]), {}).run(lambda: True)"
     )
     command = [sys.executable, "-c", parent, str(made.python), str(made.folder)]
     with subprocess.Popen(command) as asker:

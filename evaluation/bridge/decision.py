@@ -18,24 +18,24 @@ from evaluation.bridge.simultaneous_intervals import (
     rank,
     simultaneous_alpha,
 )
-from evaluation.bridge.verdicts import conjunction, judge_step, needed_gain
-from evaluation.results.deltas_file import Answer, ObjectiveRow
+from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdicts
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgedStep:
+class StepVerdict:
     """A step or merge with its verdicts as one of all, one for each objective, in order.
 
     `own_verdict` is what would hold if it had been the only one.
     """
 
     step: Candidate
-    verdict: Answer
+    verdict: ObjectiveVerdict
     objectives: Sequence[ObjectiveRow]
-    own_verdict: Answer | None = None
+    own_verdict: ObjectiveVerdict | None = None
 
     @property
     def breaks_a_keep(self) -> bool:
@@ -56,7 +56,7 @@ class Decision:
     `decisive` holds each step's headline as it is without the others; so many more steps are `awaited`.
     """
 
-    steps: Sequence[JudgedStep]
+    steps: Sequence[StepVerdict]
     decisive: Sequence[Delta]
     alphas: Sequence[float]
     headline: int
@@ -86,7 +86,7 @@ def decide(
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
-    """Judge all steps of a stage together.
+    """AnyVerifier all steps of a stage together.
 
     Args:
         stage: Name of the stage, for messages.
@@ -109,12 +109,12 @@ def decide(
     secondary_alphas = [_alpha([one for one in own if one], awaited) for own in secondary]
     judged = []
     for step, own in deltas.items():
-        alone = [row.verdict for row in judge_step(objectives, own, stage)]
-        rows = judge_step(objectives, own, stage, alphas, secondary_alphas)
+        alone = [row.verdict for row in objective_verdicts(objectives, own, stage)]
+        rows = objective_verdicts(objectives, own, stage, alphas, secondary_alphas)
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
-            JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
+            StepVerdict(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
     headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
     return Decision(

@@ -11,9 +11,9 @@ significantly different from the chosen one, see `simultaneous_intervals`, are l
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.decision import Decision, JudgedStep
+from evaluation.bridge.decision import Decision, StepVerdict
 from evaluation.bridge.estimate import ALPHA
-from evaluation.results.deltas_file import Answer, ObjectiveRow
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
@@ -22,7 +22,7 @@ from evaluation.settings.candidates import (
 )
 from evaluation.settings.objectives import Objective
 
-KINDS: Mapping[Answer, str] = {
+KINDS: Mapping[ObjectiveVerdict, str] = {
     "met": "recommended",
     "undecided": "best candidate",
     "not met": "least bad",
@@ -35,7 +35,7 @@ _OPEN = (
 )
 
 
-def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
+def choose(steps: Sequence[StepVerdict], headline: int) -> tuple[StepVerdict, list[StepVerdict]]:
     """Return the step to name, and all that it was chosen from.
 
     Args:
@@ -53,7 +53,7 @@ def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list
     return max((s for s in steps if s.excess_loss == least), key=_late), list(steps)
 
 
-def _late(step: JudgedStep) -> tuple[bool, int, str]:
+def _late(step: StepVerdict) -> tuple[bool, int, str]:
     """Prefer, of equals, a step to a merge, and a later one."""
     is_merge, number, name = candidate_rank(step.step)
     return not is_merge, number, name
@@ -112,7 +112,7 @@ def recommend(
 
 
 def _other(
-    step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int
+    step: StepVerdict, best: StepVerdict, pool: Sequence[StepVerdict], headline: int
 ) -> dict[str, Any]:
     why = _fell_out(step, best, pool, headline)
     return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
@@ -156,7 +156,7 @@ def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
 
 
 def _not_behind(
-    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
+    decision: Decision, best: StepVerdict, pool: Sequence[StepVerdict]
 ) -> list[dict[str, Any]]:
     """Return the steps of the pool that are not behind the best one, with all pairs' own intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
@@ -176,14 +176,14 @@ def _not_behind(
     return similar
 
 
-def _headline(step: JudgedStep, headline: int) -> str:
+def _headline(step: StepVerdict, headline: int) -> str:
     objective = step.objectives[headline]
     metric = objective.definition
     name = f"{metric.words} of {objective.group}" if objective.group else metric.words
     return f"{name} {metric.level(objective.value)} (bridge {metric.level(objective.bridge_value)})"
 
 
-def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
+def _why(best: StepVerdict, steps: Sequence[StepVerdict], headline: int) -> str:
     text = _headline(best, headline)
     if best.verdict == "met":
         return f"meets the objective, with the best {text}"
@@ -195,14 +195,16 @@ def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
     return f"{none}; this is {named}, with {text}: {_failing(best)}{alone}"
 
 
-def _failing(step: JudgedStep) -> str:
+def _failing(step: StepVerdict) -> str:
     failing = [objective for objective in step.objectives if objective.verdict != "met"]
     return "; ".join(
         f"{objective.label}: {objective.verdict} ({objective.why})" for objective in failing
     )
 
 
-def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
+def _fell_out(
+    step: StepVerdict, best: StepVerdict, pool: Sequence[StepVerdict], headline: int
+) -> str:
     if step in pool:
         return (
             f"its {_headline(step, headline)} is significantly behind {candidate_label(best.step)}"

@@ -34,13 +34,13 @@ from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval, secondary_delta
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
 from evaluation.bridge.statistics import holm
-from evaluation.results.deltas_file import Answer, ObjectiveRow, SecondaryRow
+from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict, SecondaryRow
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
 
-def judge_step(
+def objective_verdicts(
     objectives: Sequence[Objective],
     deltas: Sequence[Delta],
     stage: str,
@@ -65,12 +65,12 @@ def judge_step(
     plain = [ALPHA] * len(objectives)
     both = zip(alphas or plain, secondary_alphas or plain, strict=True)
     return [
-        _judge(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
+        _objective_verdict(objective, deltas, f"stages.{stage}.objective.{number}", *pair)
         for number, (objective, pair) in enumerate(zip(objectives, both, strict=True))
     ]
 
 
-def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
+def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None:
     """Return the verdict of a step from those of its objectives.
 
     Args:
@@ -86,30 +86,30 @@ def conjunction(verdicts: Sequence[Answer]) -> Answer | None:
     return "met" if set(verdicts) == {"met"} else "undecided"
 
 
-def _judge(
+def _objective_verdict(
     objective: Objective, deltas: Sequence[Delta], key: str, alpha: float, secondary_alpha: float
 ) -> ObjectiveRow:
     """Return the row of `bridge_deltas.json` on one objective."""
     parts, headline = decisive_deltas(objective, deltas, key)
     estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
     regressions = _regressions(objective, parts, deltas, alpha)
-    answer = answer_of(objective, *gain_interval(headline.sign, estimate))
+    verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
-        answer = "not met"
+        verdict = "not met"
     secondary = None
-    if answer == "undecided":
+    if verdict == "undecided":
         secondary = _secondary_verdict(objective, deltas, secondary_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
         group=objective.group,
         margin=objective.margin,
-        verdict=answer,
+        verdict=verdict,
         metric=headline.metric,
         items=tuple(dict.fromkeys(part.item for part in parts)),
         mde=estimate.mde,
         regressions=regressions,
-        why=_why(objective, estimate, answer, regressions),
+        why=_why(objective, estimate, verdict, regressions),
         secondary=secondary,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
@@ -140,8 +140,8 @@ def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: 
     return estimate
 
 
-def answer_of(objective: Objective, low: float | None, high: float | None) -> Answer:
-    """Return the answer to an objective by the interval of the gain.
+def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
+    """Return the verdict on an objective by the interval of the gain.
 
     Args:
         objective: One of the stage's objectives.
@@ -190,7 +190,7 @@ def _name(delta: Delta) -> str:
 
 
 def _why(
-    objective: Objective, estimate: Estimate, answer: Answer, regressions: Sequence[str]
+    objective: Objective, estimate: Estimate, verdict: ObjectiveVerdict, regressions: Sequence[str]
 ) -> str:
     metric = objective.decided_on
     if estimate.low is None or estimate.high is None:
@@ -199,7 +199,7 @@ def _why(
     text = f"{metric.words} {change}, margin {metric.size(objective.margin)}"
     if regressions:
         text += f"; {worse_in_words(objective.want, regressions)}"
-    if answer == "undecided" and estimate.mde is not None:
+    if verdict == "undecided" and estimate.mde is not None:
         text += f"; {detectable_in_words(metric, estimate.mde)}"
     if estimate.is_skewed:
         text += "; few and skewed differences, so its error rate exceeds the nominal one"

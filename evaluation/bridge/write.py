@@ -16,7 +16,7 @@ from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recommendation import no_step, recommend
-from evaluation.bridge.verdicts import answer_of, conjunction, judge_step
+from evaluation.bridge.verdicts import conjunction, objective_verdicts, verdict_on
 from evaluation.command_hints import evaluation, snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
@@ -98,7 +98,7 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)
     deltas = compare(ours, bridge)
-    verdicts = judge_step(plan.stage.objective, deltas, plan.name)
+    verdicts = objective_verdicts(plan.stage.objective, deltas, plan.name)
     breakdowns = Breakdowns(ours, bridge)
     about = {"stage": plan.name, **candidate_columns(step)}
     content = {
@@ -240,7 +240,7 @@ def _average_objective(
     single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
     between = checkpoint_variance([one.estimate for one in single], single[0].item)
     known = with_checkpoints(headline.estimate, between, len(single))
-    answer = answer_of(objective, *gain_interval(headline.sign, known))
+    verdict = verdict_on(objective, *gain_interval(headline.sign, known))
     group = f" {objective.group}" if objective.group else ""
     return AverageRow(
         tier=objective.tier,
@@ -252,9 +252,9 @@ def _average_objective(
         high=known.high,
         se_items=headline.estimate.se,
         se_checkpoints=None if between is None else math.sqrt(between),
-        verdict=answer,
+        verdict=verdict,
         sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
-        f"{headline.definition.words} {_change(headline, known)}: {answer} "
+        f"{headline.definition.words} {_change(headline, known)}: {verdict} "
         f"(the last one alone {_change(headline, single[-1].estimate)})",
     )
 

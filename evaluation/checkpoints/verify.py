@@ -19,7 +19,7 @@ from evaluation.checkpoints.headers import TORCH_NAMES, TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, Program, is_python, refusal
+from evaluation.interpreters import NotStarted, PythonProgram, is_python, refusal
 
 NANOTRON_TOLERANCE = 0.05
 """Relative L2 error: above bfloat16's rounding, below any misreading."""
@@ -243,7 +243,9 @@ def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], fol
 def _run(python: Path, folder: Path, seconds: float) -> None:
     """Run Nanotron's program; raise ConfigError or ScoringError unless it writes logits."""
     ends = time.monotonic() + seconds
-    program = Program(python, _PROGRAM, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"})
+    program = PythonProgram(
+        python, _PROGRAM, (str(folder),), folder, {"TOKENIZERS_PARALLELISM": "false"}
+    )
     try:
         ended = program.run(lambda: time.monotonic() < ends)
     except NotStarted as error:

@@ -27,7 +27,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 
 State = Literal["current", "missing", "stale"]
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,13 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
     ]
 
 
-class Answers:
-    """Answers of one look at the disk: each question is asked once."""
+class AskedOnce:
+    """What one look at the disk shows: each question is asked once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[object, ...], Any] = {}
 
-    def once(self, ask: Callable[[], Answer], *question: object) -> Answer:
+    def once(self, ask: Callable[[], Returned], *question: object) -> Returned:
         """Return the answer to a question, computed when it is first asked.
 
         Args:
@@ -133,10 +133,10 @@ class Answers:
         """
         if question not in self._known:
             self._known[question] = ask()
-        return cast("Answer", self._known[question])
+        return cast("Returned", self._known[question])
 
 
-class CacheStates(Answers):
+class CacheStates(AskedOnce):
     """What is known of caches."""
 
     def record(self, entry: CacheEntry) -> Record | None:

@@ -8,7 +8,7 @@ from typing import Any
 from evaluation.checkpoints.subjects import Subject
 from evaluation.regular_files import read_text
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import judged_task
+from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import time_in_words
 
@@ -53,7 +53,7 @@ def _most_work(
         meta = meta_of(plan.cache_folder("tier5", name))
         if meta is None:
             return None
-        settled = judged_task(task, meta)
+        settled = settled_task(task, meta)
         count = int(meta["items"]["used"]) * settled.sampling.n
         completions += count
         tokens += count * settled.max_new_tokens

@@ -18,7 +18,7 @@ from evaluation.checkpoints.subjects import (
     stage_candidates,
 )
 from evaluation.dependencies import steps as keys
-from evaluation.dependencies.caches import Answers, CacheStates
+from evaluation.dependencies.caches import AskedOnce, CacheStates
 from evaluation.dependencies.inputs import are_results_of, are_scores_of
 from evaluation.records import Record, is_intact, read_record
 from evaluation.settings.candidates import Candidate
@@ -26,8 +26,8 @@ from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 
 
-class Outdated(Answers):
-    """Answers of a run, which asks each record once.
+class Outdated(AskedOnce):
+    """What a run asks of records, each once.
 
     A step of the workflow is outdated, too, if one is that it reads. A run tries again what has failed,
     and makes what is missing.

@@ -11,7 +11,7 @@ from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.metrics.positions import bin_starts
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import judged_task
+from evaluation.settings.provided import settled_task
 
 BLOCK_BYTES = 40
 """A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
@@ -73,7 +73,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
     for name, task in plan.suite.generation_tasks.items():
         known = caches.metas.get(plan.cache_folder("tier5", name))
         if known is not None:  # its first samples are counted already
-            drawn = judged_task(task, known).sampling.n
+            drawn = settled_task(task, known).sampling.n
             size += ANSWER_BYTES * int(known["items"]["used"]) * (drawn - 1)
     return Need(size, CHECKPOINT_FILES + len(metas))
 

@@ -20,7 +20,7 @@ from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.generation import read_part
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import judged_task
+from evaluation.settings.provided import settled_task
 from evaluation.verification.verdicts import Verdict
 
 
@@ -105,7 +105,7 @@ def verify_by_hand(
     folder = plan.cache_folder("tier5", name)
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents = read_documents(folder)
-    task = judged_task(plan.suite.generation_tasks[name], read_meta(folder))
+    task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
     lines = _read_completions(path, documents)
     texts = [read_part(_cut(line.completion, task.stop), task.answer_after) for line in lines]
     jobs: list[Job] = [

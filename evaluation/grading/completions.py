@@ -12,7 +12,7 @@ from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import Completion
-from evaluation.settings.verifiers import Judge, Provided
+from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import Verdict
@@ -91,7 +91,9 @@ def group_samples(
     return [SampledPrompt(documents[prompt], members) for prompt, members in samples.items()]
 
 
-def summarize_task(prompts: Sequence[SampledPrompt], views: Mapping[str, Judge]) -> dict[str, Any]:
+def summarize_task(
+    prompts: Sequence[SampledPrompt], views: Mapping[str, AnyVerifier]
+) -> dict[str, Any]:
     """Return a task's entry of `tier5_verified.json`.
 
     Args:
@@ -132,7 +134,9 @@ def _lacks_form(prompt: SampledPrompt, view: str) -> int:
     return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
 
-def summarize_view(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) -> dict[str, Any]:
+def summarize_view(
+    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
+) -> dict[str, Any]:
     """Return the rates of one verifier, over the samples that it did not fail on.
 
     Args:
@@ -171,7 +175,9 @@ def _credits(prompts: Sequence[SampledPrompt], view: str) -> list[float]:
     return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
-def _over_samples(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) -> dict[str, Any]:
+def _over_samples(
+    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
+) -> dict[str, Any]:
     """pass@k, cons@k and distinct answers, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
@@ -191,7 +197,7 @@ def _over_samples(prompts: Sequence[SampledPrompt], view: str, verifier: Judge) 
     }
 
 
-def _bare_answer(verifier: Judge) -> Callable[[str], str] | None:
+def _bare_answer(verifier: AnyVerifier) -> Callable[[str], str] | None:
     """Return the function that gives one text for all spellings of a verifier's wrong answer."""
     bare = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind].bare
     return None if bare is None else partial(bare, verifier)

@@ -26,9 +26,9 @@ from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
 from evaluation.results.columns import COMPLETED, arrow_schema
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
-from evaluation.settings.generation import Judged, read_part
+from evaluation.settings.generation import CompletionTask, read_part
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import judged_task
+from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 
@@ -68,7 +68,7 @@ def verify_task(
     folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
     asked = plan.suite.generation_tasks[name]
-    task = judged_task(asked, cache.meta)
+    task = settled_task(asked, cache.meta)
     check_cached_golds(plan, name)
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
@@ -92,7 +92,7 @@ def _verified(
     plan: StagePlan,
     store: ScoreStore,
     name: str,
-    task: Judged,
+    task: CompletionTask,
     prompt_keys: Mapping[str, str],
     stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],

@@ -21,7 +21,7 @@ from evaluation.providers.score import Case as ProviderCase
 from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.verifiers import Judge, Provided
+from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.pool import Job as OwnJob
 from evaluation.verification.pool import storable, too_long, verify_all
@@ -40,7 +40,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-Job = tuple[Judge | Check, Mapping[str, Any], str]
+Job = tuple[AnyVerifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 _PROVIDED_PART = 2000

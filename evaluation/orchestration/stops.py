@@ -13,7 +13,7 @@ from evaluation.exit_codes import machine_fault, out_of_memory
 from evaluation.wording import no_such
 
 Arguments = ParamSpec("Arguments")
-Answer = TypeVar("Answer")
+Returned = TypeVar("Returned")
 
 
 class RunError(WorkflowError):  # type: ignore[misc]  # Snakemake has no types
@@ -24,8 +24,10 @@ class RunError(WorkflowError):  # type: ignore[misc]  # Snakemake has no types
 
 
 def or_stop(
-    function: Callable[Arguments, Answer], *arguments: Arguments.args, **keywords: Arguments.kwargs
-) -> Answer:
+    function: Callable[Arguments, Returned],
+    *arguments: Arguments.args,
+    **keywords: Arguments.kwargs,
+) -> Returned:
     """Call a function of the package; its errors, and the machine's, end the run as one sentence.
 
     Args:

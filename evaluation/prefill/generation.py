@@ -31,7 +31,7 @@ from evaluation.prefill.templates import RowTemplates
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderTask, judged_task
+from evaluation.settings.provided import ProviderTask, settled_task
 from evaluation.settings.suites import Message
 from evaluation.verification.golds import check_golds
 
@@ -105,7 +105,7 @@ def _read(
                 "a model that was trained to fill in code"
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
-        return found, judged_task(task, recorded).stop, recorded
+        return found, settled_task(task, recorded).stop, recorded
     found = _task_prompts(name, task, sources.origins)
     documents = {prompt.id: prompt.document for prompt in found.prompts}
     check_golds(name, task, documents, nltk_data=plan.nltk_data)

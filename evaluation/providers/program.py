@@ -20,7 +20,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.files import write_json
-from evaluation.interpreters import NotStarted, Program, ProgramEnd, Running, is_python
+from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram, Running, is_python
 from evaluation.root import IS_INSTALLED, ROOT
 
 TITLES: Mapping[str, str] = {
@@ -134,7 +134,9 @@ class _Server:
         self.running: Running
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         module, variables = f"{_MODULE}.{provider.name}", _variables(provider, verb)
-        program = Program(provider.python, module, ("serve",), folder, variables, listens=True)
+        program = PythonProgram(
+            provider.python, module, ("serve",), folder, variables, listens=True
+        )
         try:
             self.running = stack.enter_context(program.started())
         except NotStarted as error:

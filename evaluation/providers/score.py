@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Program:
+class TestedProgram:
     """A program that decides a case; `failed` are the scores if it does not pass its tests."""
 
     text: str
@@ -72,13 +72,13 @@ class Outcome:
     scores: Scores | None
     reason: str = ""
     note: str = ""
-    program: Program | None = None
+    program: TestedProgram | None = None
 
 
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> list[Outcome]:
-    """Judge completions by the provider's own metrics.
+    """AnyVerifier completions by the provider's own metrics.
 
     Args:
         provider: The provider that has the task.
@@ -171,7 +171,7 @@ def _outcome(line: Mapping[str, Any]) -> Outcome:
     scores = line.get("scores")
     if isinstance(scores, dict):
         asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
-        program = Program(*asked) if "program" in line else None  # type: ignore[arg-type]
+        program = TestedProgram(*asked) if "program" in line else None  # type: ignore[arg-type]
         return Outcome(scores, program=program)
     return Outcome(None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}")
 
@@ -230,7 +230,7 @@ def _verifier(seconds: float, python: str | None) -> verifiers.Program:
     )
 
 
-def _settled(outcome: Outcome, program: Program, verdict: Verdict) -> Outcome:
+def _settled(outcome: Outcome, program: TestedProgram, verdict: Verdict) -> Outcome:
     if verdict.credit is None:
         return Outcome(None, verdict.reason)
     scores = outcome.scores if verdict.credit == 1 else program.failed

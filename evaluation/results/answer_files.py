@@ -14,7 +14,7 @@ from evaluation.results.files import (
     unusable,
 )
 from evaluation.results.tier_files import ItemEntry, Rate, TierFile
-from evaluation.settings.check_kinds import Kind
+from evaluation.settings.check_kinds import CheckKind
 
 
 class CategoryRates(FileModel):
@@ -58,7 +58,7 @@ class OverallRates(CategoryRates):
 class PromptCheck(FileModel):
     """One check of an answer."""
 
-    kind: Kind = Field(description="The kind of the check; rates count checks by kind.")
+    kind: CheckKind = Field(description="The kind of the check; rates count checks by kind.")
     passed: bool = Field(description="Whether the answer passes.")
     note: str | None = optional("For code: `unguarded` or `forged`, as in Tier5.")
 

@@ -21,7 +21,7 @@ DELTAS = "bridge_deltas.json"
 STAGE_TABLE = "bridge_deltas.csv"
 
 Flag = Literal["better", "worse", "unclear"]
-Answer = Literal["met", "not met", "undecided"]
+ObjectiveVerdict = Literal["met", "not met", "undecided"]
 
 TierOf = Annotated[TierName, Field(description="Name of the tier.")]
 Group = Annotated[str | None, Field(description="Group that objectives refer to.")]
@@ -135,7 +135,7 @@ class ObjectiveRow(Change):
     want: Literal["improve", "keep"] = Field(description="`improve`, or `keep`.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
     margin: float = Field(description="Smallest gain, or largest loss, that counts.")
-    verdict: Answer = Field(description="`met`, `not met` or `undecided`.")
+    verdict: ObjectiveVerdict = Field(description="`met`, `not met` or `undecided`.")
     metric: str = Field(description="Metric that decides it.")
     items: tuple[str, ...] = Field(description="Its slices, tasks or categories.")
     mde: Mde
@@ -211,7 +211,7 @@ class Origin(FileModel):
 class StepVerdict(CandidateEntry):
     """The verdict on a step or merge, with those on its objectives."""
 
-    verdict: Answer | None = Field(description="On the objective; null without one.")
+    verdict: ObjectiveVerdict | None = Field(description="On the objective; null without one.")
     objectives: tuple[ObjectiveRow, ...] = Field(
         description="For each entry of `objective`, in order."
     )

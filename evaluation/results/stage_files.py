@@ -18,7 +18,6 @@ from evaluation.results.columns import columns_of, read_table
 from evaluation.results.deltas_file import (
     DELTAS,
     STAGE_TABLE,
-    Answer,
     CandidateEntry,
     Change,
     Flag,
@@ -26,6 +25,7 @@ from evaluation.results.deltas_file import (
     High,
     Items,
     Mde,
+    ObjectiveVerdict,
     TierOf,
 )
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, optional, unusable
@@ -86,7 +86,7 @@ class SimilarCandidate(CandidateEntry):
 class RejectedCandidate(CandidateEntry):
     """A step or merge that fell out."""
 
-    verdict: Answer | None = Field(description="Its verdict.")
+    verdict: ObjectiveVerdict | None = Field(description="Its verdict.")
     why: str = Field(description="Why it is not the recommended one.")
 
 
@@ -102,7 +102,7 @@ class AverageRow(FileModel):
     high: float | None = Field(description="Upper end of it.")
     se_items: float | None = Field(description="Standard error from the choice of items.")
     se_checkpoints: float | None = Field(description="The same from that of checkpoints.")
-    verdict: Answer = Field(description="Verdict on the mean, by this interval.")
+    verdict: ObjectiveVerdict = Field(description="Verdict on the mean, by this interval.")
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 
 
@@ -114,8 +114,8 @@ class Recommendation(StageFile):
     merge: str | None = optional("The merge to use next; null if it is a step.")
     checkpoint: str | None = optional("Its folder; of a merge, the sum of checkpoints that it is.")
     meets: bool | None = Field(description="Whether it meets the objective.")
-    verdict: Answer | None = optional("Its verdict.")
-    own_verdict: Answer | None = optional("Its verdict if it had been the only step.")
+    verdict: ObjectiveVerdict | None = optional("Its verdict.")
+    own_verdict: ObjectiveVerdict | None = optional("Its verdict if it had been the only step.")
     kind: str | None = optional("`recommended`, or a weaker term.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = optional("What the verdict is corrected for.")

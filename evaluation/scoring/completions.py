@@ -25,7 +25,7 @@ from evaluation.scoring.stored_completions import (
 )
 from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.settings.generation import Sampling
-from evaluation.settings.provided import judged_task
+from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
@@ -72,7 +72,7 @@ def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]
 def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     job.begin(name)
     meta = cache.meta
-    task = judged_task(job.plan.suite.generation_tasks[name], meta)
+    task = settled_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
     engine = job.plan.config.generation.decoding
     key = _key(job, "tier5", cache, task.sampling, engine)

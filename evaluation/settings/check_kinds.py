@@ -14,7 +14,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.settings.model import Integer, Settings, Text
 
-Kind = Literal["format", "instruction", "clean", "json", "code"]
+CheckKind = Literal["format", "instruction", "clean", "json", "code"]
 
 
 def _not_blank(text: str) -> str:
@@ -31,7 +31,7 @@ LARGEST_NUMBER = 10**6
 
 
 class FormatCheck(Settings):
-    kind: ClassVar[Kind] = "format"
+    kind: ClassVar[CheckKind] = "format"
 
 
 class Counted(FormatCheck):
@@ -67,8 +67,8 @@ class Counted(FormatCheck):
 
 
 class InstructionCheck(Settings):
-    kind: ClassVar[Kind] = "instruction"
+    kind: ClassVar[CheckKind] = "instruction"
 
 
 class CleanCheck(Settings):
-    kind: ClassVar[Kind] = "clean"
+    kind: ClassVar[CheckKind] = "clean"

@@ -10,11 +10,11 @@ from pydantic import AfterValidator, Field, JsonValue
 
 from evaluation.settings.check_kinds import (
     LARGEST_NUMBER,
+    CheckKind,
     CleanCheck,
     Counted,
     FormatCheck,
     InstructionCheck,
-    Kind,
     Phrase,
     Phrases,
 )
@@ -237,7 +237,7 @@ class NoPreamble(CleanCheck):
 
 
 class StrictJson(Settings):
-    kind: ClassVar[Kind] = "json"
+    kind: ClassVar[CheckKind] = "json"
 
     check: Literal["strict_json"] = Field(
         description="the whole answer is one JSON value, without prose around it."

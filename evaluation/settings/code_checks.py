@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, Field, field_validator
 
-from evaluation.settings.check_kinds import Counted, FormatCheck, InstructionCheck, Kind
+from evaluation.settings.check_kinds import CheckKind, Counted, FormatCheck, InstructionCheck
 from evaluation.settings.model import Settings
 
 
@@ -122,7 +122,7 @@ class CodeLacks(InstructionCheck):
 
 
 class PythonParses(Settings):
-    kind: ClassVar[Kind] = "code"
+    kind: ClassVar[CheckKind] = "code"
 
     check: Literal["python_parses"] = Field(
         description="the fenced code, or else the whole answer, is Python."

@@ -18,7 +18,7 @@ from evaluation.settings.model import (
 )
 from evaluation.settings.names import Label
 from evaluation.settings.sources import Shots, Source
-from evaluation.settings.verifiers import Judge, Program, Verifier
+from evaluation.settings.verifiers import AnyVerifier, Program, Verifier
 
 COLDEST = 0.01
 """Logits divided by less are beyond what floats distinguish."""
@@ -78,13 +78,13 @@ def read_part(completion: str, mark: str | None) -> str:
     return completion.rpartition(mark)[2].lstrip()
 
 
-class Judged(Settings):
+class CompletionTask(Settings):
     """What generating and verifying need to know of a task, wherever its prompts come from."""
 
     stop: tuple[Text, ...]
     max_new_tokens: Integer
     sampling: Sampling
-    verifiers: Mapping[str, Judge]
+    verifiers: Mapping[str, AnyVerifier]
     primary: str | None
     group: str | None
     answer_after: Text | None
@@ -95,7 +95,7 @@ class Judged(Settings):
         return self.primary or next(iter(self.verifiers))
 
     @property
-    def views(self) -> Mapping[str, Judge]:
+    def views(self) -> Mapping[str, AnyVerifier]:
         """Return the verifiers, the primary one first."""
         return {self.headline: self.verifiers[self.headline], **self.verifiers}
 
@@ -115,7 +115,7 @@ class Judged(Settings):
         return self.model_dump(mode="json", include={"verifiers"})
 
 
-class GenerationTask(Source, Judged):
+class GenerationTask(Source, CompletionTask):
     """Prompts that a model completes, and verifiers of its completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.settings.generation import ANSWER_AFTER, GenerationTask, Judged, Sampling
+from evaluation.settings.generation import ANSWER_AFTER, CompletionTask, GenerationTask, Sampling
 from evaluation.settings.model import Boolean, Count, ExpandedPath, Settings, Text, Tokens
 from evaluation.settings.names import Label
 from evaluation.settings.sources import Normalization, Shots
@@ -50,7 +50,7 @@ class Providers(Settings):
         return Path(os.path.abspath(getattr(self, provider)))
 
 
-class SettledTask(Judged):
+class SettledTask(CompletionTask):
     """A provider's task with all that the provider reported of it at prefill."""
 
     verifiers: Mapping[str, Provided]
@@ -195,7 +195,7 @@ class ProviderTask(_ByName):
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],
             sampling=self.sampling or Sampling(**reported.get("sampling", {})),
-            verifiers={n: self._judge(n, reported) for n in self.metrics or reported["metrics"]},
+            verifiers={n: self._verifier(n, reported) for n in self.metrics or reported["metrics"]},
             primary=self.primary or self._headline(reported),
             group=self.group,
             answer_after=self.answer_after,
@@ -205,7 +205,7 @@ class ProviderTask(_ByName):
         headline = reported.get("primary")
         return headline if headline in (self.metrics or reported["metrics"]) else None
 
-    def _judge(self, metric: str, reported: Mapping[str, Any]) -> Provided:
+    def _verifier(self, metric: str, reported: Mapping[str, Any]) -> Provided:
         return Provided(
             provider=self.provider,
             version=self.version,
@@ -264,7 +264,7 @@ class ProviderChoices(_ByName):
         return self.provider == "olmo_eval" and _NAMED_BPB.fullmatch(self.task) is not None
 
 
-def judged_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> Judged:
+def settled_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> CompletionTask:
     """Return a task with all that generating and verifying need to know of it.
 
     Args:

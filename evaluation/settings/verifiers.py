@@ -129,5 +129,5 @@ class Provided(Settings):
     metric: str
 
 
-Judge = Verifier | Provided
+AnyVerifier = Verifier | Provided
 """What can judge a completion: a verifier of ours, or a provider's metric."""

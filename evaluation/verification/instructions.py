@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.errors import CacheError
 from evaluation.settings.verifiers import IFBench, IFEval
 from evaluation.verification.nltk_data import NEEDED_BY, RESOURCES
-from evaluation.verification.verdicts import Kind, Verdict, shortened
+from evaluation.verification.verdicts import Verdict, VerifierKind, shortened
 
 
 def _verify(settings: IFEval | IFBench, document: Mapping[str, Any], completion: str) -> Verdict:
@@ -114,5 +114,5 @@ def _load() -> None:
         _library(kind)
 
 
-INSTRUCTIONS = Kind(_verify, lambda *_: "Some text.", _load)
+INSTRUCTIONS = VerifierKind(_verify, lambda *_: "Some text.", _load)
 """Any text shows whether the instructions are known and fit their arguments."""

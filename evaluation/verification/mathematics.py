@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from evaluation.settings.verifiers import Boxed, MathVerify, Minerva
-from evaluation.verification.verdicts import Kind, Verdict, different
+from evaluation.verification.verdicts import Verdict, VerifierKind, different
 
 _MARKS = ("\\boxed", "\\fbox")
 
@@ -249,6 +249,6 @@ def _are_equivalent(answer: str, gold: str) -> bool:
         return False
 
 
-BOXED = Kind(_verify_boxed, _in_a_box, _load, _bare)
-MATH_VERIFY = Kind(_verify_math, _in_a_box, _load, _bare)
-MINERVA = Kind(_verify_minerva, _in_the_sentence, _load, _normalized_answer)
+BOXED = VerifierKind(_verify_boxed, _in_a_box, _load, _bare)
+MATH_VERIFY = VerifierKind(_verify_math, _in_a_box, _load, _bare)
+MINERVA = VerifierKind(_verify_minerva, _in_the_sentence, _load, _normalized_answer)

@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any
 
 from evaluation.settings.verifiers import Pattern
-from evaluation.verification.verdicts import Kind, Verdict, different
+from evaluation.verification.verdicts import Verdict, VerifierKind, different
 
 _compiled = lru_cache(maxsize=256)(re.compile)
 
@@ -54,4 +54,4 @@ def bare(settings: Pattern, text: str) -> str:
     return text.lower() if settings.ignore_case else text
 
 
-PATTERN = Kind(_verify, _in_form, bare=bare)
+PATTERN = VerifierKind(_verify, _in_form, bare=bare)

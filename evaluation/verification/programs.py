@@ -18,7 +18,7 @@ from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program, ProgramWithPackages
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import run_program, run_with_packages
-from evaluation.verification.verdicts import Kind, Verdict
+from evaluation.verification.verdicts import Verdict, VerifierKind
 
 _MOST_CHARACTERS = 1 << 20
 """Longer completions are not run."""
@@ -182,4 +182,4 @@ def _indented_as(prefix: str, code: str) -> str:
     return "".join(f"{indentation}{line}" for line in code.splitlines(keepends=True))
 
 
-PROGRAM = Kind(_verify, _canonical)
+PROGRAM = VerifierKind(_verify, _canonical)

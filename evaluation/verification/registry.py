@@ -11,9 +11,9 @@ from evaluation.verification.instructions import INSTRUCTIONS
 from evaluation.verification.mathematics import BOXED, MATH_VERIFY, MINERVA
 from evaluation.verification.patterns import PATTERN
 from evaluation.verification.programs import PROGRAM
-from evaluation.verification.verdicts import Kind, Verdict
+from evaluation.verification.verdicts import Verdict, VerifierKind
 
-VERIFIERS: Mapping[str, Kind] = {
+VERIFIERS: Mapping[str, VerifierKind] = {
     "pattern": PATTERN,
     "boxed": BOXED,
     "minerva": MINERVA,

@@ -24,7 +24,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Kind:
+class VerifierKind:
     """A kind of verifier.
 
     `verify` takes a verifier's settings, a prompt's document and a completion, cut at its stops.

@@ -134,7 +134,11 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
     ("tasks", "objective", "message"),
     [
         (RANKED, improve(metric="gold_bits_per_bite"), "did you mean gold_bits_per_byte"),
-        (RANKED, improve(tier="tier2", metric="gold_margin"), "tier2 has no objective by 'gold_margin'"),
+        (
+            RANKED,
+            improve(tier="tier2", metric="gold_margin"),
+            "tier2 has no objective by 'gold_margin'",
+        ),
         (MIXED, improve(), "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
         (MIXED, improve(group="math", metric="acc"), "no metric 'acc' of code; there are gold_bi"),
         ({"sums": {**GOLD, "gold": "0"}}, None, "`gold` is of ranked `choices`"),

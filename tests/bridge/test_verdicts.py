@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.bridge.decision import JudgedStep
+from evaluation.bridge.decision import StepVerdict
 from evaluation.bridge.delta import Delta, corrected
 from evaluation.bridge.estimate import Counts, Estimate, by_t
 from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.verdicts import Answer, conjunction, judge_step
+from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
@@ -32,7 +32,7 @@ def verdict_on(
     tier: str, want: str, margin: float, group: str | None = None, *, deltas: Sequence[Delta]
 ) -> ObjectiveRow:
     objective = {"tier": tier, "want": want, "margin": margin, "group": group}
-    return judge_step([Objective.model_validate(objective)], deltas, "stage")[0]
+    return objective_verdicts([Objective.model_validate(objective)], deltas, "stage")[0]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def verdict_on(
     ],
 )
 def test_answers_for_an_interval_of_two_points(
-    want: str, margin: float, value: float, answer: Answer
+    want: str, margin: float, value: float, answer: ObjectiveVerdict
 ) -> None:
     """se 0.01: the interval reaches 0.0196 to both sides."""
     verdict = verdict_on("tier3", want, margin, deltas=[accuracy("a", value, 0.01)])
@@ -77,11 +77,11 @@ def test_a_group_is_judged_alone() -> None:
     assert (verdict.verdict, verdict.items) == ("met", ("a",))
 
 
-def judged(step: int, gain: float, kept: float) -> JudgedStep:
+def judged(step: int, gain: float, kept: float) -> StepVerdict:
     improve = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", gain, 0.01)])
     keep = verdict_on("tier2", "keep", 0.02, deltas=[nats("a", -kept, 0.001)])
     whole = conjunction([improve.verdict, keep.verdict])
-    return JudgedStep(step=step, verdict=whole, objectives=[improve, keep])
+    return StepVerdict(step=step, verdict=whole, objectives=[improve, keep])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> 
     ]
     assert [row.verdict for row in rows] == ["undecided", "not met"]
     steps = [
-        JudgedStep(step=i, verdict=row.verdict, objectives=[row]) for i, row in enumerate(rows)
+        StepVerdict(step=i, verdict=row.verdict, objectives=[row]) for i, row in enumerate(rows)
     ]
     assert choose(steps, 0) == (steps[0], steps[:1])
 

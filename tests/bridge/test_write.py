@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.bridge.verdicts import judge_step
+from evaluation.bridge.verdicts import objective_verdicts
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import BridgeError, EvaluationError
 from evaluation.settings.objectives import Objective
@@ -15,7 +15,7 @@ from tests.bridge.folders import edit_json, edited, make_plans, read, write_side
 
 COLUMNS = (
     "stage step bridge tier item group metric value bridge_value delta low high p p_holm mde n "
-    "clusters want primary flag method note merge"
+    "clusters higher_is_better primary flag method note merge"
 )
 """Of the table of deltas: users rely on the order, and new ones go to the end."""
 
@@ -160,4 +160,4 @@ def test_other_data_and_items_are_refused(tmp_path: Path) -> None:
 def test_an_objective_at_what_was_not_scored_is_refused() -> None:
     objective = Objective(tier="tier2", want="improve", group="nowhere", margin=0.0)
     with pytest.raises(BridgeError, match=r"stages\.second\.objective\.0.*'nowhere'"):
-        judge_step([objective], [], "second")
+        objective_verdicts([objective], [], "second")

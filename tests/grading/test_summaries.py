@@ -18,7 +18,7 @@ from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
-from evaluation.settings.verifiers import Boxed, Judge, MathVerify, Minerva, Pattern, Program
+from evaluation.settings.verifiers import AnyVerifier, Boxed, MathVerify, Minerva, Pattern, Program
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.registry import verify
 from evaluation.verification.verdicts import Verdict
@@ -128,7 +128,7 @@ def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> Samp
     ],
 )
 def test_answers_of_one_meaning_vote_together(
-    judge: Judge, gold: str, completions: list[str], votes: float, distinct: int
+    judge: AnyVerifier, gold: str, completions: list[str], votes: float, distinct: int
 ) -> None:
     assert not hasattr(judge, "metric")
     samples = [(text, {"v": verify(judge, {"gold": gold}, text)}) for text in completions]

@@ -68,7 +68,7 @@ REFUSED = 3
 Line = dict[str, Any]
 
 
-class Program(NamedTuple):
+class TestedProgram(NamedTuple):
     """A program that is to be run, with scores by metric for when it passes its tests, and when not."""
 
     program: str
@@ -78,7 +78,7 @@ class Program(NamedTuple):
     failed: Mapping[str, Any]
 
 
-Score = Callable[[Any, str], Mapping[str, Any] | Program]
+Score = Callable[[Any, str], Mapping[str, Any] | TestedProgram]
 """Takes a document and a completion; gives scores by metric, or the program that decides them."""
 
 _NO_USE = (
@@ -221,7 +221,7 @@ def _outcome(score: Score, case: Line) -> Line:
     try:
         document = json.loads(json.dumps(case["document"]))  # metrics write into it
         found = score(document, case["completion"])
-        if not isinstance(found, Program):
+        if not isinstance(found, TestedProgram):
             return {"scores": _plain_scores(found)}
         asked = {"program": found.program, "tests": found.tests, "seconds": found.seconds}
         return {

@@ -21,7 +21,7 @@ import torch
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, Program, environment, is_python
+from evaluation.interpreters import NotStarted, PythonProgram, environment, is_python
 from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
@@ -72,7 +72,7 @@ class Vllm:
             folder = Path(name)
             asked = [(requests[key.request], key.sample) for key in keys]
             self._write_request(folder, asked, stopping, vocabulary)
-            program = Program(python, _MODULE, (str(folder),), folder, _VARIABLES)
+            program = PythonProgram(python, _MODULE, (str(folder),), folder, _VARIABLES)
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent):
                 self.version = json.loads((folder / "version.json").read_text())
@@ -106,7 +106,9 @@ class Vllm:
         write_jsonl(folder / "cases.jsonl", [_case(*one) for one in asked])
 
 
-def answer_lines(program: Program, count: int, silent: float) -> Iterator[list[dict[str, Any]]]:
+def answer_lines(
+    program: PythonProgram, count: int, silent: float
+) -> Iterator[list[dict[str, Any]]]:
     """Yield the answers' lines as a program writes them, some at a time.
 
     Args:

@@ -1,4 +1,4 @@
-"""The candidate's process in the guarded run: runs the program, then answers what the judge asks.
+"""The candidate's process in the guarded run: runs the program, then answers what the tester asks.
 
 All of this is at the mercy of the program, which may change any of it: what it sends is only ever
 taken for its answers.
@@ -56,7 +56,7 @@ def _used(program: str, setup: str) -> Iterator[str]:
     try:
         nodes = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the judge reports it
+        return  # the tester reports it
     words = set(re.findall(r"\w+", program))
     used: set[ast.stmt] = set()
     while more := [node for node in nodes if node not in used and _is_used(node, words)]:
@@ -74,11 +74,11 @@ def _is_used(node: ast.stmt, words: set[str]) -> bool:
 
 
 def serve(data: bytes, read: int, write: int) -> None:
-    """Run the program and answer what the judge asks; end when the judge has ended.
+    """Run the program and answer what the tester asks; end when the tester has ended.
 
     Args:
         data: What `to_bytes` returned.
-        read: Descriptor of the judge's questions.
+        read: Descriptor of the tester's questions.
         write: Descriptor of the answers.
     """
     before, _, source = data.partition(b"\n")
@@ -112,7 +112,7 @@ def serve(data: bytes, read: int, write: int) -> None:
 
 
 def _described(name: str, value: Any) -> tuple[Any, ...]:
-    """Modules and what is in them under the same name are named: the judge takes its own."""
+    """Modules and what is in them under the same name are named: the tester takes its own."""
     if isinstance(value, ModuleType):
         return ("module", value.__name__)
     if isinstance(value, FunctionType | BuiltinFunctionType | type):

@@ -1,4 +1,4 @@
-"""Values between judge and candidate, as plain data: nothing that is read can run code.
+"""Values between tester and candidate, as plain data: nothing that is read can run code.
 
 Types of the standard library arrive as what they are, subclasses of them as the type below (an
 integer that overrides `==` is an integer), and everything else stays where it is: only a number

@@ -18,7 +18,7 @@ class Tests:
     A source that defines `check` needs the `entry_point` that it is called with; another calls the
     program by name. `setup` runs before the program, or after it where it uses what that defines.
     `given` is code that the program was to complete: in the guarded run, what it defines beside the
-    entry point is the judge's own, so that a program cannot replace it.
+    entry point is the tester's own, so that a program cannot replace it.
     """
 
     __test__ = False

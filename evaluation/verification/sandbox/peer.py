@@ -1,6 +1,6 @@
-"""The two ends of the pipes between judge and candidate: ask, answer, and be asked meanwhile.
+"""The two ends of the pipes between tester and candidate: ask, answer, and be asked meanwhile.
 
-A message is its length, its kind, the number that the judge drew for the question and the body.
+A message is its length, its kind, the number that the tester drew for the question and the body.
 Every question has a new number: what was written before it was asked, or twice, is no answer.
 """
 
@@ -23,7 +23,7 @@ _NUMBER = struct.Struct("<I")
 _ASK, _ANSWER, _RAISE, _UNSENT = b"?", b"=", b"!", b"~"
 _MOST_TEXT = 2000
 ENDED = "its process ended"
-_UNREQUESTED = "it wrote to the judge without being asked"
+_UNREQUESTED = "it wrote to the tester without being asked"
 
 
 class Broken(BaseException):
@@ -31,14 +31,14 @@ class Broken(BaseException):
 
 
 class Peer:
-    """One end of the pipes between judge and candidate.
+    """One end of the pipes between tester and candidate.
 
     Args:
         read: Descriptor of the other side's messages.
         write: Descriptor of this side's messages.
         perform: Does what the other side asks, and returns the answer.
         remote: Makes what stands for an object of the other side, from this end and its name.
-        draws: Whether this side draws the numbers of questions: only the judge does.
+        draws: Whether this side draws the numbers of questions: only the tester does.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The plain run: program and tests in one interpreter, as the tests' authors meant it.
 
 It decides whether a program is right as Python. The program controls the process: it has passed only
-if a secret that is sent after the last test is written back, and `judge.py` looks at the values
+if a secret that is sent after the last test is written back, and `tester.py` looks at the values
 once more, from outside.
 """
 

@@ -1,4 +1,4 @@
-"""Stands in the judge's tests for a function or object of the program.
+"""Stands in the tester's tests for a function or object of the program.
 
 All that gives data is asked of the program: calls, attributes, items, length, text. Where it would
 be compared with data of the tests, the program would learn what is expected and be the one who
@@ -149,7 +149,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **_ASKED,
     **_WITH_ANOTHER,
 }
-"""What the program's process does with its object, by what the judge asks."""
+"""What the program's process does with its object, by what the tester asks."""
 
 for _name in _ASKED:
     setattr(Proxy, _name, _asking(_name))

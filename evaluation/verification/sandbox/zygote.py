@@ -4,7 +4,7 @@ It enters the sandbox itself, before the first program, and never sees a program
 they travel through descriptors that it hands on. So one program cannot find anything of another.
 
     worker ── starter ── zygote ─┬─ plain run: program and tests
-                                 └─ guarded run: candidate and judge
+                                 └─ guarded run: candidate and tester
 
 The starter ends the zygote when the worker has ended, and the runs end with it.
 """
@@ -24,7 +24,14 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.children import end_with_parent
-from evaluation.verification.sandbox import candidate, isolation, judge, libc, plain_run, threadless
+from evaluation.verification.sandbox import (
+    candidate,
+    isolation,
+    libc,
+    plain_run,
+    tester,
+    threadless,
+)
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.model import Limits, Tests
 
@@ -32,7 +39,7 @@ JOB = struct.Struct("<dQ?")
 """Seconds, megabytes, whether guarded; with it come the descriptors of program, tests,
 output and secret."""
 ENDING = struct.Struct("<Bii")
-"""How it ended, and the wait statuses: of the judge and the candidate, or twice of the one process."""
+"""How it ended, and the wait statuses: of the tester and the candidate, or twice of the one process."""
 DONE, COMPUTED, WAITED, STARVED = range(4)
 """By itself; after its seconds of computing; after as many of waiting; with less of either than that."""
 PATIENCE = 10.0
@@ -170,18 +177,18 @@ class _Zygote:
         def run_candidate() -> None:
             candidate.serve(_read_all(3), 4, 5)
 
-        def run_judge() -> None:
-            judge.serve(_read_tests(3), 4, 5, 6)
+        def run_tester() -> None:
+            tester.serve(_read_tests(3), 4, 5, 6)
 
         candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
-        judge_child = self._fork(limits, (tests, answered, ask, output, alive), run_judge)
+        tester_child = self._fork(limits, (tests, answered, ask, output, alive), run_tester)
         for descriptor in (asked, ask, answered, answer, alive):
             os.close(descriptor)
-        # the judge first: it must not see the candidate end
-        ending, [(judged, _), (status, _)] = self._end(
-            running, limits, [judge_child, candidate_child]
+        # the tester first: it must not see the candidate end
+        ending, [(tested, _), (status, _)] = self._end(
+            running, limits, [tester_child, candidate_child]
         )
-        return ending, judged, status
+        return ending, tested, status
 
     def _end(
         self, running: int, limits: Limits, children: list[int]

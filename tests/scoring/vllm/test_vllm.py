@@ -14,7 +14,7 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.errors import BridgeError, ConfigError, ScoringError
 from evaluation.grading.collect import collect
-from evaluation.interpreters import Program
+from evaluation.interpreters import PythonProgram
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
 from evaluation.scoring.vllm.engine import answer_lines
@@ -151,7 +151,7 @@ def test_a_program_is_waited_for_while_it_works(tmp_path: Path, name: str) -> No
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{text}\n")
     python.chmod(0o755)
-    lines = answer_lines(Program(python, "none", (), tmp_path, {}), 1, 1.0)
+    lines = answer_lines(PythonProgram(python, "none", (), tmp_path, {}), 1, 1.0)
     if error is None:
         assert list(lines) == [[json.loads(LINE)]]
         return

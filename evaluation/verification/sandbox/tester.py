@@ -1,4 +1,4 @@
-"""The guarded run: the judge's process runs the tests against a program that it can only ask.
+"""The guarded run: the tester's process runs the tests against a program that it can only ask.
 
 It decides whether the values are really what they should be. It is sandboxed too, as tests are foreign
 code; but no line of the program ever runs in it, and what its names mean is fixed before the
@@ -137,7 +137,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _called_back(question: Any) -> Any:
-    """All that a program may ask of the judge: to call a function that a test gave it."""
+    """All that a program may ask of the tester: to call a function that a test gave it."""
     what, function, arguments, given = question
     if what != "call" or not callable(function) or type(function) is Proxy:
         raise TypeError("only functions that the tests passed can be called")
@@ -145,7 +145,7 @@ def _called_back(question: Any) -> Any:
 
 
 def _resolved(name: str, kind: str, *rest: Any) -> Any:
-    """Python's own modules, and what is in them under the same name, are the judge's own."""
+    """Python's own modules, and what is in them under the same name, are the tester's own."""
     if kind == "own":
         return rest[0]
     home = str(rest[0])
