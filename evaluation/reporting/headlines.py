@@ -6,7 +6,7 @@ from typing import Any
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.results.deltas_file import DeltaColumns, StageDeltas
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate
+from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -112,6 +112,21 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
         return ""
     verb = "is" if len(found.awaited) == 1 else "are"
     return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
+
+
+def recommendation_line(found: Recommendation) -> str:
+    """Return a recommendation in a line, as every text has it.
+
+    Args:
+        found: A stage's recommendation.
+
+    Returns:
+        Which step or merge it is, if it is one, and why.
+    """
+    so_far = provisional(found)
+    if found.candidate is None:
+        return f"recommendation: none{so_far}; {found.why}"
+    return f"{found.kind}{so_far}: {candidate_label(found.candidate)} — {found.why}"
 
 
 def steps_in_words(

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from evaluation.bridge.delta import OVERALL
 from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
-from evaluation.reporting.headlines import provisional, shown_metrics, steps_in_words
+from evaluation.reporting.headlines import recommendation_line, shown_metrics, steps_in_words
 from evaluation.results.command_output import BridgeTable, StageVerdicts
 from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 from evaluation.terminal_layout import align
@@ -115,11 +114,8 @@ def advice_lines(plan: StagePlan) -> list[str]:
         advice = Recommendation.read(path)
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
-    if advice.candidate is None:
-        return [f"recommendation: none{provisional(advice)}; {advice.why}"]
-    named = candidate_label(advice.candidate)
-    lines = [f"{advice.kind}{provisional(advice)}: {named} — {advice.why}"]
-    lines += [*advice.secondary, *(average.sentence for average in advice.averages)]
+    averages = [average.sentence for average in advice.averages]
+    lines = [recommendation_line(advice), *advice.secondary, *averages]
     if advice.similar:
         similar = steps_in_words([entry.candidate for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")

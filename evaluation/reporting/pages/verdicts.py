@@ -66,10 +66,9 @@ def advice(found: StageResults) -> dict[str, Any] | None:
     content = found.recommendation
     if content is None or content.candidate is None:
         return None
-    kind = (content.kind or "least bad").capitalize()
     return {
         **content.model_dump(),
-        "kind": kind,
+        "kind": str(content.kind).capitalize(),
         "named": candidate_label(content.candidate),
         "similar": _similar(content),
         "similar_steps": steps_in_words([one.candidate for one in content.similar], ", ".join),

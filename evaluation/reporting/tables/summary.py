@@ -10,7 +10,7 @@ import pyarrow as pa
 from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.files import write_parquet, write_text
-from evaluation.reporting.headlines import provisional, steps_in_words
+from evaluation.reporting.headlines import recommendation_line, steps_in_words
 from evaluation.reporting.tables.score_matrix import write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
@@ -119,8 +119,8 @@ def _verdict_lines(found: StageResults) -> list[str]:
     advice = found.recommendation
     if advice is None or advice.candidate is None:
         return []
-    kind = (advice.kind or "least bad").capitalize()
-    return [f"{kind}{provisional(advice)}: {candidate_label(advice.candidate)} — {advice.why}"]
+    line = recommendation_line(advice)
+    return [line[:1].upper() + line[1:]]
 
 
 def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:
