@@ -119,6 +119,8 @@ def _lacks(completion: str, seconds: float, memory_mb: int) -> str | None:
 def begin() -> None:
     """In each fork, before anything else."""
     from evaluation import protocol
+    from evaluation.results.deltas_file import StageDeltas, StepDeltas
+    from evaluation.results.stage_files import TaskQuality
     from evaluation.settings import tiers
 
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
@@ -127,6 +129,8 @@ def begin() -> None:
         else:
             assert hasattr(protocol, name), name
             setattr(protocol, name, version)
+    StepDeltas.VERSION = StageDeltas.VERSION = ("bridge", protocol.BRIDGE)
+    TaskQuality.VERSION = ("report", protocol.REPORT)
     time.perf_counter = lambda: 0.0  # how long something took is no difference
     if "HISTORIES_MAIN" not in os.environ:  # Snakemake itself, or a command by hand
         os.environ["HISTORIES_MAIN"] = str(os.getpid())
