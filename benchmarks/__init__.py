@@ -1,1 +1,1 @@
-"""The scoring engine beside lm-evaluation-harness and a bare forward pass, in one process."""
+"""Compare the scoring engine with lm-evaluation-harness and a bare forward pass, in one process."""

@@ -1,7 +1,7 @@
-"""python -m benchmarks: measures the engine beside its peers and prints a table.
+"""python -m benchmarks: compares the engine's speed with its peers' and prints a table.
 
-Everything runs in one process, on one model, with the same threads. On CPU seconds are CPU time in
-float32; on a GPU they are wall time in bfloat16.
+Everything runs in one process, on one model, with the same threads. On CPU, seconds are CPU time in
+float32; on a GPU, they are wall time in bfloat16.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def main() -> None:
     )
     zero_shot = _tasks(options.packages, ZERO_SHOT, "rc_0shot", options.zero_shot)
     five_shot = _tasks(options.packages, FIVE_SHOT, "rc_5shot", options.five_shot)
-    run_engine(engine, tokenizer, zero_shot[0])  # warm, and compiled on a GPU
+    run_engine(engine, tokenizer, zero_shot[0])  # warm-up; compiles on a GPU
     peak = matmul_flops(device, dtype)
     result: dict[str, Any] = {
         "model": str(options.model),
@@ -61,7 +61,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--model", type=Path, default=demo / "models/smollm2-135m-instruct")
     parser.add_argument("--packages", type=Path, default=demo / "packages", help="folder of wheels")
     parser.add_argument("--output", type=Path, default=demo / "benchmarks.json")
-    parser.add_argument("--threads", type=int, default=1, help="more spin while they wait")
+    parser.add_argument("--threads", type=int, default=1, help="idle threads take CPU time, too")
     parser.add_argument("--zero-shot", type=int, default=8, help="questions of each task")
     parser.add_argument("--five-shot", type=int, default=20, help="questions")
     parser.add_argument("--blocks", type=int, default=6, help="blocks of Tier2")
@@ -76,7 +76,7 @@ def _tasks(packages: Path, tasks: tuple[str, ...], variant: str, count: int) -> 
 def _text(
     tokenizer: PreTrainedTokenizerBase, options: argparse.Namespace, tasks: list[Pairs]
 ) -> torch.Tensor:
-    """Blocks of the questions' own text, repeated as often as it takes."""
+    """Return blocks of the questions' own text, repeated to the requested length."""
     tokens = tokenizer("\n".join(context for pairs in tasks for context, _ in pairs))["input_ids"]
     needed = options.blocks * options.length
     repeated = (tokens * (1 + needed // len(tokens)))[:needed]
@@ -91,7 +91,7 @@ def _table(result: dict[str, Any]) -> str:
     runs = [result[name] for name in ("zero_shot", "pooled", "five_shot")]
     tier2 = result["blocks"]
     rows = [
-        ("", "engine", "peer", "ratio", "aim"),
+        ("", "engine", "peer", "ratio", "target"),
         _speed("0-shot candidates, task by task, s", runs[0], "4"),
         _speed("0-shot candidates, all tasks at once, s", runs[1], "4"),
         _speed("5-shot candidates, s", runs[2], "10"),
@@ -121,9 +121,9 @@ def _table(result: dict[str, Any]) -> str:
     return align(rows)
 
 
-def _speed(name: str, run: dict[str, Any], aim: str) -> tuple[str, ...]:
+def _speed(name: str, run: dict[str, Any], target: str) -> tuple[str, ...]:
     engine, peer = f"{run['engine_seconds']:.1f}", f"{run['lm_eval_seconds']:.1f}"
-    return name, engine, f"{peer} (lm-eval)", f"{run['times_faster']:.1f}x", f">= {aim}x"
+    return name, engine, f"{peer} (lm-eval)", f"{run['times_faster']:.1f}x", f">= {target}x"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""python -m benchmarks.decisions: how often the verdict of a stage is wrong, by simulation.
+"""python -m benchmarks.decisions: simulates how often the verdict of a stage is wrong.
 
-Stages of known truth are drawn and decided by the code that decides real ones; see
-tests/bridge/simulation.py, whose tests do the same at a tenth of the size. Seeds are fixed.
+Stages with a known truth are drawn, and decided by the code that decides real ones. The tests of
+tests/bridge/simulation.py do the same at a tenth of the size. Seeds are fixed.
 """
 
 import argparse
@@ -20,20 +20,20 @@ from evaluation.terminal_layout import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
 
 LOOKS, LOOKED_AT = 20, 1_000
-"""Looks at a stage, one after each checkpoint, and how many stages in which nothing changes."""
+"""Number of interim looks at a stage, one after each checkpoint, and of simulated stages without effect."""
 
 SKEWED = 10_000
-"""Differences that are drawn of each kind and size."""
+"""Number of draws of each kind and size of differences."""
 
 STAGES = {1: 20_000, 6: 7_000, 22: 2_000}
-"""How many are drawn with so many steps."""
+"""Number of simulated stages, by their number of steps."""
 
 DETECTABLE = 0.0366
-"""The gain that one step's own test finds with 80 %: its MDE with 4 tasks of 300 questions."""
+"""The MDE of a single step's test at 80 % power, with 4 tasks of 300 questions."""
 
 
 def worlds(steps: int) -> Iterator[tuple[str, World]]:
-    """What is simulated, by name."""
+    """Yield the simulated scenarios by name."""
     none = World(gains=[0.0] * steps)
     yield "no change", none
     yield "no change, 16 questions a task", replace(none, questions=16, tasks=10)
@@ -58,7 +58,7 @@ def row(steps: int, name: str, found: Counts) -> list[str]:
 
 
 def looks(stages: int) -> Iterator[list[str]]:
-    """How often some look wrongly says `met`."""
+    """Yield the table of how often any interim look gives a wrong `met`."""
     yield ["steps", "met wrongly at some look", "sd of a share of 5 %"]
     world = World(gains=[0.0] * LOOKS)
     for is_list in (True, False):
@@ -69,7 +69,7 @@ def looks(stages: int) -> Iterator[list[str]]:
 
 
 def is_wrong_at_a_look(world: World, dice: np.random.Generator, is_list: bool) -> bool:
-    """Whether a step is wrongly called met; with a list, each look knows how many are to come."""
+    """Return whether any look gives a wrong `met`; with a list, each look knows how many steps follow."""
     deltas = draw_deltas(world, dice)
     for seen in range(1, len(deltas) + 1):
         so_far = {step: deltas[step] for step in range(seen)}
@@ -82,7 +82,7 @@ def is_wrong_at_a_look(world: World, dice: np.random.Generator, is_list: bool) -
 
 
 def skewed(draws: int) -> Iterator[list[str]]:
-    """How often a mean of zero is said to be a gain or a loss: what is rare is a large loss."""
+    """Yield the table of how often a mean of zero is called a gain or a loss, if large losses are rare."""
     yield ["differences", "items", "better wrongly", "worse wrongly", "shown as skewed"]
     for name, draw in DIFFERENCES.items():
         for items in (12, 40, 200):
@@ -107,7 +107,7 @@ DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "lognormal losses, sigma 0.5": lambda d, n: math.exp(0.125) - d.lognormal(0, 0.5, n),
     "lognormal losses, sigma 1": lambda d, n: math.exp(0.5) - d.lognormal(0, 1, n),
 }
-"""Of true mean zero."""
+"""Differences with a true mean of zero."""
 
 
 HEADER = [
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             print("  ".join(rows[-1]), flush=True)
     for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share))):
         print(f"\n{align(list(table))}", flush=True)
-    print(f"\n(before): without any correction for the choice among steps\n\n{align(rows)}")
+    print(f"\n(before): without a correction for the choice among steps\n\n{align(rows)}")
 
 
 if __name__ == "__main__":

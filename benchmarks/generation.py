@@ -1,8 +1,8 @@
-"""python -m benchmarks.generation: answers beside transformers' and the harness's, in one process.
+"""python -m benchmarks.generation: compares generation with transformers and lm-evaluation-harness.
 
-The prompts are questions of OLMES: alone, which are short and of many lengths, and after twelve
-solved ones, which all share. Answers end at different times: at EOS, at a stop string, or when they
-are full. The peers run batches padded on the left, of the size that is the fastest for them.
+All run in one process. The prompts are questions of OLMES: alone, which are short and of many lengths,
+and after twelve solved ones, which all share. Answers end at EOS, at a stop string, or at the length
+limit. The peers run batches padded on the left, in the batch size that is fastest for them.
 """
 
 import argparse
@@ -30,14 +30,14 @@ DRAWS = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0}
 GREEDY = {"do_sample": False}
 STOPS = ("Question:", "\n\n\n")
 ROWS = 64
-"""In flight in the engine, as `scoring.generation_batch` has it."""
+"""Rows that the engine decodes at once, the default of `scoring.generation_batch`."""
 
 Texts = list[str]
 Run = Callable[[Sequence[str]], Any]
 
 
 class Peers:
-    """One model and tokenizer, run by each in its own way; each returns an answer's text, cut."""
+    """One model and tokenizer; each method generates with another library and returns the cut texts."""
 
     def __init__(self, model: PreTrainedModel, tokenizer: Tokenizer, longest: int) -> None:
         self.model, self.tokenizer, self.longest = model, tokenizer, longest
@@ -63,7 +63,7 @@ class Peers:
         return [answers[AnswerKey(i, s)] for i in range(len(texts)) for s in range(samples)]
 
     def transformers(self, texts: Sequence[str], samples: int, batch: int) -> Texts:
-        """`batch` rows at once, prompts of about one length together."""
+        """Generate `batch` rows at once, from prompts of similar length."""
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         found: dict[int, Texts] = {}
         for start in range(0, len(order), max(1, batch // samples)):
@@ -78,27 +78,27 @@ class Peers:
                 pad_token_id=self.tokenizer.pad_token_id,
                 **(DRAWS if samples > 1 else GREEDY),
             )[:, given["input_ids"].shape[1] :]
-            said = [_cut(text) for text in self.tokenizer.batch_decode(_ended(ids, self.tokenizer))]
-            found |= {i: said[k * samples : (k + 1) * samples] for k, i in enumerate(chosen)}
+            cut = [_cut(text) for text in self.tokenizer.batch_decode(_ended(ids, self.tokenizer))]
+            found |= {i: cut[k * samples : (k + 1) * samples] for k, i in enumerate(chosen)}
         return [text for i in range(len(texts)) for text in found[i]]
 
     def harness(self, texts: Sequence[str], samples: int, batch: int) -> Texts:
-        """lm-evaluation-harness, which asks for each sample as for a prompt of its own."""
+        """Generate with lm-evaluation-harness, where each sample is a separate request."""
         device = self.device.type
         peer = HFLM(
             pretrained=self.model, tokenizer=self.tokenizer, batch_size=batch, device=device
         )
         settings = {"until": list(STOPS), "max_gen_toks": self.longest}
         settings |= DRAWS if samples > 1 else GREEDY
-        asked = [
+        requests = [
             Instance(request_type="generate_until", doc={}, arguments=(text, settings), idx=i)
             for i, text in enumerate(text for text in texts for _ in range(samples))
         ]
-        return list(peer.generate_until(asked, disable_tqdm=True))
+        return list(peer.generate_until(requests, disable_tqdm=True))
 
 
 def _ended(ids: torch.Tensor, tokenizer: Tokenizer) -> list[list[int]]:
-    """Without EOS and what follows it."""
+    """Return rows of ids up to their EOS."""
     eos = tokenizer.eos_token_id
     return [row[: row.index(eos)] if eos in row else row for row in ids.tolist()]
 
@@ -110,7 +110,7 @@ def _cut(text: str) -> str:
 def compare(
     peers: Peers, names: Sequence[str], batches: Sequence[int], texts: Sequence[str], samples: int
 ) -> dict[str, Any]:
-    """CPU seconds of each (wall on a GPU), the peers' at their best batch; texts that are equal."""
+    """Measure seconds of each (CPU time, or wall time on a GPU), and count equal texts of greedy answers."""
     ours = measure(peers.device, partial(peers.engine, texts, samples))
     result: dict[str, Any] = {"answers": len(texts) * samples, "engine_seconds": ours.seconds}
     for name in names:
@@ -155,26 +155,26 @@ def main() -> None:
 
 
 def _line(label: str, run: dict[str, Any]) -> str:
-    told = [
+    words = [
         f"{name} {run[name]['seconds']:.1f} s (rows {run[name]['batch']}): "
         f"{run[name]['times_faster']:.1f}x"
         + ("" if run[name]["equal"] is None else f", {run[name]['equal']} equal")
         for name in ("transformers", "harness")
         if name in run
     ]
-    return f"{label}: {run['answers']} answers in {run['engine_seconds']:.1f} s; {'; '.join(told)}"
+    return f"{label}: {run['answers']} answers in {run['engine_seconds']:.1f} s; {'; '.join(words)}"
 
 
 def _prompts(packages: Path, tokenizer: Tokenizer, count: int) -> dict[str, Texts]:
-    """Chats of one question each, and questions after twelve solved ones."""
-    asked = [
+    """Return chats of one question each, and questions after twelve solved ones."""
+    questions = [
         question
         for task in ("arc_easy", "hellaswag", "socialiqa", "openbookqa")
         for question in read_questions(packages, f"{task}/rc_0shot", count // 4 + 12)
     ]
-    random.Random(0).shuffle(asked)
-    shots = "".join(f"{one.context}{one.continuations[0]}\n\n\n" for one in asked[:12])
-    rest = asked[12 : 12 + count]
+    random.Random(0).shuffle(questions)
+    shots = "".join(f"{one.context}{one.continuations[0]}\n\n\n" for one in questions[:12])
+    rest = questions[12 : 12 + count]
     turns = [[{"role": "user", "content": f"{one.context} Explain."}] for one in rest]
     chats = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     return {"alone": chats, "few-shot": [f"{shots}{one.context}" for one in rest]}

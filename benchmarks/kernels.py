@@ -1,11 +1,11 @@
-"""What a GPU would run for one layer and for the head, compiled here without a GPU.
+"""Compile the kernels of one layer and of the head for a GPU, without having one.
 
-    make kernels        for an A100 and an H100; installs Triton in a folder of its own
+    make kernels        for an A100 and an H100; installs Triton into a separate folder
 
-Layers are traced on CPU, the traced operations are told that their tensors are on a GPU, and
-Inductor and Triton compile them for it. Printed for each graph: its kernels, and of those that
-Triton compiles the most shared memory and the bytes of stack that a thread spills to. Matrix products and the
-causal kernel are libraries' and count as one each.
+Layers are traced on CPU, the devices in the traced operations are replaced by a GPU, and Inductor and
+Triton compile them for it. For each graph this prints the number of its kernels, and for those of
+Triton the most shared memory and the most bytes of stack that a thread spills to. Matrix products and
+the causal kernel come from libraries and count as one each.
 """
 
 import json
@@ -48,11 +48,11 @@ FEW = [
     ("8B", "tries", torch.float32),
     ("width 96", "tries", torch.float32),
 ]
-"""What tests look at: the model that waits for its kernels most, and those that need most memory."""
+"""Cases of the tests: the model with the most overhead by kernels, and those that need the most memory."""
 
 
 def trace(function: Callable[..., Any], *inputs: Any, **named: Any) -> tuple[Any, list[Any]]:
-    """The graph of a call, in the operations that Inductor compiles, and its inputs."""
+    """Return the graph of a call, in the operations that Inductor compiles, and its inputs."""
     compiler = aot_autograd(
         fw_compiler=stop, inference_compiler=stop, decompositions=select_decomp_table()
     )
@@ -71,7 +71,7 @@ def _yes(_: torch.Tensor) -> bool:
 
 
 def generate(graph: Any, inputs: list[Any], capability: int) -> str:
-    """The code that Inductor generates for a graph on a GPU."""
+    """Return the code that Inductor generates for a graph on a GPU."""
     fake = next(each.fake_mode for each in inputs if isinstance(each, FakeTensor))
     with fake:
         _move(graph)
@@ -104,7 +104,7 @@ def _move(graph: Any) -> None:
 
 
 def measure(code: str, capability: int) -> dict[str, Any]:
-    """Kernels of generated code; of Triton's the shared memory and spills of the best tiles."""
+    """Count the kernels of generated code; for Triton's, measure shared memory and spills of the best tiles."""
     calls = code[code.index("def call(") :]
     launched = re.findall(r"(\w+)\.run\(", calls)
     libraries = re.findall(r"extern_kernels\.\w+\(|torch\.ops\.\w+\.\w+\.\w+\(", calls)
@@ -124,7 +124,7 @@ def measure(code: str, capability: int) -> dict[str, Any]:
 
 
 def _compiled(kernel: Any, config: Any, capability: int) -> tuple[int, int]:
-    """Shared memory of a block and stack of a thread, in bytes."""
+    """Return the shared memory of a block and the stack of a thread, in bytes."""
     built = kernel._precompile_config(config).kernel
     tool = Path(triton.__file__).parent / "backends/nvidia/bin/cuobjdump"
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
@@ -138,29 +138,29 @@ def _compiled(kernel: Any, config: Any, capability: int) -> tuple[int, int]:
 
 @torch.inference_mode()
 def layer_graph(shape: dict[str, Any], kind: str, dtype: torch.dtype) -> tuple[Any, list[Any]]:
-    """A decoder layer of a model under one kind of mask."""
+    """Return the graph of a decoder layer with one kind of mask."""
     rows, length, is_masked = PASSES[kind]
-    heads, kept = shape["heads"]
+    heads, kv_heads = shape["heads"]
     config = LlamaConfig(
         hidden_size=shape["hidden"], intermediate_size=shape["inner"], head_dim=shape["width"],
-        num_attention_heads=heads, num_key_value_heads=kept, num_hidden_layers=1, vocab_size=256,
+        num_attention_heads=heads, num_key_value_heads=kv_heads, num_hidden_layers=1, vocab_size=256,
     )  # fmt: skip
     model = LlamaForCausalLM._from_config(config, dtype=dtype, attn_implementation=attend.NAME)
     layer = model.eval().requires_grad_(False).model.layers[0]
     depth, end = torch.zeros(2, rows, length, dtype=torch.long)
-    turn = torch.empty(rows, length, shape["width"], dtype=dtype)
+    rope = torch.empty(rows, length, shape["width"], dtype=dtype)
     return trace(
         type(layer).forward,
         layer,
         torch.empty(rows, length, shape["hidden"], dtype=dtype),
         attention_mask=block_mask(depth, end, None) if is_masked else None,
-        position_embeddings=(turn, turn),
+        position_embeddings=(rope, rope),
     )
 
 
 @torch.inference_mode()
 def head_graph(vocabulary: int) -> tuple[Any, list[Any]]:
-    """All that follows from a chunk of logits."""
+    """Return the graph of scoring a chunk of logits."""
     places = torch.zeros(2, 700, dtype=torch.long)
     return trace(_score, _many(torch.empty(500, vocabulary)), *map(_many, places))
 
@@ -181,4 +181,4 @@ if __name__ == "__main__":
     *few, given = sys.argv[1:] or [""]
     if given not in ("80", "90") or few not in ([], ["--few"]):
         raise SystemExit("usage: python -m benchmarks.kernels [--few] 80|90")
-    main(int(given), is_few=bool(few))  # one in a process, which keeps what it has compiled
+    main(int(given), is_few=bool(few))  # one GPU a process, as compiled code stays in it

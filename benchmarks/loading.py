@@ -1,8 +1,8 @@
-"""python -m benchmarks.loading: reading a checkpoint's weights, in flight beside one after the other.
+"""python -m benchmarks.loading: compares reading a checkpoint's weights by several threads and by one.
 
-A checkpoint of random weights is written, and read in turn: each way with the page cache warm and, as
-far as the kernel drops what it is told to, cold. Ratios are of the medians of one run on one machine;
-to a GPU from pinned memory.
+A checkpoint of random weights is written, and read in turn by each number of threads: with a warm page
+cache, and with a cold one, as far as the kernel drops it on request. Ratios are those of the medians of
+one run on one machine. To a GPU, weights go through pinned memory.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main() -> None:
         files = weight_files(checkpoint.path)
         count = sum(path.stat().st_size for path in files)
         ways = {
-            f"{n} in flight": partial(load_weights, parts, parameters, readers=n)
+            f"{n} threads": partial(load_weights, parts, parameters, readers=n)
             for n in sorted({1, 2, READERS[device.type]})
         }
         speeds = _measured(ways, files, count, options.rounds)
@@ -58,15 +58,15 @@ def main() -> None:
 def _measured(
     ways: dict[str, Callable[[], None]], files: list[Path], size: int, rounds: int
 ) -> dict[str, dict[str, float]]:
-    """MB/s by way: medians over rounds in which each way has its turn.
+    """Return the MB/s of each way: medians over rounds in which the ways take turns.
 
-    By the clock, warm and cold, and of CPU time, which other work on the machine does not change.
+    They are by wall time, cold and warm, and by CPU time, which other processes do not change.
     """
     states = ("cold", "warm", "warm_cpu")
     seconds: dict[str, dict[str, list[float]]] = {way: {one: [] for one in states} for way in ways}
     for _ in range(rounds):
         for way, run in ways.items():
-            for state in ("cold", "warm"):  # what is read cold is warm afterwards
+            for state in ("cold", "warm"):  # the cold read warms the cache
                 if state == "cold":
                     _drop(files)
                 start, cpu = time.perf_counter(), time.process_time()
@@ -86,7 +86,7 @@ def _measured(
 
 
 def _drop(files: list[Path]) -> None:
-    """Asks the kernel to forget files; it does so where they are on a disk, and written."""
+    """Ask the kernel to drop files from its cache, which works if they are on a disk and written."""
     for path in files:
         with open(path, "rb") as file:
             os.fsync(file.fileno())
@@ -97,7 +97,7 @@ def _parameters(checkpoint: Checkpoint, device: torch.device, dtype: torch.dtype
     model = empty_model(checkpoint.architecture, dtype, [device])
     found = {name: parameter.detach() for name, parameter in model.named_parameters()}
     for parameter in found.values():
-        parameter.zero_()  # so that its memory is there
+        parameter.zero_()  # so that its memory is really allocated
     return found
 
 

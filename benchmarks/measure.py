@@ -1,4 +1,4 @@
-"""Time, memory (Linux), the speed of a plain matrix product, a model: on the device at hand."""
+"""Measure time, memory (Linux) and the speed of matrix products on the available device; load a model."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class Measured(Generic[Result]):
-    """Seconds (CPU time on CPU, else wall time), and bytes of memory taken at the highest point."""
+    """Seconds (CPU time on CPU, wall time on a GPU), and the peak of bytes added to memory."""
 
     result: Result
     seconds: float
@@ -27,7 +27,7 @@ class Measured(Generic[Result]):
 
 
 def measure(device: torch.device, task: Callable[[], Result]) -> Measured[Result]:
-    """Runs a task once."""
+    """Run a task once and measure it."""
     on_gpu = device.type == "cuda"
     clock = time.perf_counter if on_gpu else time.process_time
     before = _start_memory(on_gpu)
@@ -40,12 +40,12 @@ def measure(device: torch.device, task: Callable[[], Result]) -> Measured[Result
 
 
 def peak_bytes(device: torch.device) -> int:
-    """The most memory taken since the last measuring began: of the GPU, or of this process."""
+    """Return the peak memory of the GPU, or of this process, since the last measurement began."""
     return torch.cuda.max_memory_allocated() if device.type == "cuda" else _status("VmHWM")
 
 
 def _start_memory(on_gpu: bool) -> int:
-    """Forgets the highest point so far; returns what is taken now."""
+    """Reset the peak; return the bytes in use now."""
     if on_gpu:
         torch.cuda.synchronize()
         torch.cuda.reset_peak_memory_stats()
@@ -55,13 +55,13 @@ def _start_memory(on_gpu: bool) -> int:
 
 
 def _status(key: str) -> int:
-    """A line of Linux's account of this process, in bytes."""
+    """Return a number from /proc/self/status in bytes."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(key))
 
 
 def matmul_flops(device: torch.device, dtype: torch.dtype) -> float:
-    """FLOP/s of the best of a few square matrix products, by the same clock as `measure`."""
+    """Return the FLOP/s of the fastest of a few square matrix products, by the clock of `measure`."""
     size = 8192 if device.type == "cuda" else 1024
     a, b = torch.randn(2, size, size, device=device, dtype=dtype)
     torch.mm(a, b)
@@ -70,7 +70,7 @@ def matmul_flops(device: torch.device, dtype: torch.dtype) -> float:
 
 
 def load(path: Path) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """A Hugging Face folder's model on the device at hand, in float32 on CPU, and its tokenizer."""
+    """Return a Hugging Face folder's model on the available device (float32 on CPU), and its tokenizer."""
     is_gpu = torch.cuda.is_available()
     dtype = torch.bfloat16 if is_gpu else torch.float32
     model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, trust_remote_code=False)

@@ -1,4 +1,4 @@
-"""The engine beside its peers: candidates beside lm-evaluation-harness, text beside the bare model."""
+"""Compare the engine with its peers: lm-evaluation-harness for candidates, the bare model for text."""
 
 from functools import partial
 from typing import Any
@@ -17,11 +17,10 @@ from evaluation.scoring.engine.window import Request, fit_requests
 
 Pairs = list[tuple[str, str]]
 BATCH = {"cpu": 16, "cuda": 64}
-"""Requests that the harness runs at once; on CPU the fastest of 1 and 16."""
-
+"""Batch size of the harness; on CPU the faster of 1 and 16."""
 
 REPEATS = 2
-"""Turns that each takes; the faster one counts, as whatever else runs only slows things down."""
+"""Number of runs of each; the fastest counts, as other processes can only slow a run down."""
 
 
 def compare_candidates(
@@ -30,7 +29,7 @@ def compare_candidates(
     engine: Engine,
     tasks: list[Pairs],
 ) -> dict[str, Any]:
-    """Runs both in turns, task by task, encoding included; times how much faster the engine is."""
+    """Run both in turns, task by task, including tokenization; return speeds, differences and memory."""
     ours = theirs = difference = 0.0
     memory = [0, 0]
     for pairs in tasks:
@@ -70,18 +69,18 @@ def run_peer(
 ) -> list[float]:
     batch = BATCH[model.device.type]
     peer = HFLM(pretrained=model, tokenizer=tokenizer, batch_size=batch, device=model.device.type)
-    asked = [
+    requests = [
         Instance(request_type="loglikelihood", doc={}, arguments=pair, idx=i)
         for i, pair in enumerate(pairs)
     ]
-    return [float(logprob) for logprob, _ in peer.loglikelihood(asked, disable_tqdm=True)]
+    return [float(logprob) for logprob, _ in peer.loglikelihood(requests, disable_tqdm=True)]
 
 
 def compare_blocks(model: PreTrainedModel, engine: Engine, tokens: torch.Tensor) -> dict[str, Any]:
-    """Takes turns on batches of blocks, (blocks, length), so that all meet the same machine.
+    """Run body, head and engine in turns on batches of blocks, (blocks, length).
 
-    `body_fraction` is the engine's speed over the body's, with the time of the head taken off the
-    engine's: 1 means that masks, packing and sums cost nothing.
+    `body_fraction` is the engine's speed relative to the body's, where the head's time is subtracted
+    from the engine's: 1 means that masks, packing and sums cost nothing.
     """
     blocks, length = tokens.shape
     step = max(1, engine.row_tokens // length)
@@ -112,7 +111,7 @@ def compare_blocks(model: PreTrainedModel, engine: Engine, tokens: torch.Tensor)
 
 @torch.inference_mode()
 def _body(model: PreTrainedModel, batch: torch.Tensor) -> torch.Tensor:
-    """Hidden states, (B, T, D)."""
+    """Return hidden states, (B, T, D)."""
     output = model.base_model(input_ids=batch.to(model.device), use_cache=False)
     hidden: torch.Tensor = output.last_hidden_state
     return hidden
@@ -120,7 +119,7 @@ def _body(model: PreTrainedModel, batch: torch.Tensor) -> torch.Tensor:
 
 @torch.inference_mode()
 def _head(model: PreTrainedModel, hidden: torch.Tensor, batch: torch.Tensor) -> float:
-    """Logits and cross entropy in chunks, in float32, as a plain loop would do it."""
+    """Compute logits and cross entropy in chunks, in float32, by a plain loop."""
     rows = hidden[:, :-1].flatten(0, 1)
     targets = batch[:, 1:].flatten().to(model.device)
     layer = model.get_output_embeddings()
@@ -133,7 +132,7 @@ def _head(model: PreTrainedModel, hidden: torch.Tensor, batch: torch.Tensor) -> 
 
 
 def flops_per_token(engine: Engine, length: int) -> float:
-    """2 per weight of body and head, and causal attention over half the block on average."""
+    """Return 2 per weight of body and head, plus causal attention over half the block on average."""
     per_token, per_pair = engine.costs
     head = engine.head.weight.numel()
     return 2 * (per_token + head + per_pair * length / 2)

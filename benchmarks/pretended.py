@@ -1,4 +1,4 @@
-"""A GPU that is not there, for PyTorch's compilers, and a way to stop them where there is enough to see."""
+"""Simulate a GPU for PyTorch's compilers, and stop a compilation once it has the result to inspect."""
 
 import contextlib
 import sys
@@ -18,11 +18,11 @@ from triton.backends.compiler import GPUTarget
 
 SHARED = {80: 166912, 90: 232448}
 """Bytes of shared memory that a block may have, by compute capability."""
-CORES = {80: 108, 90: 132}
+CORES = {80: 108, 90: 132}  # streaming multiprocessors
 
 
 class _Stop(BaseException):
-    """Ends a compilation where there is nothing more to see; `found` is what was looked for."""
+    """Ends a compilation; `found` is the result to inspect."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -46,7 +46,7 @@ def stopped(run: Callable[[], Any]) -> Any:
 
 
 def _in_order_of(out: torch.Tensor, strides: Any) -> torch.Tensor:
-    """A tensor like `out` whose dimensions lie in memory as `strides` say."""
+    """Return a tensor like `out` whose dimensions have the memory order of `strides`."""
     found, size = [0] * out.dim(), 1
     for place in get_fill_order(strides):
         found[place], size = size, size * out.shape[place]
@@ -71,7 +71,7 @@ class _Driver:
 
 
 def _cuda_calls(properties: types.SimpleNamespace) -> dict[str, Any]:
-    """What is asked of `torch.cuda` while code is generated."""
+    """Return replacements for the functions of `torch.cuda` that are called while code is generated."""
     return {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
@@ -89,7 +89,7 @@ def _cuda_calls(properties: types.SimpleNamespace) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def pretended(capability: int) -> Iterator[None]:
-    """Inductor and Triton see a GPU of that capability."""
+    """Make Inductor and Triton see a GPU of this compute capability."""
     properties = types.SimpleNamespace(
         name="none", major=capability // 10, minor=capability % 10, warp_size=32,
         multi_processor_count=CORES[capability], regs_per_multiprocessor=65536,

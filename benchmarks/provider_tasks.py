@@ -1,10 +1,10 @@
-"""Tries tasks of lighteval and lm-evaluation-harness on the data at hand, for docs/provider_tasks.md.
+"""Try tasks of lighteval and lm-evaluation-harness on the available data, for docs/provider_tasks.md.
 
     python -m benchmarks.provider_tasks [--mirrors FOLDER] [--output FILE] [PROVIDER:TASK …]
 
-Each task is rendered, and the provider judges its own golds, an empty answer and a wrong one. Of ranked
-choices (`#choices`) only the questions are rendered. A task whose dataset is neither in the mirrors
-nor reachable is listed as not tried, and why.
+Each task is rendered, and the provider verifies its own golds, an empty answer and a wrong one. For
+ranked choices (`#choices`) only the questions are rendered. A task whose dataset is neither in the
+mirrors nor reachable is listed as not tried, with the reason.
 """
 
 import argparse
@@ -56,7 +56,7 @@ WRONG = "I do not know."
 
 @dataclass(frozen=True)
 class Tried:
-    """What became of a task, as a row of the table."""
+    """The outcome of a task, a row of the table."""
 
     provider: str
     task: str
@@ -75,18 +75,18 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("HF_HUB_DOWNLOAD_TIMEOUT", "5")
     named = [one.split(":", 1) for one in options.tasks]
-    asked = named or [[name, task] for name, tasks in TASKS.items() for task in tasks]
+    selected = named or [[name, task] for name, tasks in TASKS.items() for task in tasks]
     rows = []
-    for name, task in asked:
+    for name, task in selected:
         python = Providers().python(name)
         provider = Provider(name, python, VERSIONS[name], options.nltk_data)
         rows.append(tried(provider, task, mirrors_in(options.mirrors)))
         print(*vars(rows[-1]).values(), sep="  ", flush=True)
-        options.output.write_text(page(rows), encoding="utf-8")  # as far as it has come
+        options.output.write_text(page(rows), encoding="utf-8")  # after each task
 
 
 def mirrors_in(folder: Path) -> dict[str, str]:
-    """The generative rows lie under their names alone; the others as on the hub."""
+    """Return the local folders of datasets: those of generative tasks have short names, others the hub's."""
     generative = folder.resolve() / "generative"
     known = {
         "openai/gsm8k": "gsm8k",
@@ -104,7 +104,7 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
         if shape:
             return _ranked(provider, name, request)
         found = render(provider, task, request, Document, seconds=600)
-        said = ", ".join(_judged(provider, task, found))
+        outcome = ", ".join(_verified(provider, task, found))
     except EvaluationError as error:
         reason = str(error).removeprefix(f"{task}: ")
         reason = reason.removeprefix(f"{name}: ")
@@ -113,12 +113,12 @@ def tried(provider: Provider, task: str, mirrors: dict[str, str]) -> Tried:
             return Tried(provider.name, name, "not tried", reason)
         return Tried(provider.name, name, "refused", reason)
     limit = found.info.max_new_tokens or "required"
-    what = f"{len(found.documents)} of {found.info.documents} rows; tokens: {limit}; {said}"
+    what = f"{len(found.documents)} of {found.info.documents} rows; tokens: {limit}; {outcome}"
     return Tried(provider.name, task, "works", what)
 
 
 def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
-    """Of ranked choices: only the questions are the provider's."""
+    """Try a task of ranked choices, of which only the questions are the provider's."""
     found = render(provider, name, request, RankedQuestion, seconds=600)
     choices = sorted({len(one.choices) for one in found.documents})
     parts = len(found.info.num_fewshot)
@@ -127,8 +127,8 @@ def _ranked(provider: Provider, name: str, request: dict[str, object]) -> Tried:
     return Tried(provider.name, name, "works", what + f"{' to '.join(map(str, choices))} choices")
 
 
-def _judged(provider: Provider, task: str, found: Rendered[Document]) -> Iterator[str]:
-    """Of each metric, what golds, an empty answer and a wrong one get."""
+def _verified(provider: Provider, task: str, found: Rendered[Document]) -> Iterator[str]:
+    """Yield for each metric how many golds pass, and how many answers it fails on."""
     golds = [(one.document, one.gold or "") for one in found.documents]
     others = [(golds[0][0], ""), (golds[0][0], WRONG)]
     outcomes = score(provider, {"task": task}, [*golds, *others], Limits(60, 4096))

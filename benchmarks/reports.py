@@ -1,8 +1,8 @@
-"""python -m benchmarks.reports: how long the reports of large runs take, and how large they are.
+"""python -m benchmarks.reports: measures the time and size of the reports of large runs.
 
-Results of four stages in three runs are drawn at random, as the tests draw theirs; nothing is scored.
-Then all that follows scoring is made of them, timed in CPU seconds, and the pages are opened in
-Chromium where there is one.
+Results of four stages in three runs are drawn at random, as in the tests; nothing is scored. Then all
+steps after scoring run on them, timed in CPU seconds, and the pages are opened in Chromium if it is
+installed.
 """
 
 import argparse
@@ -50,13 +50,13 @@ def main() -> None:
         scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="reports-"))
         folder = options.output or Path(scratch)
         rows = [["what", "CPU s", "MB"], *measured(folder, options.steps)]
-        rows += [["opened in Chromium", "wall s", ""], *drawn(folder)]
+        rows += [["opened in Chromium", "wall s", ""], *rendered(folder)]
     print(f"{options.steps} checkpoints × {len(STAGES)} stages × {len(RUNS)} runs\n")
     print(align(rows))
 
 
 def measured(folder: Path, steps: int) -> Iterator[list[str]]:
-    """Draws the results, and makes all pages of the first run; a row of the table for each kind."""
+    """Draw the results, and make all pages of the first run; yield a row of the table for each kind."""
     plans = {name: draw_run(folder, name, steps) for name in RUNS}
     yield ["results of all runs, drawn", "", _megabytes(folder)]
     ours = plans[RUNS[0]]
@@ -115,7 +115,7 @@ def _megabytes(place: Path) -> str:
 
 
 def draw_run(folder: Path, name: str, steps: int) -> dict[str, StagePlan]:
-    """A run's results: every stage gains evenly, and each begins where the one before it ended."""
+    """Draw a run's results: every stage improves evenly, and begins where the stage before it ended."""
     root = folder / name
     plans = plan_stages(validate_config(_configuration(folder, name, steps), "benchmark"))
     seed = RUNS.index(name) * 100_000
@@ -170,8 +170,8 @@ def _configuration(folder: Path, name: str, steps: int) -> dict[str, Any]:
     }
 
 
-def drawn(folder: Path) -> Iterator[list[str]]:
-    """Seconds until each kind of page is drawn."""
+def rendered(folder: Path) -> Iterator[list[str]]:
+    """Yield the seconds until each kind of page is rendered."""
     if (why := missing()) is not None:
         yield [why, "", ""]
         return

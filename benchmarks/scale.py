@@ -1,8 +1,8 @@
-"""python -m benchmarks.scale: many checkpoints of a tiny model through all stages, on the test cluster.
+"""python -m benchmarks.scale: evaluates many checkpoints of a tiny model on the Slurm test cluster.
 
-What is measured is the workflow, not the model: wall time, jobs, the Snakemake process, files. A job
-has one GPU, that is one process, since the pretended GPUs share the machine's cores. Needs root and
-Slurm's packages, like `make slurm-up`, which it does by itself if no cluster is up.
+It measures the workflow, not the model: wall time, jobs, the Snakemake process, files. A job has one GPU
+and thus one process, since the simulated GPUs share the machine's cores. It needs root and Slurm's
+packages, like `make slurm-up`, and starts a cluster if none is up.
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main() -> None:
     if not was_up:
         cluster.up()
     disable_progress_bar()
-    os.environ["OMP_NUM_THREADS"] = "1"  # the pretended GPUs of a node share few cores
+    os.environ["OMP_NUM_THREADS"] = "1"  # the simulated GPUs of a node share few cores
     try:
         with tempfile.TemporaryDirectory(prefix="scale-") as folder:
             runs = [_run(Path(folder), n, options.per_job) for n in options.checkpoints]
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def build_ladder(folder: Path, per_stage: int) -> World:
-    """The tests' tiny world with four stages of `per_stage` checkpoints, prefilled."""
+    """Return the tests' tiny world with four stages of `per_stage` checkpoints, prefilled."""
     world = build_world(folder)
     model = AutoModelForCausalLM.from_pretrained(folder / "hf" / "1-10", trust_remote_code=False)
     stages: dict[str, Any] = {}
@@ -82,11 +82,11 @@ def build_ladder(folder: Path, per_stage: int) -> World:
 
 
 def _run(parent: Path, checkpoints: int, per_job: int) -> dict[str, Any]:
-    """One run from an empty results folder to the front page.
+    """Measure one run from an empty results folder to the front page.
 
-    `cpu_s` and `peak_mb` are the Snakemake process's own, `local_cpu_s` that of what it starts on
-    its own machine: queries, deltas, tables, reports. `inodes` are all files and folders that the
-    run leaves: results, score store, logs, Snakemake's records.
+    `cpu_s` and `peak_mb` are those of the Snakemake process, `local_cpu_s` of the processes that it
+    starts on its machine: queries, deltas, tables, reports. `inodes` counts all files and folders that
+    the run leaves: results, score store, logs, Snakemake's records.
     """
     name = f"{checkpoints}-{per_job}"
     world = build_ladder(parent / f"world-{name}", checkpoints // len(STAGES))
@@ -122,7 +122,7 @@ def _run(parent: Path, checkpoints: int, per_job: int) -> dict[str, Any]:
 
 
 def _follow(run: Run) -> dict[str, float]:
-    """Waits for the end; returns CPU seconds, own and of children, and the peak memory in MB."""
+    """Wait for the end; return CPU seconds of the process and of its children, and peak memory in MB."""
     process = run.process
     assert process is not None
     found = {"cpu_s": 0.0, "local_cpu_s": 0.0, "peak_mb": 0.0}
@@ -130,7 +130,7 @@ def _follow(run: Run) -> dict[str, float]:
         try:
             words = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             status = Path(f"/proc/{process.pid}/status").read_text().splitlines()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             break
         found["cpu_s"] = (int(words[11]) + int(words[12])) / TICKS
         found["local_cpu_s"] = (int(words[13]) + int(words[14])) / TICKS

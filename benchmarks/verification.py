@@ -1,8 +1,8 @@
-"""python -m benchmarks.verification SHARED: answers and programs verified a second, on all cores.
+"""python -m benchmarks.verification SHARED: measures how many answers and programs a second are verified.
 
-SHARED is a folder with `data/generative`. Beside the pool of processes that can be killed stands
-the plain way in one process, which an endless answer would stop: math-verify in a loop, and each
-program in an interpreter of its own, unsandboxed. What starts once is timed by itself.
+SHARED is a folder with `data/generative`. The pool of processes, which can be killed, is compared with
+the plain way in one process, which an endless answer would block: math-verify in a loop, and each
+program in its own interpreter without a sandbox. Start-up time is measured separately.
 """
 
 import argparse
@@ -26,7 +26,7 @@ PROGRAM = Program(kind="program")
 
 
 def math_jobs(shared: Path) -> list[Job]:
-    """Each solution of MATH-500 as an answer, right and with another's gold."""
+    """Return jobs for each solution of MATH-500: once with its own gold, once with another's."""
     path = shared / "data/generative/MATH-500/default/test-00000-of-00001.parquet"
     rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
     return [
@@ -44,7 +44,7 @@ def program_jobs(shared: Path) -> list[Job]:
 
 
 def pooled(jobs: Sequence[Job]) -> tuple[float, float, int]:
-    """Seconds to the first verdict, seconds of the others, and how many pass."""
+    """Return the seconds to the first verdict, the seconds of the others, and how many pass."""
     start = time.perf_counter()
     first, passed = None, 0
     for _, verdict in verify_all(jobs, workers=os.cpu_count() or 1):

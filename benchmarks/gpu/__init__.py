@@ -1,1 +1,1 @@
-"""What a GPU gives: `python -m benchmarks.gpu` needs torch, transformers and numpy, no data, no network."""
+"""Benchmark a GPU: `python -m benchmarks.gpu` needs no data and no network."""

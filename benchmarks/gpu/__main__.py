@@ -1,7 +1,7 @@
-"""python -m benchmarks.gpu: speed, share of the peak and parity on the GPU at hand, as a table and as JSON.
+"""python -m benchmarks.gpu: measures speed, share of the peak and parity on this machine's GPU.
 
-Llamas of random weights are written as Nanotron checkpoints, loaded, and run through the engine beside
-a plain transformers loop. A model that fails is named, the others go on, and the exit code is 1.
+Llamas of random weights are saved as Nanotron checkpoints, and run by the engine and a plain
+transformers loop. If a model fails, the table names it, the others still run, and the exit code is 1.
 """
 
 import argparse
@@ -34,9 +34,9 @@ from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.terminal_layout import align
 
 ROWS = {"cpu": 1024, "cuda": 16_384}
-"""Tokens of a pass, as a job has them unless it is configured otherwise."""
+"""Tokens of a pass, the defaults of the configuration."""
 
-AIMS = {
+TARGETS = {
     "tier2": {"busy": ">= 90%"},
     "tier3": {"busy": ">= 90%"},
     "1.7b.tier2_block": {"peak_share": ">= 60%"},
@@ -45,7 +45,7 @@ AIMS = {
     "mmlu_0shot": {"times_faster": ">= 8x"},
     "hellaswag": {"times_faster": ">= 8x"},
 }
-"""What is aimed at on an H100, by a part of the name and its end."""
+"""Targets on an H100, by a part of a figure's name and by its last part."""
 
 SHOWN = {
     "load_gb_per_second": "{:.1f} GB/s",
@@ -58,7 +58,7 @@ SHOWN = {
     "times_faster": "{:.1f}x",
     "largest_difference": "{:.1e}",
 }
-"""What is shown of the figures; the rest is in the JSON alone."""
+"""Figures in the table, with their formats; the others are only in the JSON."""
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -85,7 +85,7 @@ def main(arguments: list[str] | None = None) -> int:
         figures = found["models"][name] = {}
         try:
             _measure_model(figures, SIZES[name], options)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the other models are measured
+        except Exception as error:  # noqa: BLE001 - after any error the other models still run
             traceback.print_exc()
             figures["error"], failed = str(error), True
         options.output.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namespace) -> None:
-    """Add all figures of a model, as they are taken."""
+    """Measure a model, and add each figure to `figures` once it is known."""
     device, dtype = torch.device(options.device), getattr(torch, options.dtype)
     with tempfile.TemporaryDirectory(prefix="bench-gpu-", dir=options.scratch) as folder:
         path = Path(folder) / "1"
@@ -131,14 +131,14 @@ def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namesp
         figures[name] = _figures(engine, run, few)
         figures[name]["peak_share"] = work.flops(size) / figures[name]["seconds"] / peak
     for name, task in new_tasks(size.vocabulary, options.questions, options.seed).items():
-        asked = sample(task, options.sample)
-        ours = score_requests(engine, asked)
-        loop(model, asked[: CHOICES * 8], BATCH[device.type])  # warm
-        theirs = measure(device, partial(loop, model, asked, BATCH[device.type]))
+        sampled = sample(task, options.sample)
+        ours = score_requests(engine, sampled)
+        loop(model, sampled[: CHOICES * 8], BATCH[device.type])  # warm-up
+        theirs = measure(device, partial(loop, model, sampled, BATCH[device.type]))
         pairs = zip(ours, theirs.result, strict=True)
         rate = len(task) / figures[f"tier3_{name}"]["seconds"]
         figures[f"tier3_{name}"] |= {
-            "times_faster": rate * theirs.seconds / len(asked),
+            "times_faster": rate * theirs.seconds / len(sampled),
             "largest_difference": max(abs(one.logprob - nats) for one, nats in pairs),
         }
 
@@ -146,7 +146,7 @@ def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namesp
 def _kinds(
     engine: Engine, size: Size, options: argparse.Namespace
 ) -> Iterator[tuple[str, Callable[[], object], Callable[[], object], Work]]:
-    """Yield each kind of scoring: all of it, a few passes of it, and the arithmetic that all of it asks for."""
+    """Yield each kind of scoring: its name, the whole run, a few passes of it, and its necessary work."""
     length = min(WINDOW, options.row_tokens)
     tokens, starts = new_text(size.vocabulary, options.blocks, length, options.seed)
     first = tokens[: 2 * options.row_tokens // length]
@@ -162,7 +162,7 @@ def _kinds(
 def _figures(
     engine: Engine, run: Callable[[], object], few: Callable[[], object]
 ) -> dict[str, float]:
-    """Measure a run, after two of a few passes, of which the first also compiles."""
+    """Measure a run, after two short runs, the first of which also compiles."""
     first, again = (measure(engine.device, few).seconds for _ in range(2))
     read, worked, start = engine.tokens_processed, busy_seconds(), time.perf_counter()
     measured = measure(engine.device, run)
@@ -177,7 +177,7 @@ def _figures(
 
 
 def _table(models: dict[str, Any]) -> str:
-    rows = [("", "figure", "aim (H100)")]
+    rows = [("", "figure", "target (H100)")]
     flat = {
         f"{model}.{name}": value
         for model, figures in models.items()
@@ -193,8 +193,8 @@ def _table(models: dict[str, Any]) -> str:
         if end == "error":
             rows.append((f"failed: {above}", str(value)[:60], ""))
         elif end in SHOWN:
-            aims = [aim[end] for part, aim in AIMS.items() if part in above and end in aim]
-            rows.append((place, SHOWN[end].format(value), "".join(aims)))
+            targets = [ends[end] for part, ends in TARGETS.items() if part in above and end in ends]
+            rows.append((place, SHOWN[end].format(value), "".join(targets)))
     return align(rows)
 
 

@@ -1,7 +1,7 @@
-"""Llamas of random weights, written as Nanotron checkpoints and loaded as any other.
+"""Write Llamas of random weights as Nanotron checkpoints.
 
-Weights are drawn on the device: matrices with a spread of 1/√(inputs), so that activations stay
-near 1 in every layer and log-probabilities depend on what was read.
+Weights are drawn on the device: matrices with a standard deviation of 1/√(inputs), so that activations
+stay near 1 in every layer and log-probabilities depend on the input.
 """
 
 import json
@@ -42,7 +42,7 @@ class Size:
 
     @property
     def layer_shapes(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of a layer's matrices, as transformers has them."""
+        """(inputs, outputs) of a layer's matrices in transformers."""
         kv = self.kv_heads * self.head_dim
         return [
             *[(self.hidden, self.hidden), (self.hidden, kv), (self.hidden, kv)],
@@ -52,16 +52,16 @@ class Size:
 
     @property
     def body(self) -> int:
-        """Weights of all layers' matrices."""
+        """Number of weights in all layers' matrices."""
         return self.layers * sum(a * b for a, b in self.layer_shapes)
 
     @property
     def parameters(self) -> int:
-        """All weights, norms aside."""
+        """Number of all weights, except norms."""
         return self.body + self.hidden * self.vocabulary * (1 if self.tied else 2)
 
     def model_config(self) -> dict[str, Any]:
-        """As Nanotron stores it."""
+        """Return the configuration in Nanotron's format."""
         return {
             "is_llama_config": True,
             "hidden_size": self.hidden,
@@ -96,7 +96,7 @@ SIZES = {
         tied=False,
     ),
 }
-"""SmolLM2's two and Llama 3.1's shapes; tiny is for trying the program."""
+"""Shapes of SmolLM2's two sizes and of Llama 3.1; `tiny` is for trying the program."""
 
 
 def write_checkpoint(
@@ -108,9 +108,9 @@ def write_checkpoint(
     seed: int,
     tp: int = 1,
 ) -> float:
-    """Writes the checkpoint to an empty folder; returns seconds.
+    """Write the checkpoint to a new folder; return the seconds.
 
-    Raises OutputError where there is not enough disk space.
+    Raises OutputError if there is not enough disk space.
     """
     needed = size.parameters * dtype.itemsize
     folder.mkdir(parents=True)
@@ -128,9 +128,9 @@ def write_checkpoint(
         shape = expected[name].shape
         if len(shape) == 1:
             return torch.ones(shape, dtype=dtype)
-        # Twice the spread for what makes logits, so that they differ by a few nats.
-        spread = (2 if "embedding" in name or "lm_head" in name else 1) / math.sqrt(shape[1])
-        weight = torch.randn(shape, generator=random, device=device).mul_(spread)
+        # Twice the standard deviation for embedding and head, so that logits differ by a few nats.
+        deviation = (2 if "embedding" in name or "lm_head" in name else 1) / math.sqrt(shape[1])
+        weight = torch.randn(shape, generator=random, device=device).mul_(deviation)
         return weight.to(dtype).cpu()
 
     start = time.perf_counter()
@@ -149,7 +149,7 @@ def write_checkpoint(
 
 
 def _age(folder: Path) -> None:
-    """Sets all times an hour back, so that loading does not wait for a writer."""
+    """Set all times an hour back, so that loading does not wait for a writer."""
     past = time.time() - 3600
     for path in folder.rglob("*"):
         os.utime(path, (past, past))

@@ -1,4 +1,4 @@
-"""Requests and text of random ids in the shapes of HellaSwag, MMLU and Tier2, and a plain loop over them."""
+"""Make requests and text of random ids in the shapes of HellaSwag, MMLU and Tier2; score by a plain loop."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ Task = list[Request]
 
 
 def new_tasks(vocabulary: int, questions: int, seed: int) -> dict[str, Task]:
-    """Return HellaSwag's, and MMLU's without and with five shots, of at most so many questions each."""
+    """Return tasks like HellaSwag, and MMLU without and with five shots, each of at most `questions`."""
     random = np.random.default_rng(seed)
     endings, letters = min(questions, 10_042), min(questions, 14_042)
 
@@ -30,17 +30,17 @@ def new_tasks(vocabulary: int, questions: int, seed: int) -> dict[str, Task]:
         return [Request(context, ids(low, high)) for context in contexts for _ in range(CHOICES)]
 
     stems = [ids(STEM, STEM) for _ in range(SUBJECTS)]
-    asked = [ids(30, 120) for _ in range(letters)]
-    shots = [(*stems[place * SUBJECTS // letters], *one) for place, one in enumerate(asked)]
+    alone = [ids(30, 120) for _ in range(letters)]
+    shots = [(*stems[place * SUBJECTS // letters], *one) for place, one in enumerate(alone)]
     return {
         "hellaswag": task([ids(20, 90) for _ in range(endings)], 8, 40),
-        "mmlu_0shot": task(asked, 1, 1),
+        "mmlu_0shot": task(alone, 1, 1),
         "mmlu_5shot": task(shots, 1, 1),
     }
 
 
 def sample(task: Task, questions: int) -> Task:
-    """Return so many of a task's questions, evenly spread."""
+    """Return a number of a task's questions, evenly spread."""
     count = len(task) // CHOICES
     places: NDArray[np.int64] = np.linspace(0, count - 1, min(questions, count)).astype(int)
     return [one for place in places for one in task[place * CHOICES :][:CHOICES]]
@@ -49,7 +49,7 @@ def sample(task: Task, questions: int) -> Task:
 def new_text(
     vocabulary: int, blocks: int, length: int, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return blocks (blocks, length), and the flat positions at which documents of some 500 tokens begin."""
+    """Return blocks (blocks, length), and the flat positions where documents of about 500 tokens begin."""
     random = torch.Generator().manual_seed(seed)
     tokens = torch.randint(1, vocabulary, (blocks, length), generator=random)
     begins = torch.rand(blocks * length, generator=random) < 1 / 500
@@ -58,17 +58,16 @@ def new_text(
 
 
 BATCH = {"cpu": 16, "cuda": 64}
-"""Rows of a batch; as `lm_eval --batch_size auto` would take at most on a GPU."""
+"""Rows of a batch; on a GPU the most that `lm_eval --batch_size auto` takes."""
 
 
 @torch.inference_mode()
 def loop(model: PreTrainedModel, requests: Sequence[Request], batch: int) -> list[float]:
     """Return log-probabilities in the order of the requests, by a plain loop over transformers.
 
-    Inputs of about one length together, the longest first, padded on the right; the logits of every
-    token of the batch, log-softmax over all of them, then each candidate's tokens are picked. Candidates
-    that differ in their last token alone share a row, as there. Kinder than the original in one thing: a
-    batch's results come back at once, not candidate by candidate.
+    Like lm-evaluation-harness, it batches inputs of similar length, the longest first, padded on the
+    right, computes log-softmax for every token, and then picks each candidate's tokens. Candidates that
+    differ only in their last token share a row. Unlike the harness, it copies a batch's results at once.
     """
     rows: dict[tuple[int, ...], list[int]] = {}
     for number, one in enumerate(requests):
@@ -81,15 +80,15 @@ def loop(model: PreTrainedModel, requests: Sequence[Request], batch: int) -> lis
         for row, one in enumerate(chosen):
             ids[row, : len(one)] = torch.tensor(one)
         logits = model(input_ids=ids.to(model.device), use_cache=False).logits
-        logprobs = logits.log_softmax(-1)  # (B, T, V), in the model's own type, as there
+        logprobs = logits.log_softmax(-1)  # (B, T, V), in the model's own dtype, as in the harness
         del logits
         numbers = [number for one in chosen for number in rows[one]]
         sums = []
         for row, one in enumerate(chosen):
             for number in rows[one]:
                 target = torch.tensor(requests[number].continuation, device=model.device)
-                asked = logprobs[row, len(one) - len(target) : len(one)]  # (N, V)
-                sums.append(asked.gather(1, target[:, None]).sum())
+                last = logprobs[row, len(one) - len(target) : len(one)]  # (N, V)
+                sums.append(last.gather(1, target[:, None]).sum())
         for number, nats in zip(numbers, torch.stack(sums).tolist(), strict=True):
             found[number] = nats
     return found

@@ -1,8 +1,8 @@
-"""How much arithmetic is asked for, and how fast the device does it at best.
+"""Count the necessary arithmetic of requests, and measure the device's peak speed.
 
-What is asked for is the least that any method can do: each distinct prefix of the requests is read
-once, and each distinct place at which something is asked meets the head once. Padding, prefixes read
-again and unused logits count for nothing, so that a share of the peak cannot be raised by waste.
+Necessary is the least that any method can do: each distinct prefix of the requests is read once, and
+the head runs once at each distinct position whose logits are needed. Padding, repeated prefixes and
+unused logits do not count, so waste cannot raise a share of the peak.
 """
 
 from collections.abc import Sequence
@@ -19,14 +19,14 @@ from evaluation.scoring.engine.window import Request
 
 @dataclass(frozen=True)
 class Work:
-    """Distinct tokens, pairs of a token and one that it sees (itself included), places asked at."""
+    """Distinct tokens, pairs of a token and one that it attends to (itself included), and queries."""
 
     tokens: int
     pairs: int
     queries: int
 
     def flops(self, size: Size) -> float:
-        """Two per weight and token, and four per pair and channel of each head of each layer."""
+        """Return the FLOPs: two per weight and token, four per pair and channel of each head and layer."""
         attention = 4 * size.layers * size.heads * size.head_dim
         return (
             2.0 * size.body * self.tokens
@@ -37,22 +37,22 @@ class Work:
 
 def of_requests(requests: Sequence[Request]) -> Work:
     trie = build_trie([key_of((*one.context, *one.continuation[:-1])) for one in requests])
-    asked = np.zeros(len(trie), dtype=np.int64)  # of each input the longest continuation
-    np.maximum.at(asked, trie.place, [len(one.continuation) for one in requests])
+    longest = np.zeros(len(trie), dtype=np.int64)  # longest continuation of each input
+    np.maximum.at(longest, trie.place, [len(one.continuation) for one in requests])
     tokens = pairs = queries = 0
-    is_asked = np.zeros(trie.lengths.max(), dtype=np.bool_)  # of the nodes on the current path
-    each = (part.tolist() for part in (trie.lengths, trie.shared, asked))
+    is_query = np.zeros(trie.lengths.max(), dtype=np.bool_)  # for the nodes on the current path
+    each = (part.tolist() for part in (trie.lengths, trie.shared, longest))
     for length, shared, count in zip(*each, strict=True):
         tokens += length - shared
         pairs += (length * (length + 1) - shared * (shared + 1)) // 2
-        is_asked[shared:length] = False
-        queries += int((~is_asked[length - count : length]).sum())
-        is_asked[length - count : length] = True
+        is_query[shared:length] = False
+        queries += int((~is_query[length - count : length]).sum())
+        is_query[length - count : length] = True
     return Work(tokens, pairs, queries)
 
 
 def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:
-    """Of blocks (blocks, length), each one sequence, or divided at the flat positions `starts`."""
+    """Return the work of blocks (blocks, length): each is one sequence, or divided at flat positions."""
     blocks, length = tokens.shape
     begins = np.zeros(blocks * length, dtype=np.bool_)
     begins[::length] = True
@@ -64,7 +64,7 @@ def of_blocks(tokens: torch.Tensor, starts: torch.Tensor | None = None) -> Work:
 
 
 def matmul_peak(size: Size, rows: int, device: torch.device, dtype: torch.dtype) -> float:
-    """FLOP/s of products of `rows` tokens with each of the model's matrices, as often as it has them."""
+    """Return the FLOP/s of products of `rows` tokens with all of the model's matrices."""
     shapes = [*size.layer_shapes * size.layers, (size.hidden, size.vocabulary)]
     seconds = {shape: _seconds(rows, *shape, device, dtype) for shape in set(shapes)}
     flops = sum(2.0 * rows * inputs * outputs for inputs, outputs in shapes)
@@ -74,7 +74,7 @@ def matmul_peak(size: Size, rows: int, device: torch.device, dtype: torch.dtype)
 def _seconds(
     rows: int, inputs: int, outputs: int, device: torch.device, dtype: torch.dtype
 ) -> float:
-    """Of one product; a few at a time, so that launches cost nothing."""
+    """Return the seconds of one product; several run at a time to hide the cost of launches."""
     times = 20 if device.type == "cuda" else 1
     a = torch.randn(rows, inputs, device=device, dtype=dtype)
     weight = torch.randn(outputs, inputs, device=device, dtype=dtype)

@@ -1,1 +1,1 @@
-"""Nanotron and Hugging Face checkpoints: found, checked, read into a model, and written."""
+"""Find, check, load and write checkpoints of Nanotron and Hugging Face."""

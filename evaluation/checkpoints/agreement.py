@@ -1,4 +1,4 @@
-"""Whether a checkpoint fits its stage: its tokenizer, its sequence length, and the number of GPUs."""
+"""Check that a checkpoint fits its stage: its tokenizer, its sequence length, and the number of GPUs."""
 
 import contextlib
 import json
@@ -22,45 +22,45 @@ def check_agreement(
     checkpoint: Checkpoint,
     *,
     is_bridge: bool = False,
-    beside: Iterable[Checkpoint] = (),
+    others: Iterable[Checkpoint] = (),
 ) -> None:
     """Refuse a checkpoint that was trained with another tokenizer or sequence length.
 
-    A bridge may have been trained on shorter sequences than its stage scores: what it loses on longer
-    ones is what the stage has gained.
+    A bridge may have been trained on shorter sequences than its stage scores: its loss on longer
+    sequences shows what the stage has gained.
 
     Args:
         plan: The stage that scores it.
-        checkpoint: The checkpoint; of a merge each member is checked.
+        checkpoint: The checkpoint; each member of a merge is checked.
         is_bridge: Whether it is the stage's baseline.
-        beside: Others of the stage, whose tokenizers the remedy names, too.
+        others: Other checkpoints of the stage; the remedy also names their tokenizers.
 
     Raises:
-        CheckpointError: It disagrees, or does not record them and the stage does not assume them.
-        ConfigError: It has fewer layers than GPUs are configured.
+        CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
+        ConfigError: It has fewer layers than the configured number of GPUs.
     """
     for one in checkpoint.parts:
-        _check_tokenizer(plan, one, beside)
+        _check_tokenizer(plan, one, others)
         if one.kind == "huggingface":
             _check_positions(plan, one)
         _check_length(plan, one, is_bridge)
 
 
-def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, beside: Iterable[Checkpoint]) -> None:
+def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[Checkpoint]) -> None:
     gpus = plan.config.scoring.gpus_per_checkpoint
     if gpus > 1 and not plan.stage.command and gpus > (layers := checkpoint.layer_count):
         raise ConfigError(
-            f"{GPUS}: {gpus}, but {checkpoint.path} has {layers} layers (`num_hidden_layers`) to deal "
-            f"over them; set it to {max(1, layers)} or less"
+            f"{GPUS}: {gpus}, but {checkpoint.path} has only {layers} layers (`num_hidden_layers`) to "
+            f"split over them; set it to {max(1, layers)} or less"
         )
     named = checkpoint.tokenizer_name
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
-        raise _unknown(plan, checkpoint)
+        raise _tokenizer_not_recorded(plan, checkpoint)
     if _unknown_names(plan, [named]):
-        others = [part.tokenizer_name for one in beside for part in one.parts]
+        other_names = [part.tokenizer_name for one in others for part in one.parts]
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
-            f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*others, named]))}"
+            f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*other_names, named]))}"
         )
 
 
@@ -71,12 +71,12 @@ def _unknown_names(plan: StagePlan, names: Iterable[str | None]) -> list[str]:
 
 
 def _place(name: str) -> str:
-    """Return a tokenizer's name, or where it lies: a folder has a relative and an absolute name."""
+    """Return a tokenizer's name, or the real path of its folder, however the path is written."""
     return os.path.realpath(name) if os.path.isdir(name) else name
 
 
 def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
-    """Return the remedy where other names are of the stage's own tokenizer."""
+    """Return the remedy for the case that these names denote the stage's own tokenizer."""
     written = ", ".join(json.dumps(name, ensure_ascii=False) for name in names)
     if plan.tokenizer_key:
         return f"if they are the same, add to {plan.tokenizer_key}.also_known_as: [{written}]"
@@ -88,14 +88,14 @@ def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
 
 
 def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str | None:
-    """Return what `check_agreement` will refuse, by the names of tokenizers in config.yaml alone.
+    """Return a warning of tokenizers that `check_agreement` will refuse, by the names in config.yaml.
 
     Args:
         plan: The stage.
         plans: All stages by name.
 
     Returns:
-        A sentence with the remedy; None where every name is known, or no checkpoint is there to read.
+        A sentence with the remedy; None if every name is known, or there is no checkpoint to read.
     """
     names: list[str | None] = []
     with contextlib.suppress(EvaluationError):
@@ -162,14 +162,14 @@ def _check_positions(plan: StagePlan, checkpoint: Checkpoint) -> None:
             )
 
 
-def _unknown(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:
+def _tokenizer_not_recorded(plan: StagePlan, checkpoint: Checkpoint) -> CheckpointError:
     path = checkpoint.path / "config.yaml"
     if checkpoint.training_config is None:
-        what = "missing, so its tokenizer and sequence length are not known; copy it"
+        what = "missing, so the tokenizer and sequence length are not known; copy it"
     else:
         what = "names no tokenizer; write into it which one was used"
     mup = str(bool(checkpoint.use_mup)).lower()
     return CheckpointError(
-        f"{path}: {what}, or take {plan.name}'s for granted with stages.{plan.name}.assume: "
+        f"{path}: {what}, or assume those of {plan.name} with stages.{plan.name}.assume: "
         f"{{use_mup: {mup}}}"
     )

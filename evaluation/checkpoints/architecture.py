@@ -1,7 +1,7 @@
-"""What a Nanotron model configuration computes.
+"""Read a Nanotron model configuration: the sizes and features of the model that it describes.
 
-A branch of Nanotron may add keys. Its name does not tell what a key computes, so a model that sets an
-unknown one is refused: scored without it, it would be another model.
+A branch of Nanotron may add keys. A key's name does not tell what it computes, so a model that sets an
+unknown key is refused: without that key, another model would be scored.
 """
 
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from evaluation.checkpoints.config_files import Keys, short
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 _MOST_LAYERS = 10_000
-"""A number beyond it is a mistake, which must not cost memory."""
+"""A larger number is a mistake, and must not cost memory."""
 
 _MODEL = frozenset(
     "hidden_act hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads "
     "rms_norm_eps rope_interleaved rope_theta tie_word_embeddings vocab_size".split()
 )
-"""Keys that both of Nanotron's classes compute by."""
+"""Keys that change what both of Nanotron's classes compute."""
 
 _QWEN2 = frozenset(
     "attention_bias moe_config no_rope_layer rope_seq_len_interpolation_factor sliding_window_size".split()
 )
-"""More keys that Nanotron's Qwen2 computes by."""
+"""Further keys that change what Nanotron's Qwen2 computes."""
 
 _EXPERTS = frozenset(
     "enable_shared_expert layers moe_intermediate_size num_experts shared_expert_intermediate_size "
@@ -35,7 +35,7 @@ _TRAINING = frozenset(
     "router_aux_loss_coef token_dispatcher_type torch_dtype transformers_version use_cache "
     "z_loss_coefficient z_loss_enabled".split()
 )
-"""Keys that Nanotron's models do not compute by; `rope_scaling` is logged where a model is loaded."""
+"""Keys that do not change what a model computes; `rope_scaling` is logged when a model is loaded."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Architecture:
     """Everything about a Nanotron model that shapes its weights or its forward pass."""
 
     llama: bool
-    """Nanotron's LlamaForTraining, which ignores documents; otherwise its Qwen2ForTraining."""
+    """Whether it is Nanotron's LlamaForTraining, which ignores documents, or its Qwen2ForTraining."""
     vocab_size: int
     hidden_size: int
     intermediate_size: int
@@ -72,7 +72,7 @@ class Architecture:
     """Positions are divided by it."""
     qkv_bias: bool
     sliding_window: int | None
-    """Tokens that a token of a roped layer sees, itself included."""
+    """Tokens that a token attends to in a layer with RoPE, itself included."""
     no_rope_layer: int | None
     """Layers n, 2n, … (counted from 1) have no RoPE."""
     mup: bool
@@ -126,7 +126,7 @@ def parse_architecture(
         norm_eps=keys.number("rms_norm_eps", 1e-6),
         tied_embeddings=keys.flag("tie_word_embeddings", False),
         positions=max(keys.count("max_position_embeddings", 1), sequence_length or 1),
-        # Both keys are younger than the format; before them, this is what was computed.
+        # Checkpoints that are older than these two keys were computed with these values.
         rope_theta=keys.number("rope_theta", 10_000.0),
         rope_interleaved=keys.flag("rope_interleaved", True),
         rope_factor=None if llama else keys.optional_number("rope_seq_len_interpolation_factor"),
@@ -141,7 +141,7 @@ def parse_architecture(
 
 
 def _is_llama(keys: Keys) -> bool:
-    """Return whether Nanotron's class is its Llama; raise for other classes than two, and unknown keys."""
+    """Return whether the class is Nanotron's Llama; raise unless it is Llama or Qwen2 with known keys."""
     marked = [str(key) for key, value in keys.config.items() if value is True]
     models = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
     if models in (["is_llama_config"], ["is_qwen2_config"]):
@@ -159,9 +159,9 @@ def _is_llama(keys: Keys) -> bool:
 def _uses_mup(use_mup: bool | None, where: str) -> bool:
     if use_mup is None:
         raise CheckpointError(
-            f"{where}: config.yaml is missing beside it, which alone says whether the model uses muP; "
-            "copy it from the training run, or say so: `assume: {use_mup: false}` of the stage, "
-            "`--no-use-mup` of a command"
+            f"{where}: config.yaml is missing next to it, and only that file records whether the model "
+            "uses muP; copy it from the training run, or state it: in the stage by "
+            "`assume: {use_mup: false}`, for a command by `--no-use-mup`"
         )
     return use_mup
 
@@ -207,19 +207,19 @@ def _check_possible(found: Architecture, where: str) -> None:
         )
     if found.hidden_size % found.heads or found.head_dim % 2:
         raise CheckpointError(
-            f"{where}: `hidden_size` {found.hidden_size} does not give {found.heads} heads of an "
-            "even size; correct the configuration"
+            f"{where}: `hidden_size` {found.hidden_size} cannot be split into {found.heads} heads of "
+            "an even size; correct the configuration"
         )
     if found.heads % found.kv_heads:
         raise CheckpointError(
-            f"{where}: `num_attention_heads` {found.heads} is no multiple of "
+            f"{where}: `num_attention_heads` {found.heads} is not a multiple of "
             f"`num_key_value_heads` {found.kv_heads}; correct one of them"
         )
 
 
 def _check_known(keys: Keys, *, llama: bool) -> None:
-    """Raise UnsupportedCheckpoint for a key that may change the model in a way unknown here."""
-    # Nanotron's Llama has an `attention_bias` of which it makes nothing.
+    """Raise UnsupportedCheckpoint for an unknown key, which may change what the model computes."""
+    # Nanotron's Llama has a key `attention_bias`, but ignores it.
     known = _MODEL | _TRAINING | ({"attention_bias"} if llama else _QWEN2)
     _check_keys(keys, known, "Llama" if llama else "Qwen2")
     experts = keys.config.get("moe_config")
@@ -244,12 +244,12 @@ def _check_keys(keys: Keys, known: frozenset[str], model: str) -> None:
 
 
 def _is_neutral(value: Any) -> bool:
-    """Return whether it is nothing, none, zero, or a factor of 1.0."""
+    """Return whether a value is empty, null, false, zero, or a factor of 1.0."""
     return value is None or value in (False, "", 0) or value in ([], {}) or repr(value) == "1.0"
 
 
 def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Return a key that two model configurations give with different values.
+    """Return a key that has different values in two model configurations.
 
     Args:
         one: A model configuration.

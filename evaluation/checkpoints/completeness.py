@@ -1,9 +1,9 @@
-"""Whether a checkpoint is complete and nothing writes to it, before any GPU time is spent.
+"""Check that a checkpoint is complete and that nothing writes to it, before any GPU time is spent.
 
-Headers tell which tensors are there. Of each matrix a few bytes are read: a copy into space that was
-allocated first leaves zeros where it was cut, and so does a machine that goes down. Training leaves no
-matrix of zeros. Some models begin with them, where a block ends and in the head: at step 0, or of an
-unknown step, those are logged and taken as they are.
+Headers list the tensors that exist. A few bytes of each matrix are read, too: a copy that was cut off
+after its space was allocated leaves zeros, and so does a machine that crashes. Training leaves no
+matrix of zeros. Some models initialize the head and the last matrix of each block with zeros: at step 0
+or at an unknown step such matrices are logged and accepted.
 """
 
 import logging
@@ -27,7 +27,7 @@ from evaluation.regular_files import open_regular
 log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 5.0
-"""Younger files are looked at twice."""
+"""Younger files are checked twice."""
 SETTLE_SECONDS = 0.5
 
 _MAY_BEGIN_AS_ZERO = re.compile(
@@ -35,14 +35,14 @@ _MAY_BEGIN_AS_ZERO = re.compile(
     r"c_proj|dense|dense_4h_to_h|embed_out|fc2|fc_out|wo|w2)(?:[/.]|_pp-rank|$)"
 )
 _FIRST, _CHUNK = 4096, 1 << 20
-"""Bytes: enough to find a number that is not zero, and what is read at a time if it is not."""
+"""Bytes of the first read, which mostly has a number other than zero, and of each further read."""
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
-    """Check that every parameter is there, of the right shape, and that none is being written.
+    """Check that every parameter exists in the right shape, and that none is being written.
 
     Args:
-        checkpoint: The checkpoint; of a merge each member is checked.
+        checkpoint: The checkpoint; each member of a merge is checked.
 
     Raises:
         IncompleteCheckpoint: A part is missing, or is still being written.
@@ -57,9 +57,9 @@ def check_complete(checkpoint: Checkpoint) -> None:
 
 
 def check_whole(checkpoint: Checkpoint) -> None:
-    """Check what can be known of any model, also of those that no class here represents.
+    """Check a model of any class, also one that cannot be loaded here.
 
-    Every tensor that has a file is covered exactly, and nothing is being written.
+    The shards of each tensor must cover it exactly, and no writer may be at work on a file.
 
     Args:
         checkpoint: A single checkpoint, not a merge.
@@ -82,23 +82,23 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
         checkpoint: A single checkpoint, not a merge.
 
     Returns:
-        By Nanotron's name, each parameter and where its rows go in transformers' model.
+        By Nanotron's name, each parameter with the place of its rows in transformers' model.
 
     Raises:
         IncompleteCheckpoint: A parameter is missing, or is still being written.
-        CheckpointError: A parameter is not the configuration's, or of another shape.
+        CheckpointError: The configuration has no such parameter, or gives it another shape.
     """
     arch = checkpoint.architecture
     expected = expected_parameters(arch)
     found = read_parameters(checkpoint.path)
-    if arch.layers > len(found):  # before anything is made for each of them
+    if arch.layers > len(found):  # checked before anything is allocated for each layer
         raise IncompleteCheckpoint(
             f"{checkpoint.path}: its configuration has {arch.layers} layers (`num_hidden_layers`), but "
             f"`model` holds only {len(found)} parameters; wait until it is written, or copy it again"
         )
     for name in found:
         if name not in expected:
-            raise _unexpected(found[name], arch)
+            raise _unexpected_parameter(found[name], arch)
     for name, source in expected.items():
         if name not in found:
             folder = checkpoint.path.joinpath("model", *name.split(".")[:-1])
@@ -115,7 +115,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
     return {name: (found[name], source) for name, source in expected.items()}
 
 
-def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
+def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> CheckpointError:
     path = parameter.shards[0].path
     if arch.tied_embeddings and parameter.name == "model.lm_head.pp_block.weight":
         return CheckpointError(
@@ -129,10 +129,10 @@ def _unexpected(parameter: Parameter, arch: Architecture) -> CheckpointError:
 
 
 def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
-    """Check that files are as when the checkpoint was opened, hold numbers, and do not change.
+    """Check that files are unchanged since the checkpoint was opened, are not zero, and do not change.
 
-    Trainers write `latest.txt` last. Where it does not vouch for the step, a writer that is still at
-    work shows within the pause; a checkpoint that was merely copied a moment ago does not change.
+    Trainers write `latest.txt` last. If it does not name the step, a writer that is still at work
+    changes a file during the pause; a checkpoint that was only copied a moment ago does not change.
     """
     given = checkpoint.use_mup if checkpoint.training_config is None else None
     if identity(checkpoint.path, headers, given) != checkpoint.identity:
@@ -140,8 +140,8 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     _check_written(checkpoint.path, headers, checkpoint.step)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
-    vouched = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
-    if age < _FRESH_SECONDS and not vouched:
+    is_latest = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
+    if age < _FRESH_SECONDS and not is_latest:
         time.sleep(SETTLE_SECONDS)
         check_unchanged(headers)
 
@@ -171,27 +171,27 @@ def _changed(path: Path) -> IncompleteCheckpoint:
 
 
 def _check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
-    """Raise IncompleteCheckpoint for a matrix of zeros; log those that a model of step 0 or None may have."""
-    begun = []
+    """Raise IncompleteCheckpoint for a matrix of zeros; log it if it may be the initialization."""
+    initial = []
     for header in headers:
         for tensor in _zero_matrices(header):
             name = f"{header.path.relative_to(folder).as_posix()}: {tensor}"
             if step or not _MAY_BEGIN_AS_ZERO.search(name.replace(": ", "/")):
                 raise IncompleteCheckpoint(
-                    f"{folder / name} holds nothing but zeros, as a copy that was not finished; wait "
+                    f"{folder / name} holds nothing but zeros, as in a copy that was not finished; wait "
                     "until it is written, or copy it again"
                 )
-            begun.append(name)
-    if begun:
-        _log_zeros(folder, len(begun), begun[0])
+            initial.append(name)
+    if initial:
+        _log_zeros(folder, len(initial), initial[0])
 
 
 @cache
 def _log_zeros(folder: Path, count: int, first: str) -> None:
-    """Log once, however often a checkpoint is looked at."""
+    """Log once, however often a checkpoint is checked."""
     log.warning(
-        "%s: %d of its matrices hold nothing but zeros (%s, …), as some models begin; if this one was "
-        "trained, copy it again",
+        "%s: %d of its matrices hold nothing but zeros (%s, …), as some models are initialized; if this "
+        "one was trained, copy it again",
         folder, count, first,
     )  # fmt: skip
 
@@ -209,7 +209,7 @@ def _is_zero(file: IO[bytes], entry: TensorEntry) -> bool:
     place, size = entry.start, _FIRST
     while place < entry.stop:
         chunk = os.pread(file.fileno(), min(size, entry.stop - place), place)
-        if chunk.strip(b"\0") or not chunk:  # that a file became shorter is found elsewhere
+        if chunk.strip(b"\0") or not chunk:  # another check finds that a file became shorter
             return False
         place, size = place + len(chunk), _CHUNK
     return True

@@ -1,7 +1,7 @@
-"""Configuration files that others wrote, read strictly: JSON, YAML, and their keys by type.
+"""Read the configuration files of checkpoints strictly: JSON, YAML, and their keys by type.
 
-A file is refused if it is not a regular file, larger than any configuration, not UTF-8, gives a key
-twice, or holds text that cannot be written down again. Every refusal names the file.
+A file is refused if it is not a regular file, is larger than any configuration, is not UTF-8, has a key
+twice, or holds text that cannot be written again. Every error names the file.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from evaluation.settings import yaml_files
 from evaluation.wording import kind_of
 
 CONFIG_FILES = ("model_config.json", "config.yaml", "config.json")
-"""Files that every writing of a checkpoint renews."""
+"""Files that are written anew whenever a checkpoint is saved."""
 
 _LARGEST_FILE = 64 << 20
-"""Bytes; a configuration has some thousand, the index of a large model some million."""
+"""Bytes; a configuration has thousands, the index of a large model has millions."""
 
 _LARGEST_COUNT = 2**31 - 1
 
@@ -31,7 +31,7 @@ def os_errors_named(path: Path) -> Iterator[None]:
     """Turn an OSError of the block into a CheckpointError that names the file.
 
     Args:
-        path: File or folder to name where the OSError names none.
+        path: File or folder to name if the OSError names none.
 
     Raises:
         CheckpointError: The block raised an OSError.
@@ -45,25 +45,25 @@ def os_errors_named(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything is there, also a link, pipe or folder, which reading refuses.
+    """Return whether anything exists at a path, also a broken link, pipe or folder.
 
     Args:
         path: Place of a file.
 
     Returns:
-        False only if the path is free.
+        False only if nothing is there; reading then refuses all but regular files.
     """
     return path.exists() or path.is_symlink()
 
 
 def configuration_file(checkpoint: Path) -> Path | None:
-    """Return a file that every writing of a checkpoint renews.
+    """Return a file that is written anew whenever a checkpoint is saved.
 
     Args:
         checkpoint: Folder of the checkpoint.
 
     Returns:
-        The first of `CONFIG_FILES` that is there; None if there is no checkpoint.
+        The first of `CONFIG_FILES` that exists; None if there is no checkpoint.
     """
     found = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
     return next(found, None)
@@ -101,7 +101,7 @@ def parse_json(path: Path) -> dict[str, Any]:
         Its keys and values.
 
     Raises:
-        CheckpointError: It cannot be read, or is no such table.
+        CheckpointError: It cannot be read, or is not a table in JSON.
     """
     text = read_text(path)
     try:
@@ -121,7 +121,7 @@ def parse_yaml(path: Path) -> dict[str, Any]:
         Its keys and values.
 
     Raises:
-        CheckpointError: It cannot be read, or is no such table.
+        CheckpointError: It cannot be read, or is not a table in YAML.
     """
     try:
         content = yaml_files.parse_yaml(read_text(path))
@@ -131,7 +131,7 @@ def parse_yaml(path: Path) -> dict[str, Any]:
 
 
 def _mapping(path: Path, content: Any) -> dict[str, Any]:
-    """Refuse other values, and half a UTF-16 pair (`\\ud800`), which no file or terminal takes."""
+    """Return a table; refuse other values, and half a UTF-16 pair (`\\ud800`), which cannot be encoded."""
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
     seen: set[int] = set()  # YAML can refer to one value from many places
@@ -151,10 +151,10 @@ def _mapping(path: Path, content: Any) -> dict[str, Any]:
 
 @dataclass
 class Keys:
-    """Typed access to a configuration or a table in it, with errors that name the file `where` and the key.
+    """Typed access to a configuration or a table in it; errors name the file `where` and the key.
 
-    Methods raise CheckpointError for a value that is required and missing, or of another type.
-    `prefix` are the table's keys, dotted.
+    Methods raise CheckpointError for a missing required value, and for one of another type.
+    `prefix` is the dotted path of the table, e.g. `tokens.`.
     """
 
     config: dict[str, Any]
@@ -274,13 +274,13 @@ class Keys:
 
 
 def short(value: Any) -> str:
-    """Return a value for a message: tables and lists may refer to themselves, or be very long.
+    """Return a value for a message.
 
     Args:
-        value: A value of a configuration.
+        value: A value of a configuration; a table may be very long, or refer to itself.
 
     Returns:
-        At most 61 characters; of a table or list only its kind and length.
+        At most 61 characters; for a table or list only its kind and length.
     """
     if isinstance(value, dict | list):
         return f"{kind_of(value)} ({len(value)})"

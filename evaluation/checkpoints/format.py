@@ -1,8 +1,8 @@
-"""Opens a checkpoint folder: facts from its configuration files and the headers of its weights.
+"""Open a checkpoint folder: read its configuration files and the headers of its weights.
 
     10/                         a Nanotron step         folder/              Hugging Face
       config.yaml               training configuration    config.json
-      model_config.json         the model's               model.safetensors, or shards with
+      model_config.json         model configuration       model.safetensors, or shards with
       model/…                   weights                   model.safetensors.index.json
       optimizer/, random/, …    pickles, never opened
 
@@ -36,18 +36,18 @@ from evaluation.wording import near_path
 log = logging.getLogger(__name__)
 
 _ROUTER = ".mlp.router.weight"
-"""End of the name of the one kind of parameter that stays float32 whatever the model's dtype."""
+"""Suffix of the routers' names: only these parameters stay float32 whatever the model's dtype."""
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk. `identity` changes when its configuration or any weight file does."""
+    """A checkpoint on disk. `identity` changes when its configuration or a weight file changes."""
 
     path: Path
     kind: Literal["nanotron", "huggingface"]
     model_config: dict[str, Any]
     training_config: dict[str, Any] | None
-    """None if there is no config.yaml: tokenizer and sequence length are not known then."""
+    """None if there is no config.yaml; then tokenizer and sequence length are unknown."""
     use_mup: bool | None
     """None if not known."""
     step: int | None
@@ -55,35 +55,35 @@ class Checkpoint:
     tokenizer_name: str | None
     sequence_length: int | None
     vocab_size: int
-    """Rows of the embedding, which padding may make more than the tokenizer has."""
+    """Rows of the embedding; with padding more than the tokenizer's vocabulary."""
     dtype: str
     members: tuple[tuple["Checkpoint", float], ...] = ()
-    """Of a merge, with their weights; `path` and configurations are the main one's."""
+    """Members of a merge with their weights; `path` and configurations are the main member's."""
 
     @property
     def parts(self) -> tuple["Checkpoint", ...]:
-        """The checkpoints that its weights are read from."""
+        """The checkpoints whose weights are read: itself, or the members of a merge."""
         return tuple(one for one, _ in self.members) or (self,)
 
     @property
     def architecture(self) -> Architecture:
-        """Sizes and features of a Nanotron model, a merge's main one; raises as `parse_architecture`."""
+        """Sizes and features of a Nanotron model; raises as `parse_architecture`."""
         own = self.path / "model_config.json"
         where = own if own.is_file() else self.path / "config.yaml"
         return parse_architecture(self.model_config, self.use_mup, self.sequence_length, str(where))
 
     @property
     def layer_count(self) -> int:
-        """How many layers the configuration states; 0 if it does not."""
+        """Number of layers in the configuration; 0 if it has none."""
         layers = text_config(self.model_config).get("num_hidden_layers")
         return layers if type(layers) is int else 0
 
 
 def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
-    """Open a step's folder, the folder above it by its `latest.txt`, or a Hugging Face folder.
+    """Open a Nanotron step or a Hugging Face folder.
 
     Args:
-        path: The folder.
+        path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
 
     Returns:
@@ -127,8 +127,8 @@ def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
     model_config = _model_config(folder, training)
     if training is not None and use_mup not in (None, training.use_mup):
         raise CheckpointError(
-            f"{folder / 'config.yaml'}: says `use_mup: {str(training.use_mup).lower()}`, but "
-            f"{str(use_mup).lower()} was given for checkpoints that do not say it; correct that"
+            f"{folder / 'config.yaml'}: has `use_mup: {str(training.use_mup).lower()}`, but "
+            f"{str(use_mup).lower()} was given for checkpoints that do not record it; correct that"
         )
     parameters = read_parameters(folder)
     headers = [shard.header for item in parameters.values() for shard in item.shards]
@@ -185,7 +185,7 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
 
 
 def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
-    """Return model_config.json, or else the training configuration's part; both must agree."""
+    """Return model_config.json, or without it that part of config.yaml; if both exist, they must agree."""
     path = folder / "model_config.json"
     inner = training.content["model"].get("model_config") if training else None
     if exists(path):
@@ -203,11 +203,11 @@ def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
 
 
 def _check_same(found: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
-    """Raise CheckpointError where the two files are of different models, or one was edited."""
+    """Raise CheckpointError if the two files are of different models, or one was edited."""
     key = contradiction(found, trained)
     if key is not None:
         raise CheckpointError(
-            f"{folder / 'model_config.json'}: `{key}` is {short(found.get(key))}, but config.yaml says "
+            f"{folder / 'model_config.json'}: `{key}` is {short(found.get(key))}, but config.yaml has "
             f"{short(trained.get(key))} (`model.model_config`); copy both from the training run, or write "
             "the same into both if it was changed on purpose"
         )
@@ -238,7 +238,7 @@ def _warn_of_other_step(folder: Path, named: int, written: int) -> None:
     """Warn once: a folder that was renamed or copied on purpose is the step of its name."""
     log.warning(
         "%s: is read as step %d, the name of its folder, but its config.yaml has step %d; rename the "
-        "folder if that is not meant", folder, named, written,
+        "folder if that is not intended", folder, named, written,
     )  # fmt: skip
 
 
@@ -253,7 +253,7 @@ def _vocab_size(config: dict[str, Any], folder: Path) -> int:
 
 
 def _dtype(parameters: Iterable[Parameter]) -> str:
-    """Return the one dtype of the weights, routers aside; if there are more, one that loses nothing."""
+    """Return the dtype of the weights except routers; if there are several, one that represents all."""
     dtypes = {item.dtype for item in parameters if not item.name.endswith(_ROUTER)}
     if len(dtypes) == 1:
         return TORCH_NAMES[dtypes.pop()]
@@ -261,15 +261,15 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
 
 
 def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
-    """Return a fingerprint of the configurations and every weight file's header, samples and times.
+    """Return a fingerprint of the configurations and of every weight file's header, samples and mtime.
 
     Args:
         folder: The checkpoint's folder.
         headers: Headers of all its weight files, in any order.
-        use_mup: As the user stated it, where no configuration records it; otherwise None.
+        use_mup: The user's statement if no configuration records it; otherwise None.
 
     Returns:
-        The fingerprint, without the folder's place: scores move with their checkpoint.
+        The fingerprint; it excludes the folder's path, so a moved checkpoint keeps its scores.
     """
     configurations = [folder / name for name in CONFIG_FILES]
     texts = [read_text(path) for path in configurations if exists(path)]

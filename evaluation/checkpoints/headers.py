@@ -1,11 +1,11 @@
-"""Headers of safetensors files, and which files a folder has: Nanotron's, or Hugging Face's by their index.
+"""Read the headers of a checkpoint's safetensors files; a Hugging Face folder's index names its files.
 
     8 bytes   length n of the header, little-endian
     n bytes   JSON: {"<tensor>": {"dtype", "shape", "data_offsets"}, "__metadata__": {str: str}}
     the rest  the tensors' bytes, without gaps; offsets count from here
 
-The library safetensors says whether a file is sound. Of the tensors a few bytes are read, to tell files
-apart.
+The library safetensors checks that a file is sound. A few bytes of the tensors are read, too: they
+distinguish files of equal headers.
 """
 
 import hashlib
@@ -26,16 +26,16 @@ from evaluation.json_text import load_json
 from evaluation.regular_files import open_regular
 
 TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
-"""Dtypes that weights can have, and torch's names of them."""
+"""Dtypes that weights can have, with their names in torch."""
 
 _LARGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
 
 _SAMPLES, _SAMPLE = 4, 4096
-"""So many pieces of a file's tensors, of so many bytes, are part of its digest."""
+"""Number of samples of a file's tensors that enter its digest, and the bytes of each."""
 
 _MOST_DIMENSIONS = 8
-"""No weight has more; torch and numpy stop at 64 with errors of their own."""
+"""No weight has more; beyond 64 torch and numpy raise errors of their own."""
 
 _INDEX = "model.safetensors.index.json"
 _UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
@@ -53,9 +53,9 @@ class TensorEntry:
 
 @dataclass(frozen=True)
 class Header:
-    """A safetensors file's header, and its state on disk when it was read.
+    """A safetensors file's header, and the file's state on disk when it was read.
 
-    `digest` is of the header and of some of the tensors' bytes.
+    `digest` covers the header and samples of the tensors' bytes.
     """
 
     path: Path
@@ -110,26 +110,26 @@ def _raw_header(path: Path, size: int, file: BufferedReader) -> bytes:
 
 
 def _samples(file: BufferedReader, start: int, size: int) -> Iterator[bytes]:
-    """Yield bytes of the tensors, from the first to the last: other weights of the same shapes differ."""
+    """Yield samples of the tensors' bytes, which differ between weights of the same shapes."""
     for number in range(_SAMPLES):
         file.seek(start + max(0, size - _SAMPLE - start) * number // (_SAMPLES - 1))
         yield file.read(_SAMPLE)
 
 
 def _check_sound(path: Path, content: Any, origin: int, size: int) -> None:
-    """Have safetensors look at a file; raise as `read_header` where it is refused or holds no tensors."""
+    """Open a file with safetensors; raise as `read_header` if it is refused or holds no tensors."""
     try:
         with safe_open(path, framework="numpy") as file:
             is_empty = not file.keys()
     except SafetensorError as error:
         reason = str(error).removeprefix("Error while deserializing header: ")
-        if not reason.startswith("incomplete metadata"):  # the tensors are not where the file ends
+        if not reason.startswith("incomplete metadata"):  # the tensors and the file end apart
             raise _unsound(path, reason[:200]) from None
         offsets = [entry["data_offsets"][1] for name, entry in content.items() if name[:2] != "__"]
         end = origin + max(offsets, default=0)
         if size < end:
             raise _truncated(path, f"{size:,} of {end:,} bytes") from None
-        raise _unsound(path, f"it has {size - end:,} bytes behind its last tensor") from None
+        raise _unsound(path, f"it has {size - end:,} bytes after its last tensor") from None
     if is_empty:
         raise _unsound(path, "it holds no tensors")
 
@@ -160,7 +160,7 @@ def read_folder_headers(folder: Path) -> list[Header]:
 
     Raises:
         IncompleteCheckpoint: A file or a tensor is missing.
-        CheckpointError: The index or a file is not sound, or they are of different downloads.
+        CheckpointError: The index or a file is not sound, or they are from different downloads.
         UnsupportedCheckpoint: The weights are pickled.
     """
     if exists(folder / _INDEX):
@@ -199,7 +199,7 @@ def _indexed(folder: Path) -> list[Header]:
         if foreign:
             raise CheckpointError(
                 f"{folder / name}: holds {foreign[0]}, which {_INDEX} does not place there; "
-                "the files are of different downloads, download them again"
+                "the files are from different downloads, download them again"
             )
     return list(headers.values())
 
@@ -214,7 +214,7 @@ def _weight_map(path: Path) -> dict[str, str]:
 
 
 def _is_file_name(name: Any) -> bool:
-    """Return whether it names a file of the folder itself, and nothing outside it."""
+    """Return whether the name is one of a file directly in the folder."""
     return isinstance(name, str) and name not in ("", ".", "..") and not set(name) & {"/", "\0"}
 
 
@@ -241,7 +241,7 @@ def weight_files(checkpoint: Path) -> list[Path]:
         elif _UNFINISHED.search(path.name):
             raise IncompleteCheckpoint(
                 f"{path}: an unfinished file; wait until the checkpoint is "
-                "written or copied, or delete the file if nothing writes it any more"
+                "written or copied, or delete the file if no process writes to it any more"
             )
     if not files:
         raise IncompleteCheckpoint(f"{folder}: no safetensors files; the checkpoint has no weights")
@@ -260,13 +260,13 @@ def _files_below(top: Path) -> Iterator[Path]:
             for path in (os.path.join(parent, folder) for folder in folders):
                 if os.path.islink(path):
                     raise CheckpointError(
-                        f"{path}: a link to the folder {os.path.realpath(path)}, which is not followed; "
-                        "remove it, or copy the folder to its place"
+                        f"{path}: a link to the folder {os.path.realpath(path)}; such links are not "
+                        "followed; remove it, or replace it with a copy of the folder"
                     )
             count += len(names)
             if count > MOST_FILES:
                 raise CheckpointError(
-                    f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct what it "
-                    "links to, or move what does not belong out of it"
+                    f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct a wrong "
+                    "link, or move files out that are no part of the checkpoint"
                 )
             yield from (Path(parent, name) for name in names)

@@ -1,4 +1,4 @@
-"""A Hugging Face model as a Nanotron checkpoint, as Nanotron's trainer would have saved it."""
+"""Convert a Hugging Face model to a Nanotron checkpoint, as Nanotron's trainer would have saved it."""
 
 import json
 import logging
@@ -29,7 +29,7 @@ _SAME_KEYS = (
     *("intermediate_size", "max_position_embeddings", "num_attention_heads", "num_hidden_layers"),
     *("num_key_value_heads", "pad_token_id"),
 )
-"""Keys of transformers' configurations that Nanotron's have, too."""
+"""Keys that the configurations of transformers and Nanotron have in common."""
 
 
 def import_hf(
@@ -45,10 +45,10 @@ def import_hf(
 
     Args:
         source: The Hugging Face folder.
-        target: Folder of Nanotron steps; made if it is not there.
+        target: Folder of Nanotron steps; it is made if it does not exist.
         tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
         step: Step to save it as, from 0 on.
-        sequence_length: Training length in tokens to record; None: the model's longest.
+        sequence_length: Tokens of a training sequence to record; None: the model's number of positions.
         tokenizer_name: Tokenizer to record, a folder by its absolute path; None: `source`.
 
     Returns:
@@ -56,7 +56,7 @@ def import_hf(
 
     Raises:
         UnsupportedCheckpoint: Nanotron has no such model.
-        CheckpointError: `source` is no such folder, `tp` does not fit it, or the step is there already.
+        CheckpointError: `source` is no such folder, `tp` does not fit it, or the step exists already.
     """
     checkpoint = open_checkpoint(source)
     model_config = _nanotron_config(_read_config(checkpoint), checkpoint.path)
@@ -66,7 +66,7 @@ def import_hf(
     padded = _padded_vocabulary(arch, tp, source)
     model_config["vocab_size"] = padded.vocab_size
     length, tokenizer = sequence_length or arch.positions, tokenizer_name or str(source)
-    if Path(tokenizer).is_dir():  # it is read from other folders, too
+    if Path(tokenizer).is_dir():  # it may be read from another working directory
         tokenizer = str(Path(tokenizer).resolve())
     training = _training_config(model_config, checkpoint.dtype, tp, step, length, tokenizer)
     with new_folder(target / str(step)) as folder:
@@ -81,7 +81,7 @@ def import_hf(
 def _read_config(checkpoint: Checkpoint) -> Any:
     if checkpoint.kind != "huggingface":
         raise CheckpointError(
-            f"{checkpoint.path}: not a Hugging Face folder: it has no config.json; name one that has"
+            f"{checkpoint.path}: not a Hugging Face folder: it has no config.json; name one that has it"
         )
     kind = checkpoint.model_config.get("model_type")
     if kind not in ("llama", "qwen2"):
@@ -95,9 +95,9 @@ def _read_config(checkpoint: Checkpoint) -> Any:
 def _check_options(
     arch: Architecture, source: Path, tp: int, step: int, sequence_length: int | None
 ) -> None:
-    """Raise CheckpointError for a step or length that cannot be, or a `tp` that divides not evenly."""
+    """Raise CheckpointError for an impossible step or length, or a `tp` that does not divide evenly."""
     if step < 0:
-        raise CheckpointError(f"{source}: step {step} is negative; give one from 0 on")
+        raise CheckpointError(f"{source}: step {step} is negative; give 0 or more")
     sizes = {
         "num_attention_heads": arch.heads,
         "num_key_value_heads": arch.kv_heads,
@@ -114,7 +114,7 @@ def _check_options(
     if sequence_length is not None and sequence_length > arch.positions:
         raise CheckpointError(
             f"{source}: --sequence-length {sequence_length} is more than the model's {arch.positions} "
-            "positions; give no more than these"
+            "positions; give at most that many"
         )
 
 
@@ -130,7 +130,7 @@ def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architectur
 
 
 def _update_latest(target: Path, step: int) -> None:
-    """Name the highest step, in whatever order steps are imported."""
+    """Write the highest step into latest.txt, in whatever order steps are imported."""
     latest = target / "latest.txt"
     known = step_named(read_text(latest).strip()) if latest.is_file() else None
     if known is None or known < step:
@@ -140,7 +140,7 @@ def _update_latest(target: Path, step: int) -> None:
 def _write_weights(
     checkpoint: Checkpoint, folder: Path, arch: Architecture, padded: Architecture, tp: int
 ) -> None:
-    """Write Nanotron's tensors, put together from those of the model as transformers loads it."""
+    """Write Nanotron's tensors, joined from those of the model that transformers loads."""
     theirs = load_pretrained(checkpoint, getattr(torch, checkpoint.dtype)).state_dict()
     sources, padded_sources = expected_parameters(arch), expected_parameters(padded)
 
@@ -153,7 +153,7 @@ def _write_weights(
 
 
 def _nanotron_config(config: Any, folder: Path) -> dict[str, Any]:
-    """Return model_config.json, as Nanotron's trainer writes it, for a configuration of transformers."""
+    """Return the content of Nanotron's model_config.json for a configuration of transformers."""
     _refuse_uncomputable(config, folder)
     rope = config.rope_parameters
     factor = rope.get("factor") if rope["rope_type"] == "linear" else None
@@ -187,7 +187,7 @@ def _nanotron_config(config: Any, folder: Path) -> dict[str, Any]:
 
 
 def _refuse_uncomputable(config: Any, folder: Path) -> None:
-    """Raise UnsupportedCheckpoint for what Nanotron cannot compute."""
+    """Raise UnsupportedCheckpoint for a feature that Nanotron cannot compute."""
     rope = config.rope_parameters
     refused = {
         "rope_type": rope["rope_type"] not in ("default", "linear"),
@@ -208,7 +208,7 @@ def _refuse_uncomputable(config: Any, folder: Path) -> None:
 def _training_config(
     model_config: dict[str, Any], dtype: str, tp: int, step: int, length: int, tokenizer: str
 ) -> dict[str, Any]:
-    """Return config.yaml, with what is known of an imported model."""
+    """Return the content of config.yaml, as far as it is known for an imported model."""
     sizes = {"dp": 1, "pp": 1, "tp": tp}
     return {
         "general": {"project": "imported", "run": "imported", "seed": 42, "step": step},
@@ -225,7 +225,7 @@ def _training_config(
 
 
 def _metadata(tp: int, step: int, length: int) -> dict[str, Any]:
-    """Return checkpoint_metadata.json of a model that has seen no tokens."""
+    """Return the content of checkpoint_metadata.json for a model that has seen no tokens."""
     stage = {
         "name": "imported",
         "start_training_step": 1,

@@ -1,4 +1,4 @@
-"""Facts about a checkpoint: its sizes, dtypes and features, and the context that it was trained for."""
+"""Describe a checkpoint: its sizes, dtypes and features, and the context that it was trained for."""
 
 import math
 from collections import Counter
@@ -86,13 +86,13 @@ def _model(arch: Architecture) -> dict[str, Any]:
 
 
 def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return what decides how a model treats positions that are far apart.
+    """Return the context that a model was trained for, which decides how it treats distant positions.
 
     Args:
-        checkpoint: The checkpoint; of a merge its longest member counts.
+        checkpoint: The checkpoint, or a merge.
 
     Returns:
-        `trained_sequence_length`: tokens of a sequence in training, of a merge's longest member; None
+        `trained_sequence_length`: tokens of a training sequence, for a merge the most of any member; None
         if not recorded. `rotary_embedding`: base and scaling in words; None if there is no base.
     """
     lengths = [one.sequence_length for one in checkpoint.parts if one.sequence_length is not None]

@@ -1,11 +1,11 @@
-"""A checkpoint as a model in memory.
+"""Load a checkpoint as a model in memory.
 
 The model is built without weights, its parameters are allocated once, and the shards are read in
-chunks straight into them, so that the weights are in memory once and nothing else of their size.
+chunks straight into them, so that the weights are in memory only once.
 
-Where layers are dealt over several devices, each has as many successive ones as the others, give or
-take one. Embeddings are with the first layer; the last norm and the head with the last one, but a head
-that is tied to the embedding is where that is.
+If layers are split over several devices, each device has equally many successive layers, give or take
+one. Embeddings are on the first layer's device; the last norm and the head are on the last layer's, but
+a head that is tied to the embedding stays with it.
 """
 
 import logging
@@ -41,20 +41,20 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str | Sequence[torch.device] = "cpu",
 ) -> "PreTrainedModel":
-    """Return the checkpoint as a transformers model that only evaluates.
+    """Return the checkpoint as a transformers model for inference.
 
-    A router of experts stays float32, and is computed in it, as Nanotron does.
+    As in Nanotron, routers of experts stay float32 and compute in it.
 
     Args:
         checkpoint: The checkpoint, or a merge.
         dtype: Dtype of the parameters; None keeps the checkpoint's.
-        device: Where the parameters go; over several devices the layers are dealt (`device_number`).
+        device: Device of the parameters; several devices split the layers (`device_number`).
 
     Returns:
         The model in evaluation mode, without gradients.
 
     Raises:
-        CheckpointError: It is incomplete or unsound, changes while it is read, or does not fit into memory.
+        CheckpointError: It is incomplete or unsound, changes while it is read, or exceeds the memory.
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
@@ -102,12 +102,12 @@ def _place(model: "PreTrainedModel", devices: Sequence[torch.device]) -> None:
 def _load_nanotron(
     checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    sources = complete_parameters(checkpoint.parts[0])  # those of others are alike
+    sources = complete_parameters(checkpoint.parts[0])  # all members have the same parameters
     arch = checkpoint.architecture
     _check_representable(checkpoint, arch)
     try:
         model = empty_model(arch, dtype, devices)
-    except (RuntimeError, MemoryError) as error:  # torch has no class of its own for it on the CPU
+    except (RuntimeError, MemoryError) as error:  # torch has no class for out-of-memory on the CPU
         if "alloc" not in str(error) and not isinstance(error, MemoryError):
             raise
         raise CheckpointError(
@@ -148,30 +148,30 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
 def empty_model(
     arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    """Return the model with allocated but unset parameters, tied where it is, and right buffers.
+    """Return the model with allocated but unset parameters, tied weights, and final buffers.
 
     Args:
         arch: The Nanotron model's architecture.
         dtype: Dtype of the parameters; routers are float32.
-        devices: Devices that the layers are dealt over.
+        devices: Devices that the layers are split over.
 
     Returns:
         A model of the class that `model_class` names.
     """
-    its_class = getattr(transformers, model_class(arch))
-    config = its_class.config_class(**_transformers_config(arch))
+    class_ = getattr(transformers, model_class(arch))
+    config = class_.config_class(**_transformers_config(arch))
     if arch.experts is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
-        model = its_class._from_config(config, dtype=dtype, attn_implementation="sdpa")
+        model = class_._from_config(config, dtype=dtype, attn_implementation="sdpa")
     for name, old in list(model.named_parameters()):
-        own = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
+        new_dtype = torch.float32 if name.endswith(f"{_ROUTER}.weight") else dtype
         device = devices[device_number(name, arch.layers, len(devices))]
-        new = torch.empty(old.shape, dtype=own, device=device)
+        new = torch.empty(old.shape, dtype=new_dtype, device=device)
         owner, _, last = name.rpartition(".")
         setattr(model.get_submodule(owner), last, nn.Parameter(new, requires_grad=False))
     model.tie_weights()
-    # Its frequencies are buffers that no file holds; on the meta device they got no values.
+    # RoPE's frequencies are buffers that no file holds; on the meta device they have no values.
     rotary = type(model.model.rotary_emb)(config=model.config)
     model.model.rotary_emb = rotary.to(devices[0])
     for name, module in model.named_modules():
@@ -181,10 +181,10 @@ def empty_model(
 
 
 def _transformers_config(arch: Architecture) -> dict[str, Any]:
-    """Return the arguments of the configuration of that class in transformers.
+    """Return the arguments of transformers' configuration class.
 
-    BOS, EOS and padding stay unset: a Nanotron configuration holds what its author typed, often
-    not the tokenizer's ids, and a wrong EOS would end generations early.
+    BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand and are often
+    not the tokenizer's, and a wrong EOS would end generations early.
     """
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
     if arch.rope_factor is not None:
@@ -239,7 +239,7 @@ def _specific_config(arch: Architecture) -> dict[str, Any]:
 
 
 def _zero_parameters(arch: Architecture) -> set[str]:
-    """Return what the class in transformers has and Nanotron has not; as zeros it changes nothing."""
+    """Return the parameters that only the class in transformers has; zeros make them ineffective."""
     found = set()
     for layer in range(arch.layers):
         attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
@@ -254,7 +254,7 @@ def _zero_parameters(arch: Architecture) -> set[str]:
 
 
 def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:
-    """Return whether a grouped matrix product, which wants rows of whole 16 bytes, can do the experts."""
+    """Return whether rows of the experts are multiples of 16 bytes, as grouped matrix products need."""
     sizes = (arch.hidden_size, arch.experts.intermediate_size if arch.experts else 0)
     return all(size * dtype.itemsize % 16 == 0 for size in sizes)
 

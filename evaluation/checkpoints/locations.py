@@ -1,4 +1,4 @@
-"""Where the weights of a subject are: in one checkpoint's folder, or in those of a merge's members."""
+"""Locate the weights of a subject: in one checkpoint's folder, or in those of a merge's members."""
 
 import os
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from evaluation.checkpoints.config_files import configuration_file
 
 @dataclass(frozen=True)
 class Merge:
-    """The weighted mean of checkpoints, which is no folder; as text it is the sum."""
+    """The weighted mean of checkpoints, which has no folder; `str` writes it as a sum."""
 
     name: str
     members: tuple[tuple[Path, float], ...]
@@ -49,12 +49,12 @@ def absent_folder(location: Location) -> Path | None:
 
 
 def real_location(location: Location) -> str:
-    """Return where links lead to now, in one text.
+    """Return the real path that links lead to now.
 
     Args:
         location: A checkpoint's folder, or a merge.
 
     Returns:
-        Resolved folders, joined like a search path.
+        Resolved folders, joined by `os.pathsep`.
     """
     return os.pathsep.join(map(os.path.realpath, folders_of(location)))

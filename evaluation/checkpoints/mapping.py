@@ -1,7 +1,7 @@
-"""Nanotron's models in transformers: the class that computes the same, and where the parameters go.
+"""Map Nanotron's models to transformers: the class that computes the same, and each parameter's place.
 
 The configuration's marker (`is_llama_config`, `is_qwen2_config`) names Nanotron's class, not the
-architecture; the class in transformers is chosen by features:
+architecture. The features of a model decide its class in transformers:
 
     experts                                        Qwen2MoeForCausalLM
     layers without RoPE                            SmolLM3ForCausalLM
@@ -11,12 +11,12 @@ architecture; the class in transformers is chosen by features:
 Shapes of parameters, with H query heads and K key-value heads of size d, hidden size h, intermediate size m:
 
     qkv_proj.weight     [(H + 2K) d, h]   rows of q, then k, then v
-    gate_up_proj.weight [2m, h]           rows of the gate, then of up
+    gate_up_proj.weight [2m, h]           rows of gate, then up
     merged_gate_up_proj [E, h, 2m]        x @ W, so transposed; gate first
-    merged_down_proj    [E, m, h]         likewise
+    merged_down_proj    [E, m, h]         also transposed
 
-With interleaved RoPE the rows 2j and 2j + 1 of a head of q or k are a pair; transformers pairs
-j with j + d/2.
+Interleaved RoPE rotates the rows 2j and 2j + 1 of a head of q or k together; transformers rotates
+j together with j + d/2.
 """
 
 import math
@@ -33,15 +33,15 @@ class Target:
     start: int
     stop: int
     interleaved_head: int | None = None
-    """Head size, if rows go from adjacent pairs to half-split."""
+    """Head size, if rows are reordered from adjacent pairs to half-split; otherwise None."""
     divisor: float = 1.0
     transposed: bool = False
-    """The last two dimensions change places."""
+    """Whether the last two dimensions are swapped."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A Nanotron tensor's whole shape and where its rows go; together the targets take all."""
+    """A Nanotron tensor's whole shape and the targets of its rows, which together take all of them."""
 
     shape: tuple[int, ...]
     targets: tuple[Target, ...]
@@ -54,7 +54,7 @@ def model_class(arch: Architecture) -> str:
         arch: The Nanotron model's architecture.
 
     Returns:
-        A name such as `LlamaForCausalLM` (the module's table has all).
+        A name such as `LlamaForCausalLM`, from the table at the top of this module.
     """
     if arch.experts is not None:
         return "Qwen2MoeForCausalLM"
@@ -72,7 +72,7 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
         arch: The Nanotron model's architecture.
 
     Returns:
-        By Nanotron's name, each parameter's whole shape and where its rows go.
+        By Nanotron's name, each parameter's whole shape and the targets of its rows.
     """
     vocabulary = (arch.vocab_size, arch.hidden_size)
     found = {

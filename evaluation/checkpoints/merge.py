@@ -1,6 +1,6 @@
-"""Opens a merge like a checkpoint, once its members are found to be of one architecture.
+"""Open a merge like a checkpoint, after a check that its members have the same architecture.
 
-A merge has the configuration of its main member: the one of the largest weight, the last of equals.
+A merge has the configuration of its main member: that of the largest weight, the last one of equals.
 """
 
 from dataclasses import fields, replace
@@ -18,7 +18,7 @@ _ORDER = ("bfloat16", "float16", "float32", "float64")
 
 
 def open_subject(subject: Subject) -> Checkpoint:
-    """Open what a stage scores, with the muP that the stage assumes; raise as `open_location`.
+    """Open a checkpoint that a stage scores, with the muP that the stage assumes; raise as `open_location`.
 
     Args:
         subject: A step, a merge, or the bridge.
@@ -38,10 +38,10 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
 
     Returns:
-        The checkpoint; of a merge with the main member's path and configurations, and all members.
+        The checkpoint; a merge has its main member's path and configurations, and all members.
 
     Raises:
-        CheckpointError: A member is not there, or of another model than the main one.
+        CheckpointError: A member does not exist, or differs in its model from the main one.
         UnsupportedCheckpoint: Nanotron did not save a member.
     """
     if isinstance(location, Path):
@@ -66,7 +66,7 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
 
 
 def check_members(merge: Merge) -> None:
-    """Check that all members of a merge are there.
+    """Check that all members of a merge exist.
 
     Args:
         merge: The merge, whose members need not be complete.
@@ -77,13 +77,13 @@ def check_members(merge: Merge) -> None:
     absent = absent_folder(merge)
     if absent is not None:
         raise CheckpointError(
-            f"{absent}: no checkpoint there, which the merge {merge.name} is made of; wait until it is "
-            "saved, restore it, or take it out of `merges`"
+            f"{absent}: no checkpoint there, but it is a member of the merge {merge.name}; wait until "
+            "it is saved, restore it, or take it out of `merges`"
         )
 
 
 def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
-    """Refuse what is no mean of two models of one kind, by the key that differs."""
+    """Raise an error with the first key that differs if two members are not of the same model."""
     if one.kind != "nanotron":
         raise UnsupportedCheckpoint(
             f"{one.path}: a Hugging Face folder, which cannot be a member of the merge {name}; import "
@@ -101,6 +101,6 @@ def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
         key = different[0]
         values = short(getattr(theirs, key)), short(getattr(ours, key))
     raise CheckpointError(
-        f"{one.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: the mean of two different "
-        f"models is none; take one of them out of the merge {name}"
+        f"{one.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: different models cannot "
+        f"be merged; take one of them out of the merge {name}"
     )

@@ -1,11 +1,11 @@
-"""Nanotron's own logits of a checkpoint, by its own code, in a process and environment of its own.
+"""Compute a checkpoint's logits by Nanotron's own code, in a process of Nanotron's environment.
 
     request.json, ids.safetensors  ->  python -m evaluation.checkpoints.nanotron_program FOLDER
                                    ->  logits.safetensors, or refused.json with a sentence
 
-`verify` has the other side. Imports nothing of this project, and Nanotron only once all that it
-needs is there: without a GPU or flash-attn it dies while it is imported. Nanotron computes in
-bfloat16, as its attention takes nothing wider.
+`verify` runs this program. It imports nothing from this project, and imports Nanotron only after a check
+of its requirements: without a GPU or flash-attn that import fails. Nanotron computes in bfloat16, as
+its attention takes nothing wider.
 """
 
 import dataclasses
@@ -25,14 +25,14 @@ OVERRIDDEN = {
     "ring_attn_heads_k_stride": None,
     "log_attn_probs": False,
 }
-"""Keys that say how training computed, not what: other implementations want more than one GPU."""
+"""Keys that set how training computed, not what: other implementations need more than one GPU."""
 
 REFUSED = 3
 """Exit code with a refused.json."""
 
 
 def main() -> None:
-    """Write logits for the request in the command line's folder, or the reason for none."""
+    """Write logits for the request in the command line's folder, or the reason why it is refused."""
     folder = Path(sys.argv[1])
     request = json.loads((folder / "request.json").read_text())
     missing = [name for name in PACKAGES if importlib.util.find_spec(name) is None]
@@ -41,7 +41,7 @@ def main() -> None:
     import torch
 
     if not torch.cuda.is_available():
-        _refuse(folder, "it sees no GPU, which Nanotron cannot do without")
+        _refuse(folder, "it sees no GPU, which Nanotron needs")
     _as_single_rank()
     model = _load(request, folder)
     _write_logits(model, request["kind"], folder)
@@ -53,13 +53,13 @@ def _refuse(folder: Path, sentence: str) -> NoReturn:
 
 
 def _as_single_rank() -> None:
-    """Set what torchrun would for one process on this machine."""
+    """Set the environment variables that torchrun sets for one process on this machine."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]
     ranks = {"RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1", "LOCAL_WORLD_SIZE": "1"}
-    place = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
-    os.environ.update({**ranks, **place, "CUDA_DEVICE_MAX_CONNECTIONS": "1"})
+    address = {"MASTER_ADDR": "localhost", "MASTER_PORT": str(port)}
+    os.environ.update({**ranks, **address, "CUDA_DEVICE_MAX_CONNECTIONS": "1"})
 
 
 def _load(request: dict[str, Any], folder: Path) -> Any:
@@ -106,12 +106,12 @@ def _config(request: dict[str, Any], folder: Path) -> Any:
     if isinstance(given.get("moe_config"), dict):
         given["moe_config"] = models_config.MoEConfig(**given["moe_config"])
     config = config_class(**{key: value for key, value in given.items() if key in known})
-    config._is_using_mup = request["use_mup"]  # as its trainer does: the file does not hold it
+    config._is_using_mup = request["use_mup"]  # as Nanotron's trainer does: no file records it
     return config
 
 
 def _write_logits(model: Any, kind: str, folder: Path) -> None:
-    """Write row by row (B, T, V) as `logits`, and for Qwen2 `logits_causal`, a row as one document."""
+    """Write `logits` (B, T, V), and for Qwen2 also `logits_causal`, which takes a row as one document."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -119,12 +119,12 @@ def _write_logits(model: Any, kind: str, folder: Path) -> None:
     ids, positions = tensors["input_ids"], tensors["position_ids"]
     device = next(model.parameters()).device
     index = torch.arange(ids.shape[1]).expand_as(ids)
-    asked = {"logits": positions}
+    requested = {"logits": positions}
     if kind != "llama":
-        asked["logits_causal"] = index
+        requested["logits_causal"] = index
     found = {"input_ids": ids, "position_ids": positions}
     with torch.inference_mode():
-        for name, places in asked.items():
+        for name, places in requested.items():
             rows = [
                 _forward(model, kind, ids[row : row + 1], places[row : row + 1], device)
                 for row in range(len(ids))
@@ -139,10 +139,10 @@ def _forward(model: Any, kind: str, ids: Any, positions: Any, device: Any) -> An
     import torch
 
     ids = ids.to(device)
-    if kind == "llama":  # gives (T, B, V); heeds no documents
+    if kind == "llama":  # returns (T, B, V); ignores documents
         mask = torch.ones_like(ids, dtype=torch.bool)
         logits = model.model(input_ids=ids, input_mask=mask).transpose(0, 1)
-    else:  # gives (B * T, V); a document begins at every position 0
+    else:  # returns (B * T, V); a document begins at every position 0
         logits = model.model(input_ids=ids, position_ids=positions.to(device))
     return logits.reshape(1, ids.shape[1], -1).float().cpu().contiguous()
 

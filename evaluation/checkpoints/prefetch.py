@@ -1,8 +1,8 @@
-"""Weight files of the next checkpoint, read into the page cache while the current one is scored.
+"""Read the next checkpoint's weight files into the page cache while the current one is scored.
 
-A job of several checkpoints names the next one (`plan`). Once the present one is loaded (`begin`), a
-thread reads the next one's files, so that the operating system has them in memory. It drops them where
-memory is needed for something else. What cannot be read is left: loading reports what is wrong with it.
+A job of several checkpoints names the next one (`plan`). Once the current one is loaded (`begin`), a
+thread reads the next one's files, so that the operating system has them in memory. It drops them when
+it needs the memory. Files that cannot be read are skipped: loading reports the error.
 """
 
 import logging
@@ -19,7 +19,7 @@ _CHUNK_BYTES = 4 << 20
 
 
 class Prefetch:
-    """At most one thread, which reads the files of at most one checkpoint."""
+    """Reads the files of at most one checkpoint at a time, in one thread."""
 
     def __init__(self) -> None:
         self._next: Path | None = None
@@ -27,7 +27,7 @@ class Prefetch:
         self._is_stopped = threading.Event()
 
     def plan(self, checkpoint: Path | None) -> None:
-        """Name the checkpoint to be read once another is loaded.
+        """Name the checkpoint to read once the current one is loaded.
 
         Args:
             checkpoint: Folder of a Nanotron step; None: there is no next one.
@@ -35,7 +35,7 @@ class Prefetch:
         self._next = checkpoint
 
     def begin(self) -> None:
-        """Begin to read what is planned, and no longer what was planned before."""
+        """Begin to read the planned checkpoint; stop reading the one before it."""
         self._is_stopped.set()
         self.wait()
         if self._next is not None:
@@ -47,7 +47,7 @@ class Prefetch:
             self._next = None
 
     def wait(self) -> None:
-        """Wait until all has been read."""
+        """Wait until the thread has ended."""
         if self._thread is not None:
             self._thread.join()
             self._thread = None

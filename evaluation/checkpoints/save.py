@@ -1,4 +1,4 @@
-"""Weight files as Nanotron's trainer writes them, shards with their slices; a merge as a checkpoint."""
+"""Write checkpoints in the format of Nanotron's trainer, as shards that record their slices."""
 
 import contextlib
 import os
@@ -29,7 +29,7 @@ _ALL = "None,None,None"
 
 @contextlib.contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Give a temporary folder that becomes `target` if all goes well.
+    """Make a temporary folder that is renamed to `target` once the block succeeds.
 
     Args:
         target: Folder to be made, with those above it.
@@ -38,7 +38,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         The temporary folder; it is removed if the block fails.
 
     Raises:
-        CheckpointError: `target` is there already, or cannot be written.
+        CheckpointError: `target` exists already, or cannot be written.
     """
     if os.path.lexists(target):
         raise CheckpointError(f"{target}: is there already; remove it or choose another")
@@ -66,9 +66,9 @@ def write_parameters(
 
     Args:
         folder: The checkpoint's folder.
-        expected: Parameters by Nanotron's name, as `expected_parameters` gives them.
-        tensor: Gives a whole parameter by name.
-        tp: Tensor-parallel size: shards per parameter that is split.
+        expected: Parameters by Nanotron's name, as `expected_parameters` returns them.
+        tensor: Function that returns a whole parameter by name.
+        tp: Tensor-parallel size: number of shards of each parameter that is split.
 
     Raises:
         CheckpointError: The disk is full or cannot be written.
@@ -93,7 +93,7 @@ def write_parameters(
 
 
 def _split_dimension(name: str) -> int | None:
-    """Return the dimension along which tensor parallelism splits a parameter; None if it does not."""
+    """Return the dimension along which tensor parallelism splits a parameter; None if it is not split."""
     layers = set(name.split("."))
     if layers.intersection(_BY_ROWS):
         return 0
@@ -103,7 +103,7 @@ def _split_dimension(name: str) -> int | None:
 def _shard(
     whole: torch.Tensor, dimension: int, source: Source, rank: int, tp: int
 ) -> tuple[torch.Tensor, str]:
-    """Return a rank's shard and its slices pairs: a part of each of the tensors that are joined in one."""
+    """Return a rank's shard, with a part of each tensor that is joined in the whole, and its slices pairs."""
     parts = [(target.start, target.stop) for target in source.targets]
     if dimension == 1:
         parts = [(0, whole.shape[1])]
@@ -126,11 +126,10 @@ def _slices(split: str, dimension: int, dimensions: int) -> str:
 
 
 def _save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> None:
-    """Write a weight file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         save_file({"data": tensor.contiguous()}, path, metadata)
-        # safetensors makes files that only their owner reads; the folder follows the umask.
+        # safetensors makes files that only their owner can read; take the folder's permissions.
         path.chmod(path.parent.stat().st_mode & 0o666)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(
@@ -139,14 +138,14 @@ def _save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> N
 
 
 def write_merge(merge: Checkpoint, target: Path) -> None:
-    """Write a merge as a checkpoint, with the shards and configurations of its main member.
+    """Write a merge as a checkpoint, sharded and configured as its main member.
 
     Args:
         merge: A merge, opened as a checkpoint.
         target: Folder of the new checkpoint.
 
     Raises:
-        CheckpointError: The folder is there already or cannot be written, or a member is unsound.
+        CheckpointError: The folder exists already or cannot be written, or a member is unsound.
     """
     with new_folder(target) as folder:
         for parameter, _, mean in merged_parameters(merge):

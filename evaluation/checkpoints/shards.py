@@ -1,4 +1,4 @@
-"""Nanotron's weight files: one parameter in one or more shards, each recording its slices of the whole.
+"""Read Nanotron's weight files: each holds a shard of one parameter, and records its slices of the whole.
 
 A parameter's dotted name is its folder below `model/`, plus the last part inside the file name:
 
@@ -8,9 +8,9 @@ A parameter's dotted name is its folder below `model/`, plus the last part insid
     Mar 2024    <folders>/model_model_<last>.safetensors_pp-rank-…_tp-rank-….safetensors
 
 The metadata of a shard holds the whole tensor's `unsharded_shape` and `local_global_slices_pairs`,
-`LOCAL#GLOBAL;…` with a side written `start,stop,step|…`: which region of the shard is which region of
-the whole. Only these pairs tell how shards join: a shard of a query-key-value matrix holds a part of
-each of the three.
+written `LOCAL#GLOBAL;…`, each side `start,stop,step|…`: the region LOCAL of the shard is the region
+GLOBAL of the whole. Only these pairs tell how shards join: a shard of a query-key-value matrix holds a
+part of each of the three.
 """
 
 import math
@@ -37,15 +37,15 @@ _FILE_NAME = re.compile(
 
 
 _MOST_CELLS = 1 << 20
-"""Cells into which slices cut a tensor; a thousand ranks cut one into three thousand."""
+"""Largest number of cells into which slices cut a tensor; a thousand ranks make three thousand."""
 
 Slices = tuple[tuple[int, int], ...]
-"""A region of a tensor: (start, stop) of each dimension."""
+"""A region of a tensor: (start, stop) in each dimension."""
 
 
 @dataclass(frozen=True)
 class SlicesPair:
-    """A region of a shard and the region of the whole tensor that it is."""
+    """A region of a shard, and the same region within the whole tensor."""
 
     local: Slices
     whole: Slices
@@ -61,7 +61,7 @@ class Shard:
     tp: str | None
     """`<rank>-of-<ranks>`; None for an unsharded file."""
     pp: int = 1
-    """Pipeline ranks; only a label, as names and layer numbers are global."""
+    """Number of pipeline ranks; informative only, as names and layer numbers are global."""
 
     @property
     def path(self) -> Path:
@@ -128,7 +128,7 @@ def _shard(header: Header, match: re.Match[str]) -> Shard:
     if text is None:
         if match["exp"] is not None:
             raise UnsupportedCheckpoint(
-                f"{header.path}: an expert-parallel shard that does not say which experts it holds; "
+                f"{header.path}: an expert-parallel shard that does not record which experts it holds; "
                 "save the checkpoint again with expert_parallel_size 1"
             )
         if match["tp"] is not None:
@@ -150,8 +150,8 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
     for shard in shards:
         if shard.whole_shape != shape or shard.entry.dtype != dtype:
             raise CheckpointError(
-                f"{shard.path}: {shard.entry.dtype} of shape {shard.whole_shape}, but {first.path.name} says "
-                f"{dtype} of {shape}; they are of different checkpoints, copy them again"
+                f"{shard.path}: {shard.entry.dtype} of shape {shard.whole_shape}, but {first.path.name} has "
+                f"{dtype} of {shape}; they are from different checkpoints, copy them again"
             )
     if dtype not in TORCH_NAMES:
         raise CheckpointError(
@@ -164,7 +164,7 @@ def _join(name: str, shards: list[Shard]) -> Parameter:
 
 
 def _not_covered(name: str, shards: list[Shard], problem: str) -> CheckpointError:
-    """Name a shard that is absent if one is, otherwise those that are there."""
+    """Return an error that names a missing shard, or all shards if none is missing."""
     path, tp = shards[0].path, shards[0].tp
     if tp is not None:
         present, ranks = {shard.tp for shard in shards}, tp.split("-")[-1]
@@ -188,13 +188,13 @@ def _check_same_tp(shards: list[Shard]) -> None:
     for path, ranks in sharded:
         if ranks != sharded[0][1]:
             raise CheckpointError(
-                f"{path}: of another tensor-parallel size than {sharded[0][0]}; two checkpoints "
-                "were saved into one folder, remove the older one's files"
+                f"{path}: has another tensor-parallel size than {sharded[0][0]}; two checkpoints "
+                "were saved into one folder, remove the files of the older one"
             )
 
 
 def _whole_shape(header: Header) -> tuple[int, ...]:
-    """Return the shape of the whole tensor: `(128, 64)` or, by numpy 2, `(np.int64(128), 64)`."""
+    """Return the whole tensor's shape, written as `(128, 64)` or, by numpy 2, as `(np.int64(128), 64)`."""
     text = header.metadata.get("unsharded_shape", "")
     plain = re.sub(r"np\.int64\(([0-9]{1,18})\)", r"\1", text)
     if not re.fullmatch(r"\((?:[0-9]{1,18}(?:, ?[0-9]{1,18})*,?)?\)", plain):
@@ -207,7 +207,7 @@ def _whole_shape(header: Header) -> tuple[int, ...]:
 def _slices_pairs(
     path: Path, text: str, local_shape: tuple[int, ...], whole_shape: tuple[int, ...]
 ) -> tuple[SlicesPair, ...]:
-    """Read `local_global_slices_pairs`, which have to cover the shard exactly once."""
+    """Read `local_global_slices_pairs`, which must cover the shard exactly once."""
     pairs = []
     for part in text.split(";"):
         sides = part.split("#")
@@ -222,7 +222,7 @@ def _slices_pairs(
     problem = coverage_problem([pair.local for pair in pairs], local_shape)
     if problem:
         raise CheckpointError(
-            f"{path}: its slices do not fit its own {local_shape}: {problem}; copy it again"
+            f"{path}: its slices do not fit its shape {local_shape}: {problem}; copy it again"
         )
     return tuple(pairs)
 
@@ -255,16 +255,16 @@ def _bad_slices(path: Path, text: str) -> CheckpointError:
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
-    """Return what keeps regions from covering every element exactly once.
+    """Return why regions do not cover every element of a tensor exactly once.
 
-    Their edges cut the tensor into a small grid of cells, none of which a region covers in part.
+    The regions' edges cut the tensor into a small grid of cells; a region covers whole cells only.
 
     Args:
         regions: Regions of the tensor, each within its shape.
         shape: The tensor's shape.
 
     Returns:
-        The first cell that is missing or covered twice, or that there are too many; None if all is well.
+        The first cell that is missing or covered twice, or that cells are too many; None if all is well.
     """
     edges = [sorted({0, size}) for size in shape]
     for region in regions:
@@ -279,5 +279,5 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
     if not len(wrong):
         return None
     cell = [f"{known[i]}:{known[i + 1]}" for known, i in zip(edges, wrong[0], strict=True)]
-    times = "is missing" if counts[tuple(wrong[0])] == 0 else "is there more than once"
+    times = "is missing" if counts[tuple(wrong[0])] == 0 else "is covered more than once"
     return f"[{', '.join(cell)}] {times}"

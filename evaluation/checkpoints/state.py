@@ -1,7 +1,7 @@
-"""The state of a checkpoint's files, by their names, sizes, times and inodes: none is opened.
+"""Describe the state of a checkpoint's files by names, sizes, times and inodes; no file is opened.
 
 Scores depend on configurations and weights, wherever links lead to now, and not on optimizer states
-or other files; only whether a checkpoint is quiet is a question of all files.
+or other files. Only the check that nothing writes to a checkpoint looks at all files.
 """
 
 import hashlib
@@ -17,37 +17,37 @@ from evaluation.checkpoints.locations import Location, folders_of, real_location
 from evaluation.fingerprints import fingerprint
 
 State = tuple[str, ...]
-"""A digest of each file, in order: equal as long as none comes, goes or changes."""
+"""Sorted digests, one a file: equal as long as no file is added, deleted or changed."""
 
 MOST_FILES = 200_000
-"""Where listing ends: no checkpoint has as many, and a folder may hold anything."""
+"""Listing stops there: no checkpoint has as many files, but a folder may."""
 
 _WEIGHTS = (".safetensors", ".safetensors.index.json")
 
 _THREADS = 8
-"""On a parallel file system each `stat` waits for a server, and they wait together."""
+"""On a parallel file system each `stat` waits for a server; threads wait at the same time."""
 
 
 def checkpoint_state(location: Location) -> State:
-    """Return the state of configurations and weights, of a merge that of all its members.
+    """Return the state of a checkpoint's configurations and weights, or of all members of a merge.
 
-    Weights count without their configuration, too: where they are others than those that were
-    scored, the checkpoint is broken, not deleted.
+    Weights count even without a configuration: if they differ from those that were scored, the
+    checkpoint is broken, not deleted.
 
     Args:
         location: A checkpoint's folder, or a merge.
 
     Returns:
-        Sorted digests; empty if there is nothing of it.
+        Sorted digests; empty if none of its files exists.
     """
-    return tuple(sorted(digest for one in folders_of(location) for digest in _own_state(one)))
+    return tuple(sorted(digest for one in folders_of(location) for digest in _scored_state(one)))
 
 
-def _own_state(folder: Path) -> State:
+def _scored_state(folder: Path) -> State:
     top = os.path.realpath(folder)
-    own = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
+    configurations = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    return (*own, *_state(weights))
+    return (*configurations, *_state(weights))
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
@@ -65,19 +65,19 @@ def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
 
 
 def recorded_state(location: Location) -> dict[str, Any]:
-    """Return what a record of scores holds of its checkpoint.
+    """Return the state of a checkpoint for the record of its scores.
 
     Args:
         location: A checkpoint's folder, or a merge.
 
     Returns:
-        Its `checkpoint_state`, and the `location` that links led to then.
+        Its `checkpoint_state`, and as `location` the real path that links lead to now.
     """
     return {"checkpoint_state": checkpoint_state(location), "location": real_location(location)}
 
 
 def folder_state(location: Location) -> str:
-    """Return one digest of all files below a folder, of a merge below its members'.
+    """Return one digest of all files below a checkpoint's folder, or below those of a merge's members.
 
     Args:
         location: A checkpoint's folder, or a merge.
@@ -90,16 +90,16 @@ def folder_state(location: Location) -> str:
 
 
 def is_left_of(state: State, recorded: object) -> bool:
-    """Return whether nothing was added or changed since a state was recorded.
+    """Return whether no file was added or changed since a state was recorded.
 
-    Deleted files change no score: a checkpoint is deleted file by file.
+    Deleted files are allowed: a checkpoint is deleted file by file, and no score changes.
 
     Args:
         state: The state now.
-        recorded: The state as a record has it; anything but a list counts as no record.
+        recorded: The state in a record; anything but a list counts as no record.
 
     Returns:
-        Whether the state now is a part of the recorded one.
+        Whether the state now is a subset of the recorded one.
     """
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 
@@ -111,7 +111,7 @@ def _weights(top: str) -> Iterator["os.DirEntry[str]"]:
 
 
 def _below(folder: str) -> Iterator["os.DirEntry[str]"]:
-    """Yield all files below; a folder behind a link is not entered, so this never leaves or circles."""
+    """Yield all files below a folder; links to folders are not followed, so there is no endless loop."""
     left, seen = [folder], 0
     while left and seen < MOST_FILES:
         entries = _entries(left.pop())
@@ -138,7 +138,7 @@ def _state(entries: Iterable["os.DirEntry[str]"]) -> State:
 def _digest(entry: "os.DirEntry[str]") -> str | None:
     try:
         status = entry.stat(follow_symlinks=not entry.is_dir())
-    except OSError:  # deleted meanwhile, or a link to what is deleted
+    except OSError:  # deleted meanwhile, or a link to a deleted file
         return None
     about = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
     return hashlib.blake2b(os.fsencode(about), digest_size=8).hexdigest()

@@ -44,7 +44,7 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """What sentences call it: `step 10`, `merge last3` or `bridge`."""
+        """Its name in messages: `step 10`, `merge last3` or `bridge`."""
         return "bridge" if self.candidate is None else candidate_label(self.candidate)
 
     @property
@@ -58,14 +58,14 @@ class Subject:
 def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
     """Return the requested steps.
 
-    A step is found once its configuration is there, which trainers write after the weights.
+    A step counts once its configuration exists, which trainers write after the weights.
 
     Args:
         folder: Folder of the checkpoints.
         steps: The configured steps: a list, `all`, or `every: N`.
 
     Returns:
-        A list as it is, `all` and `every: N` in ascending order.
+        The list unchanged; for `all` and `every: N` the steps on disk in ascending order.
 
     Raises:
         CheckpointError: `all` or `every: N` finds none, or a folder's number is too large.
@@ -74,8 +74,8 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
         return steps
     if not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    there = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
-    found = tuple(sorted(step for step in there if is_requested(step, steps)))
+    on_disk = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
+    found = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
     if not found:
         multiples = (
             f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
@@ -129,7 +129,7 @@ def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
 
 
 def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's candidates; of a stage without any checkpoint its merges alone.
+    """Return the stage's candidates; only its merges as long as there is no checkpoint.
 
     Args:
         plan: The stage.
@@ -206,7 +206,7 @@ def step_subject(plan: StagePlan, step: int) -> Subject:
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
-    """Return the checkpoint that a stage is measured against.
+    """Return the checkpoint that a stage is compared with.
 
     Args:
         plan: The stage.
@@ -216,7 +216,7 @@ def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
         What is scored, and where its results are.
 
     Raises:
-        ConfigError: The stage has none, or it is one of the stage's own checkpoints.
+        ConfigError: The stage has no bridge, or its bridge is one of its own steps.
     """
     bridge = plan.stage.bridge
     if bridge is None:

@@ -1,14 +1,14 @@
-"""What a Nanotron checkpoint records of its training.
+"""Read what a Nanotron checkpoint records about its training.
 
     config.yaml               model.init_method.use_mup, which scales attention
-                              tokenizer.tokenizer_name_or_path (null if it was not recorded)
+                              tokenizer.tokenizer_name_or_path (null if not recorded)
                               tokens.sequence_length, general.step
     checkpoint_metadata.json  metas.consumed_tokens_total, since format 1.5; before that
-                              metas.data_stages[].{consumed_train_samples, sequence_length},
-                              and first metas.consumed_train_samples, of one length
+                              metas.data_stages[].{consumed_train_samples, sequence_length};
+                              in the first formats only metas.consumed_train_samples
 
-Nanotron always writes the first three keys of config.yaml. Where one is missing the file was
-truncated, and its value must not be guessed: without `use_mup` a model is scored 30 % off.
+Nanotron always writes the first three keys of config.yaml. If one is missing, the file was truncated,
+and its value must not be guessed: with a wrong `use_mup`, scores are wrong by 30 %.
 """
 
 import logging
@@ -28,7 +28,7 @@ METADATA = "checkpoint_metadata.json"
 
 @dataclass(frozen=True)
 class Training:
-    """A training configuration, `content` as it was written."""
+    """A training configuration; `content` is the whole file."""
 
     content: dict[str, Any]
     use_mup: bool
@@ -47,7 +47,7 @@ def read_training(folder: Path) -> Training | None:
         What it records; None if there is no such file.
 
     Raises:
-        IncompleteCheckpoint: The file was cut.
+        IncompleteCheckpoint: The file was truncated.
         CheckpointError: It is not a training configuration.
     """
     path = folder / "config.yaml"
@@ -56,7 +56,7 @@ def read_training(folder: Path) -> Training | None:
     content = parse_yaml(path)
     if not read_text(path).endswith("\n"):
         raise IncompleteCheckpoint(
-            f"{path}: its last line does not end, so the file was cut; copy it again, or end the "
+            f"{path}: its last line does not end, so the file was truncated; copy it again, or end the "
             "line if nothing is missing"
         )
     method = _section(_section(content, path, "model"), path, "init_method", "model.")
@@ -84,7 +84,7 @@ def _section(table: dict[str, Any], path: Path, name: str, above: str = "") -> d
 
 def _truncated(path: Path, key: str) -> IncompleteCheckpoint:
     return IncompleteCheckpoint(
-        f"{path}: `{key}` is missing, so the file was cut or is not a trainer's; copy it again"
+        f"{path}: `{key}` is missing, so the file was truncated, or no trainer wrote it; copy it again"
     )
 
 
@@ -108,15 +108,15 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
 
 
 def consumed_tokens(location: Location) -> int | None:
-    """Return the tokens seen in training.
+    """Return the number of tokens that a checkpoint has seen in training.
 
-    No score depends on them, so what cannot be read is logged and stops nothing.
+    No score depends on it, so an unreadable file is only logged.
 
     Args:
-        location: A checkpoint's folder, or a merge, which was never trained.
+        location: A checkpoint's folder, or a merge.
 
     Returns:
-        Number of tokens; None where it is not recorded, as of an imported model, and for a merge.
+        Number of tokens; None if it is not recorded, as for an imported model, and for a merge.
     """
     if isinstance(location, Merge):
         return None
@@ -138,7 +138,7 @@ def metadata_state(location: Location) -> str | None:
         location: A checkpoint's folder, or a merge, which has none.
 
     Returns:
-        The checksum; None if the file is not there or cannot be read.
+        The checksum; None if the file does not exist or cannot be read.
     """
     if isinstance(location, Merge):
         return None

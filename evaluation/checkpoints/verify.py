@@ -1,8 +1,8 @@
-"""A checkpoint's logits compared with others: stored ones, or those of Nanotron's own code, run on the spot.
+"""Compare a checkpoint's logits with stored reference logits, or with those of Nanotron's own code.
 
-Nanotron lives in an environment of its own and needs a GPU; `nanotron_program` is what is run there.
-It computes in bfloat16, so that its logits differ from exact ones by rounding, some 0.5 to 2 %; a
-checkpoint that is misread is off by 16 % or more.
+Nanotron has its own environment, in which `nanotron_program` runs, and needs a GPU. It computes in
+bfloat16, so its logits differ from exact ones by rounding, about 0.5 to 2 %; those of a checkpoint that
+is misread differ by 16 % or more.
 """
 
 import tempfile
@@ -22,10 +22,10 @@ from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, PythonProgram, is_python, refusal
 
 NANOTRON_TOLERANCE = 0.05
-"""Relative L2 error: above bfloat16's rounding, below any misreading."""
+"""Relative L2 error: above the rounding of bfloat16, below the error of any misread checkpoint."""
 
 _ROWS, _LENGTH = 4, 256
-"""How many random ids are used where none are given."""
+"""Shape of the random ids that are used where none are given."""
 
 _PROGRAM = "evaluation.checkpoints.nanotron_program"
 _PACKED, _CAUSAL = "logits", "logits_causal"
@@ -36,14 +36,14 @@ _INTEGERS = ("I64", "I32", "I16", "I8", "U8")
 def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]:
     """Compare a checkpoint's logits with reference logits.
 
-    The model runs in float32, on the CPU. Where the reference lacks the rows that pad the
-    vocabulary, they are left out here, too.
+    The model runs in float32, on the CPU. If the reference lacks the rows that pad the vocabulary,
+    the comparison leaves them out.
 
     Args:
         checkpoint: The checkpoint to compare.
-        reference: A safetensors file with `input_ids` (B, T) and `logits` (B, T, V), or `logits_causal`
-            (B, T, V) of the same ids as one document a row, or both. Where the model heeds documents,
-            every 0 of `position_ids` (B, T) begins one of `logits`; without them each row is one.
+        reference: A safetensors file with `input_ids` (B, T) and one or both of `logits` (B, T, V) and
+            `logits_causal` (B, T, V), which takes each row as one document. For `logits` of a model that
+            masks documents, every 0 in `position_ids` (B, T) begins one; without them each row is one.
 
     Returns:
         For each kind of logits ||ours - theirs|| / ||theirs||, in fp64.
@@ -54,11 +54,11 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     """
     tensors = _read_reference(checkpoint, reference)
     model = load_model(checkpoint, dtype=torch.float32)
-    heeds_documents = checkpoint.model_config.get("is_llama_config") is not True
+    masks_documents = checkpoint.model_config.get("is_llama_config") is not True
     found = {}
     for key in (_PACKED, _CAUSAL):
         if key in tensors:
-            packed = key == _PACKED and heeds_documents
+            packed = key == _PACKED and masks_documents
             positions = tensors.get(_POSITIONS) if packed else None
             found[key] = _error(model, tensors[_IDS], positions, tensors[key], reference)
     return found
@@ -82,7 +82,7 @@ def _read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
     tensors = _read_tensors(checkpoint, path, (_IDS, _POSITIONS))
     if (
         _POSITIONS in tensors and tensors[_POSITIONS][:, 0].any()
-    ):  # Nanotron begins no row inside one
+    ):  # Nanotron never begins a row inside a document
         raise CheckpointError(
             f"{path}: `position_ids` of every row must begin with 0, where a document begins"
         )
@@ -90,14 +90,14 @@ def _read_ids(checkpoint: Checkpoint, path: Path) -> dict[str, torch.Tensor]:
 
 
 def _check_ids(path: Path) -> dict[str, TensorEntry]:
-    """Return the file's tensors, of which `input_ids` and `position_ids` are of the right kind."""
+    """Return the file's tensors; check the dtypes and shapes of `input_ids` and `position_ids`."""
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path}: not a file; give a safetensors file")
     found = read_header(path).tensors
     ids = found.get(_IDS)
     if ids is None or ids.dtype not in _INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(
-            f"{path}: needs `input_ids`, integers of shape (batch, length); store them beside the logits"
+            f"{path}: needs `input_ids`, integers of shape (batch, length); store them with the logits"
         )
     positions = found.get(_POSITIONS, ids)
     if positions.shape != ids.shape or positions.dtype not in _INTEGERS:
@@ -110,7 +110,7 @@ def _check_ids(path: Path) -> dict[str, TensorEntry]:
 def _check_logits(
     key: str, found: TensorEntry, most: tuple[int, int, int], reference: Path
 ) -> None:
-    """Raise CheckpointError unless they are floats of that shape, or of fewer vocabulary rows."""
+    """Raise CheckpointError unless the logits are floats of shape `most`, or of a smaller vocabulary."""
     shape = found.shape
     if found.dtype not in TORCH_NAMES:
         raise CheckpointError(
@@ -118,7 +118,7 @@ def _check_logits(
         )
     if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
         raise CheckpointError(
-            f"{reference}: `{key}` has shape {shape}, but input_ids and the checkpoint make {most}; take the logits of this checkpoint"
+            f"{reference}: `{key}` has shape {shape}, but `input_ids` and the checkpoint require {most}; give logits of this checkpoint"
         )
 
 
@@ -154,7 +154,7 @@ def _error(
         ours = output.logits[0, :, : expected.shape[-1]].double()
         if not (ours.isfinite().all() and expected.isfinite().all()):
             raise NonFiniteError(
-                f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint that gives finite ones"
+                f"{reference}: row {row}: logits are NaN or infinite; compare with a checkpoint whose logits are finite"
             )
         difference += float((ours - expected).square().sum())
         norm += float(expected.square().sum())
@@ -164,9 +164,9 @@ def _error(
 
 
 def _documents(positions: torch.Tensor) -> dict[str, torch.Tensor]:
-    """Return positions counted from the last 0 (transformers begins a document wherever they jump).
+    """Return `position_ids` that count from the last 0; transformers begins a document where they jump.
 
-    Nothing where a row is one document, which any model takes.
+    A row that is one document needs none: the result is empty.
     """
     index = torch.arange(len(positions))
     starts = torch.where(positions == 0, index, 0).cummax(0).values
@@ -181,17 +181,17 @@ def nanotron_errors(
     Args:
         checkpoint: The checkpoint to compare.
         python: Python of an environment that has Nanotron.
-        ids: A safetensors file with `input_ids` (B, T), and maybe `position_ids` in which every 0
-            begins a document; random ids if None.
+        ids: A safetensors file with `input_ids` (B, T), and optionally `position_ids`, in which every
+            0 begins a document; None: random ids.
         seconds: Time limit of Nanotron's program.
 
     Returns:
         Relative L2 error for each kind of logits.
 
     Raises:
-        ConfigError: The interpreter is not there, or lacks what Nanotron needs.
+        ConfigError: The interpreter does not exist, or lacks a package that Nanotron needs.
         CheckpointError: The checkpoint is not Nanotron's, or the ids do not fit it.
-        ScoringError: Its program fails, takes too long, or writes something else.
+        ScoringError: Nanotron's program fails, takes too long, or writes something else.
         NonFiniteError: Logits are NaN or infinite.
     """
     if checkpoint.kind != "nanotron":
@@ -213,7 +213,7 @@ def nanotron_errors(
 
 
 def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
-    """Return ids that are the same at every call; the second half of the rows has two documents."""
+    """Return the same ids at every call; each row of the second half has two documents."""
     random = torch.Generator().manual_seed(0)
     ids = torch.randint(vocab_size, (_ROWS, _LENGTH), generator=random)
     positions = torch.arange(_LENGTH).repeat(_ROWS, 1)
@@ -223,8 +223,8 @@ def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
 
 def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
     arch = checkpoint.architecture
-    # Keys that are younger than the format, as they were computed before: Nanotron of today would
-    # take its own defaults for them.
+    # Checkpoints older than these two keys were computed with these values; today's Nanotron has
+    # other defaults.
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
@@ -252,17 +252,17 @@ def _run(python: Path, folder: Path, seconds: float) -> None:
         raise ConfigError(f"--python {python}: cannot be run ({error}); name another") from None
     if ended.code is None:
         raise ScoringError(
-            f"--against nanotron: {python} did not end within {seconds:g} s; give it more by --limit, or "
-            "see what its GPU is doing"
+            f"--against nanotron: {python} did not end within {seconds:g} s; allow more by --limit, or "
+            "check whether its GPU is busy"
         )
     if (refused := refusal(folder)) is not None:
         raise ConfigError(
-            f"--against nanotron: {python} cannot run it, as {refused}; name the Python of an "
-            "environment that can by --python, on a node with a GPU"
+            f"--against nanotron: {python} cannot run it, as {refused}; by --python name the Python of "
+            "an environment that can, on a node with a GPU"
         )
     if ended.code or not (folder / "logits.safetensors").is_file():
         raise ScoringError(
-            f"--against nanotron: Nanotron's code in {python} gave no logits: it {ended}; load the "
+            f"--against nanotron: Nanotron's code in {python} wrote no logits: it {ended}; load the "
             "checkpoint there by hand to see why"
         )
 
@@ -278,9 +278,9 @@ def _compare(checkpoint: Checkpoint, ids: torch.Tensor, written: Path) -> dict[s
         raise NonFiniteError(str(error).replace(f"{written}: ", "--against nanotron: ")) from None
     except (CheckpointError, OSError, SafetensorError) as error:
         if isinstance(error, CheckpointError) and str(written) not in str(error):
-            raise  # of the checkpoint itself
+            raise  # the error is about the checkpoint itself
         what = str(error).replace(f"{written}: ", "")[:200]
         raise ScoringError(
-            f"--against nanotron: what Nanotron's code gave cannot be compared ({what}); its version "
+            f"--against nanotron: the logits of Nanotron's code cannot be compared ({what}); its version "
             "does not fit this checkpoint"
         ) from None

@@ -1,8 +1,8 @@
-"""Shards read straight into a model's parameters, several threads at once, and the means of merges.
+"""Read shards straight into a model's parameters by several threads, and compute the means of merges.
 
-One read after the other leaves a parallel file system idle for most of the time, and also a page
-cache, which a single thread copies from no faster than about a GB a second. Memory besides the model's
-is a chunk for each reader. For a GPU chunks are pinned, so that it fetches them itself.
+A single reader leaves a parallel file system idle most of the time, and copies no more than about a
+GB a second from the page cache. Besides the model, memory holds one chunk for each reader. For a GPU,
+chunks are in pinned memory, which it can read by itself.
 """
 
 import contextlib
@@ -26,12 +26,12 @@ from evaluation.errors import IncompleteCheckpoint
 from evaluation.regular_files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
-"""Threads that read, by the parameters' device."""
+"""Number of reading threads for each kind of device."""
 
 _WHOLE = "whole"
 _CHUNK_BYTES = 4 << 20
 _TASK_BYTES = 64 << 20
-"""Read by one thread before another may go on with the file."""
+"""Consecutive bytes of a file that one thread reads as one task."""
 
 
 def load_weights(
@@ -40,12 +40,12 @@ def load_weights(
     *,
     readers: int | None = None,
 ) -> None:
-    """Read shards into the parameters of a model, on whichever devices they are.
+    """Read shards into the parameters of a model, whatever devices these are on.
 
     Args:
-        shards: Each shard with where the rows of its whole tensor go.
+        shards: Each shard with the targets of its whole tensor's rows.
         parameters: The model's parameters by name, which are filled.
-        readers: Threads that read; None: as `READERS` states.
+        readers: Number of reading threads; None: as `READERS` states.
 
     Raises:
         IncompleteCheckpoint: A file became shorter.
@@ -63,9 +63,9 @@ def load_weights(
 
 @dataclass(frozen=True)
 class _Chunk:
-    """Rows that are read at once: a region of a shard, and of the target's rows the same region.
+    """Rows that are read at once: the region `local` of a shard is the region `place` of the target.
 
-    Both are in the order of the shard's dimensions.
+    Both have the shard's order of dimensions.
     """
 
     shard: Shard
@@ -75,13 +75,13 @@ class _Chunk:
 
     @property
     def bytes(self) -> int:
-        """Size of whole rows, also where the region has a part of each."""
+        """Size of the whole rows, even if the region has only some columns of them."""
         first, stop = self.local[0]
         return (stop - first) * _row_bytes(self.shard)
 
 
 def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
-    """Yield what is read of a shard, in chunks, as many together as are read by one thread."""
+    """Yield the chunks of a shard, in lists that one thread reads as one task."""
     task: list[_Chunk] = []
     size = 0
     for chunk in _chunks(shard, source):
@@ -116,7 +116,7 @@ def _row_bytes(shard: Shard) -> int:
 
 
 class _WeightReader:
-    """Fills parameters; each thread has a buffer and, for a GPU, a stream of its own.
+    """Fills parameters; each thread has its own buffer and, for a GPU, its own stream.
 
     Args:
         parameters: The model's parameters by name.
@@ -129,13 +129,13 @@ class _WeightReader:
 
     @property
     def threads(self) -> int:
-        """Number of threads that read; on CPU no more than it has cores."""
+        """Number of reading threads; on the CPU at most its number of cores."""
         if self.on_gpu:
             return READERS["cuda"]
         return min(READERS["cpu"], len(os.sched_getaffinity(0)))
 
     def read(self, chunks: list[_Chunk]) -> None:
-        """Read chunks and put them where they belong.
+        """Read chunks and copy them into their parameters.
 
         Args:
             chunks: Chunks of one shard.
@@ -151,7 +151,7 @@ class _WeightReader:
 
     @contextlib.contextmanager
     def _stream_on(self, device: torch.device) -> Iterator[None]:
-        """Run a block on a GPU in a stream of this thread, and wait until the stream is done."""
+        """Run a block in this thread's stream of a GPU, and wait until the stream is done."""
         if device.type != "cuda":
             yield
             return
@@ -165,7 +165,7 @@ class _WeightReader:
             streams[device].synchronize()
 
     def _buffer(self, size: int) -> torch.Tensor:
-        """Return this thread's, uint8 (size,): fresh memory for each chunk costs as much as reading it."""
+        """Return this thread's buffer, uint8 (size,): allocating one a chunk would double the time."""
         buffer: torch.Tensor | None = getattr(self._thread, "buffer", None)
         if buffer is None or len(buffer) < size:
             buffer = torch.empty(max(size, _CHUNK_BYTES), dtype=torch.uint8, pin_memory=self.on_gpu)
@@ -178,7 +178,7 @@ def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torc
 
     Args:
         whole: A Nanotron tensor, in its whole shape.
-        source: Where its rows go.
+        source: The targets of its rows.
         parameters: The model's parameters by name, which are filled.
     """
     for target in source.targets:
@@ -188,7 +188,7 @@ def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torc
 
 
 def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.Tensor) -> None:
-    """Copy values, in the shape of the place, to the parameter that takes them."""
+    """Copy values, in the shape of the region `place`, into the parameter that takes them."""
     region = parameter.transpose(1, 2) if target.transposed else parameter
     values = values.to(parameter.device, non_blocking=True)
     if target.divisor != 1.0:
@@ -203,7 +203,7 @@ def _put(values: torch.Tensor, target: Target, place: Slices, parameter: torch.T
 
 
 def _half_split_row(row: int, head: int) -> int:
-    """Return where a row of adjacent pairs goes: row 2j + p of a head of d rows to row j + p d/2."""
+    """Return the new place of a row of adjacent pairs: row 2j + p of a head of d rows is row j + p d/2."""
     whole, inside = divmod(row, head)
     return whole * head + inside // 2 + inside % 2 * (head // 2)
 
@@ -219,7 +219,7 @@ def _read_into(buffer: memoryview, chunk: _Chunk, file: int) -> None:
 
 
 def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
-    """Return what was read, cut to the chunk's columns."""
+    """Return the values in a buffer, cut to the chunk's columns."""
     rows = buffer.view(_dtype(chunk.shard)).view(-1, *chunk.shard.entry.shape[1:])
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]
 
@@ -227,20 +227,20 @@ def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
 def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, Source, torch.Tensor]]:
     """Yield the parameters of a merge, a tensor at a time, as a running mean in float32.
 
-    After a member of weight w, with weights that sum to W so far,
+    After a member of weight w, with weights that sum to W including w,
 
         mean += (w / W) (member - mean)
 
-    so that equal members give themselves to the bit, whatever their weights. Each operation is rounded
-    by itself, so that every machine gets the same bits. The mean is rounded to the dtype that the
-    members have saved the tensor in, if it is one: what is scored is what `write_merge` writes. Memory
-    is that of two tensors, the mean and a member's.
+    so that the mean of equal members is bit-identical to them, whatever their weights. Each operation is
+    rounded by itself, so that every machine gets the same bits. If all members saved the tensor in the
+    same dtype, the mean is rounded to it: the scored model is the one that `write_merge` writes. Memory
+    holds two tensors, the mean and a member's.
 
     Args:
         merge: A merge, opened as a checkpoint.
 
     Yields:
-        The main member's parameter, where its rows go, and the mean of all members in its whole shape.
+        The main member's parameter, the targets of its rows, and the mean of all members (whole shape).
 
     Raises:
         IncompleteCheckpoint: A member is incomplete, or changes while it is read.
@@ -252,12 +252,12 @@ def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, Source, to
         parts = [(found[one.path][name][0], weight) for one, weight in merge.members]
         yield parameter, source, _mean(parts)
     check_unchanged(
-        shard.header for own in found.values() for one, _ in own.values() for shard in one.shards
+        shard.header for each in found.values() for one, _ in each.values() for shard in one.shards
     )
 
 
 def _mean(parts: list[tuple[Parameter, float]]) -> torch.Tensor:
-    """Return the mean, in the dtype of all parts, or else in the one that it is computed in."""
+    """Return the mean, in the common dtype of all parts; if they differ, in that of the computation."""
     dtypes = {_dtype(part.shards[0]) for part, _ in parts}
     exact = torch.float64 if torch.float64 in dtypes else torch.float32
     (first, total), *others = parts

@@ -149,7 +149,7 @@ def _disagreement(
         return None
     try:
         is_bridge = subject.role == "bridge"
-        check_agreement(plan, checkpoint, is_bridge=is_bridge, beside=beside)
+        check_agreement(plan, checkpoint, is_bridge=is_bridge, others=beside)
         check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan))
     except EvaluationError as error:
         return str(error)

@@ -1,1 +1,1 @@
-"""Two runs compared: which checkpoints match, and which run is better from which step on."""
+"""Compare two runs: match their checkpoints, and state which run is better from which step on."""

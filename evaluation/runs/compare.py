@@ -1,4 +1,4 @@
-"""Two runs compared, checkpoint by checkpoint, with the paired statistics of the bridge."""
+"""Compare two runs, checkpoint by checkpoint, with the paired statistics of the bridge."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -36,7 +36,7 @@ ACROSS = (
 def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     """Compare the stages that both runs have, at the checkpoints that match.
 
-    A stage without such checkpoints is noted, if another has some.
+    A stage without matching checkpoints becomes a note if another stage has some.
 
     Args:
         ours: Run A.
@@ -48,32 +48,32 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
 
     Raises:
         ResultsError: When a file is missing or damaged.
-        BridgeError: When no checkpoints match, or two that do must not be compared.
+        BridgeError: When no checkpoints match, or two matched ones must not be compared.
     """
-    compared, apart = [], []
+    compared, unmatched = [], []
     for stages in paired_stages(ours, theirs):
         sides = ours.stages[stages[0]], theirs.stages[stages[1]]
         try:
             matched = matches(*sides, how, " and ".join(dict.fromkeys(stages)))
         except BridgeError as error:
-            apart.append(str(error))
+            unmatched.append(str(error))
             continue
         names = {"stage_a": stages[0], "stage_b": stages[1]}
         compared.append(_stage({"run_a": ours.name, "run_b": theirs.name, **names}, matched, how))
     if not compared:
-        raise BridgeError("; ".join(apart))
+        raise BridgeError("; ".join(unmatched))
     return RunComparison(
         run_a=ours.name,
         run_b=theirs.name,
         path_a=str(ours.path),
         path_b=str(theirs.path),
         error=None,
-        notes=(*apart, *_alone(ours, theirs)),
+        notes=(*unmatched, *_stages_of_one_run(ours, theirs)),
         stages=tuple(compared),
     )
 
 
-def _alone(ours: Run, theirs: Run) -> Iterator[str]:
+def _stages_of_one_run(ours: Run, theirs: Run) -> Iterator[str]:
     if len(ours.stages) == len(theirs.stages) == 1:
         return
     for side, other, label in ((ours, theirs, "A"), (theirs, ours, "B")):
@@ -83,9 +83,9 @@ def _alone(ours: Run, theirs: Run) -> Iterator[str]:
 
 
 def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
-    """Return a stage's comparison; `names` are those of both runs and stages."""
+    """Return a stage's comparison; `names` has the names of both runs and stages."""
     deltas, notes, is_across = _deltas(matched)
-    found = leads([_led_in(own) for own in deltas])
+    found = leads([_leading(of_match) for of_match in deltas])
     in_order = sorted(found, key=lambda lead: lead.key[1] != OVERALL)
     return StageComparison(
         stage_a=names["stage_a"],
@@ -103,7 +103,7 @@ def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) ->
 def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], bool]:
     """Return the deltas of each match, notes, and whether the tokenizers differ.
 
-    The results of one match at a time are in memory, as there may be many.
+    Only the results of one match at a time are in memory, as there may be many matches.
     """
     deltas: list[list[Delta]] = []
     notes: dict[str, None] = dict.fromkeys(_notes_on_tokens(matched))
@@ -114,9 +114,9 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
             across = across or _tokenizers(sides[0]) != _tokenizers(sides[1])
             notes |= dict.fromkeys(check_comparable(*sides, across_tokenizers=across))
             first = first or sides
-            for own, earliest in zip(sides, first, strict=True):
-                if own is not earliest:  # what holds for all of them is over the same items
-                    check_comparable(own, earliest)
+            for side, earliest in zip(sides, first, strict=True):
+                if side is not earliest:  # simultaneous intervals need the same items everywhere
+                    check_comparable(side, earliest)
             deltas.append(compare(*sides, across_tokenizers=across))
         except BridgeError as error:
             raise BridgeError(f"{match.label}: {error}") from None
@@ -124,10 +124,10 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
 
 
 def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
-    """Return the results of two folders, which are to hold the same tiers."""
+    """Return the results of two folders, which must hold the same tiers."""
     sides = read_folder(ours), read_folder(theirs)
     if ours.samefile(theirs):
-        raise BridgeError(f"{ours} and {theirs} are one folder; name two different ones")
+        raise BridgeError(f"{ours} and {theirs} are one folder; name two different folders")
     for one, other in (sides, sides[::-1]):
         lacking = [name for name in other.tiers if name not in one.tiers]
         if lacking:
@@ -144,7 +144,7 @@ def _rows(
     deltas: Sequence[Sequence[Delta]],
     found: Sequence[Lead],
 ) -> Iterator[ComparisonRow]:
-    for number, (match, own) in enumerate(zip(matched, deltas, strict=True)):
+    for number, (match, of_match) in enumerate(zip(matched, deltas, strict=True)):
         simultaneous = {lead.key: lead.estimates[number] for lead in found}
         about = {
             "step_a": match.ours.step,
@@ -152,10 +152,10 @@ def _rows(
             "tokens_a": match.ours.tokens,
             "tokens_b": match.theirs.tokens,
         }
-        for delta in own:
-            known = simultaneous.get((delta.tier, delta.item, delta.metric))
+        for delta in of_match:
+            wide = simultaneous.get((delta.tier, delta.item, delta.metric))
             columns = {**names, **about, **_side_columns(delta)}
-            columns |= {"low_all": known and known.low, "high_all": known and known.high}
+            columns |= {"low_all": wide and wide.low, "high_all": wide and wide.high}
             yield ComparisonRow(**columns)
 
 
@@ -207,19 +207,19 @@ def _tokenizers(side: Results) -> set[str | None]:
 
 
 def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
-    """Yield a note where matched checkpoints have seen different amounts of text."""
+    """Yield a note if matched checkpoints have seen different numbers of tokens."""
     for match in matched:
         a, b = match.ours.tokens, match.theirs.tokens
         if a is not None and b is not None and abs(a - b) > 0.01 * max(a, b):
             yield (
-                f"matched checkpoints have not seen as many tokens: at {match.label} A has seen {a:,}, "
-                f"B {b:,}"
+                f"matched checkpoints have seen different numbers of tokens: at {match.label} A has "
+                f"seen {a:,}, B {b:,}"
             )
             return
 
 
-def _led_in(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return the deltas that leads are stated in: tested metrics, headlines, first secondary metrics."""
+def _leading(deltas: Sequence[Delta]) -> list[Delta]:
+    """Return the deltas that get leads: tested metrics, headlines, first secondary metrics."""
     metrics = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
     metrics |= {(name, one) for name in {d.tier for d in deltas} for one in leading_deltas(name)}
     return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
@@ -229,7 +229,7 @@ def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> lis
     """Write `comparison.csv` and `comparison.json`.
 
     Args:
-        folder: Folder that they are written into.
+        folder: Output folder.
         comparisons: All comparisons, in the order of the files.
 
     Returns:

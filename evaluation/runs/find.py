@@ -1,4 +1,4 @@
-"""The scored checkpoints of a run: of this one, or of one that a path names."""
+"""Find the scored checkpoints of a run: of this run, or of one that a path names."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,17 +18,17 @@ CONFIGURATIONS = (".yaml", ".yml")
 
 @dataclass(frozen=True, kw_only=True)
 class RunCheckpoint:
-    """A scored checkpoint, by its folder of results."""
+    """A scored checkpoint and its folder of results."""
 
     step: int
     folder: Path
 
     @cached_property
     def tokens(self) -> int | None:
-        """Tokens seen in training, read when needed: a damaged file is in the way of its step alone.
+        """Tokens seen in training, read at first use, so that a damaged file affects only its own step.
 
         Returns:
-            The number; None where it is not known.
+            The number; None if it is not known.
 
         Raises:
             ResultsError: When the checkpoint's file is damaged.
@@ -46,7 +46,7 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a path names a run, and not a checkpoint's results or nothing.
+    """Return whether a path names a run, rather than a checkpoint's results or nothing.
 
     Args:
         path: Path that the user wrote.
@@ -71,7 +71,7 @@ def find_run(name: str, path: Path) -> Run:
 
     Raises:
         ConfigError: When it is a configuration that cannot be used.
-        ResultsError: When there is nothing, or nothing is scored.
+        ResultsError: When the path does not exist, or nothing is scored.
     """
     if not path.exists():
         raise ResultsError(
@@ -106,14 +106,14 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 
 
 def labels(ours: Path, theirs: Path) -> tuple[str, str]:
-    """Return names for two runs that have none.
+    """Return names for two unnamed runs.
 
     Args:
         ours: Path of run A.
         theirs: Path of run B.
 
     Returns:
-        The last two parts of their paths, or the whole paths where these are the same.
+        The last two parts of their paths, or the whole paths if those are equal.
     """
     short = "/".join(ours.parts[-2:]), "/".join(theirs.parts[-2:])
     return short if short[0] != short[1] else (str(ours), str(theirs))
@@ -127,7 +127,7 @@ def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
     }
     if not stages:
         raise ResultsError(
-            f"{path}: nothing of this run is scored; name a configuration whose results are there, or "
+            f"{path}: nothing of this run is scored; name a configuration whose results exist, or "
             f"a folder of results with {CHECKPOINTS}/step_<STEP>/ in it"
         )
     return Run(name=name, path=path, stages=stages)

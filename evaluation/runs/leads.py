@@ -1,9 +1,9 @@
-"""Statements on which run is better, and from which step on, at all matched checkpoints at once.
+"""State which run is better, and from which step on, over all matched checkpoints.
 
-A run leads from a checkpoint on if, there and at every later one, the interval of A - B lies on its
-side of zero. These intervals hold for all matched checkpoints together (max-t over them, see
-`bridge.simultaneous_intervals`), so that looking at many does not make one of them a lead. A statement on a
-single slice, task or rate is also corrected for how many there are (Bonferroni).
+A run leads from a checkpoint on if, there and at every later one, the interval of A - B excludes zero in
+its favor. The intervals are simultaneous over all matched checkpoints (max-t, see
+`bridge.simultaneous_intervals`), so that many checkpoints do not make a chance difference a lead.
+Statements on single slices, tasks or rates are also corrected for their number (Bonferroni).
 """
 
 from collections.abc import Sequence
@@ -26,9 +26,9 @@ Side = Literal["A", "B"]
 
 @dataclass(frozen=True, kw_only=True)
 class Lead:
-    """Which run is better by one delta over the matched checkpoints; `since` is the index of the first of its lead.
+    """Which run is better in one delta, from the matched checkpoints of index `since` on.
 
-    `estimates` have the intervals that hold for all checkpoints at once, each of confidence 1 - `alpha`.
+    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`.
     """
 
     key: Key
@@ -40,7 +40,7 @@ class Lead:
 
 
 def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
-    """Return the lead in every delta that all matched checkpoints have.
+    """Return a lead for every delta that all matched checkpoints have.
 
     Args:
         matched: Deltas A - B of each match, in ascending steps; at least one match.
@@ -58,7 +58,7 @@ def _key(delta: Delta) -> Key:
 
 
 def _family(key: Key, all_keys: Sequence[Key]) -> int:
-    """Return how many such statements are made together: one for an overall value."""
+    """Return the number of statements that are corrected together: one for an overall value."""
     tier, item, metric = key
     if not is_mean(tier, item):
         same = (one for one in all_keys if one[::2] == (tier, metric))
@@ -67,8 +67,8 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
 
 
 def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
-    known = [delta for delta in deltas if delta.estimate.se]
-    alpha = _alpha(known, ALPHA / family)
+    testable = [delta for delta in deltas if delta.estimate.se]
+    alpha = _alpha(testable, ALPHA / family)
     estimates = [at_alpha(delta.estimate, alpha) for delta in deltas]
     signs = [_sign(delta, one) for delta, one in zip(deltas, estimates, strict=True)]
     since = len(signs)
@@ -85,34 +85,34 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     )
 
 
-def _alpha(known: Sequence[Delta], alpha: float) -> float:
-    """Return the alpha of one interval; Bonferroni's where the checkpoints are not of the same items."""
-    columns = [leaves(delta.estimate, delta.item) for delta in known]
+def _alpha(testable: Sequence[Delta], alpha: float) -> float:
+    """Return the alpha of one interval; Bonferroni's if the checkpoints do not have the same items."""
+    columns = [leaves(delta.estimate, delta.item) for delta in testable]
     if not all(_shape(column) == _shape(columns[0]) for column in columns):
-        return alpha / len(known)
-    return simultaneous_alpha([delta.estimate for delta in known], columns, alpha)
+        return alpha / len(testable)
+    return simultaneous_alpha([delta.estimate for delta in testable], columns, alpha)
 
 
 def _shape(column: Leaves) -> dict[str, int | None]:
     return {name: variance and len(variance.independent) for name, (_, variance) in column.items()}
 
 
-def _sign(delta: Delta, known: Estimate) -> int:
+def _sign(delta: Delta, estimate: Estimate) -> int:
     """Return 1 if A is better by the interval, -1 if B is, 0 if they are not significantly different."""
-    if known.low is None or known.high is None or known.low <= 0 <= known.high:
+    if estimate.low is None or estimate.high is None or estimate.low <= 0 <= estimate.high:
         return 0
-    return delta.sign if known.low > 0 else -delta.sign
+    return delta.sign if estimate.low > 0 else -delta.sign
 
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
-    """Return a lead as files have it.
+    """Return the row of a lead for files.
 
     Args:
         lead: A lead over the matched checkpoints.
-        matched: The matches that it is over, in ascending steps.
+        matched: Its matches, in ascending steps.
 
     Returns:
-        The row, with a sentence for people.
+        The row, with a sentence for readers.
     """
     since = None if lead.since is None else matched[lead.since]
     tier, item, metric = lead.key
@@ -154,28 +154,28 @@ def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:
-    """Return what the leads are corrected for.
+    """Return sentences that explain the leads' corrections for multiple comparisons.
 
     Args:
         leads: All leads of a stage.
-        count: Matched checkpoints that they are over.
+        count: Number of matched checkpoints.
 
     Returns:
         Sentences for the report.
     """
     items = (
-        "Those of single slices, tasks, categories and rates are also corrected for how many there "
-        "are (Bonferroni). Each tier, and each pair of runs, is a statement of its own."
+        "Those of single slices, tasks, categories and rates are also corrected for their number "
+        "(Bonferroni). There is no correction across tiers or pairs of runs."
     )
     if count == 1:
         return (
-            "One pair of checkpoints was compared, so the 95 % intervals of overall values are their "
-            f"own, and since when a run is better is not known. {items}"
+            "One pair of checkpoints was compared, so the 95 % intervals of overall values need no "
+            f"correction, and since when a run is better is not known. {items}"
         )
     overall = [lead for lead in leads if lead.key[1] == OVERALL]
     confidence = 100 * (1 - min((lead.alpha for lead in overall), default=1.0))
     return (
         f"Which run is better is decided by intervals that hold for all {count} matched checkpoints at once "
         f"(max-t over the checkpoints; up to {confidence:.1f} % for one), not by the 95 % intervals "
-        f"that each has of its own. {items}"
+        f"of single checkpoints. {items}"
     )

@@ -1,7 +1,7 @@
-"""Matching of the checkpoints of two runs that are compared with each other.
+"""Match the checkpoints of two runs.
 
-By steps, those of the same step. By tokens seen, pairs that are each other's nearest and differ by
-less than NEAR: runs of other batch sizes rarely save at the very same count.
+By steps, checkpoints of the same step match. By tokens seen, two match if they are each other's nearest
+and differ by at most NEAR: runs of different batch sizes rarely save at exactly the same count.
 """
 
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ from evaluation.runs.find import Run, RunCheckpoint
 from evaluation.settings.runs import By
 
 NEAR = 0.01
-"""Share of the tokens by which two matched checkpoints may differ."""
+"""Relative difference in tokens up to which two checkpoints match."""
 
 Checkpoints = Sequence[RunCheckpoint]
 
 
 @dataclass(frozen=True)
 class Matching:
-    """What is matched: all checkpoints, those `at` a step or count of tokens, or the `last` ones."""
+    """Which checkpoints match: all, those `at` a step or number of tokens, or the `last` ones."""
 
     by: By = "steps"
     at: int | None = None
@@ -36,12 +36,12 @@ class Match:
 
     @property
     def label(self) -> str:
-        """What sentences call it, by its steps."""
+        """Its name in messages, by its steps."""
         return match_label(self.ours.step, self.theirs.step)
 
 
 def match_label(ours: int | None, theirs: int | None) -> str:
-    """Return what sentences call two matched checkpoints, by their steps.
+    """Return the name of two matched checkpoints in messages, by their steps.
 
     Args:
         ours: Step of run A; None for a merge.
@@ -61,11 +61,10 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
         theirs: Run B.
 
     Returns:
-        Pairs of names, which are the same; where each run has one stage alone, these two, whatever
-        they are called.
+        Pairs of equal names; if each run has only one stage, the pair of these, whatever their names.
 
     Raises:
-        BridgeError: When there is none.
+        BridgeError: When the runs have no stage in common.
     """
     common = [(name, name) for name in ours.stages if name in theirs.stages]
     if not common and len(ours.stages) == len(theirs.stages) == 1:
@@ -116,7 +115,7 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str
         if unknown:
             raise BridgeError(
                 f"{where}: {unknown[0].folder}: how many tokens {label} had seen is not known, as its "
-                "checkpoint does not say or was scored by an older version; collect it again, or "
+                "checkpoint does not record it or was scored by an older version; collect it again, or "
                 "compare by steps"
             )
     if how.at is not None:
@@ -130,7 +129,7 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str
         wanted = "no checkpoints" if how.at is None else f"no checkpoints at {how.at:,} tokens"
         raise BridgeError(
             f"{where}: {wanted} within {NEAR:.0%} of one another: A has {_some(ours, 'tokens')}, B has "
-            f"{_some(theirs, 'tokens')}; score checkpoints that meet, or compare by steps"
+            f"{_some(theirs, 'tokens')}; score checkpoints that match, or compare by steps"
             f"{_the_last(how)}"
         )
     return found
@@ -150,8 +149,8 @@ def _the_last(how: Matching) -> str:
 
 
 def _some(side: Checkpoints, what: By) -> str:
-    """Return the first and last of many, in words."""
-    known = [one.step if what == "steps" else one.tokens for one in side]
-    words = [f"{value:,}" if what == "tokens" else str(value) for value in known]
+    """Return the steps or tokens of checkpoints in words; of many only the first and last."""
+    values = [one.step if what == "steps" else one.tokens for one in side]
+    words = [f"{value:,}" if what == "tokens" else str(value) for value in values]
     shown = words if len(words) < 7 else [*words[:3], "…", *words[-2:]]
     return f"{'step' if what == 'steps' else 'tokens'} {', '.join(shown)}"

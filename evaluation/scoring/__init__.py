@@ -1,1 +1,1 @@
-"""Scores a model: log-likelihoods by prefix tries, answers by greedy decoding."""
+"""Score a model: log-likelihoods by prefix tries, and generated answers, greedy or sampled."""

@@ -1,4 +1,4 @@
-"""Requests for generated answers, the answers, and the rules that end them."""
+"""Define requests for generated answers, the answers, and the rules that end them."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ GREEDY = Sampling()
 
 StopReason = Literal["eos", "stop_string", "length"]
 
-_SLACK = 8  # characters that may differ where a text is decoded from its middle on
+_SLACK = 8  # first characters that may be wrong if decoding begins in the middle of a text
 
 
 @dataclass(frozen=True)
 class GenerationRequest:
-    """A prompt, which of its answers are requested, and how long they may be; greedy by default.
+    """A prompt, the indices of its requested samples, and their length limit; greedy by default.
 
-    Sample 3 is the same whether samples 0 to 2 are wanted too or not. `sampling.n` is not read.
+    Sample 3 is the same whether or not samples 0 to 2 are also requested. `sampling.n` is not read.
     """
 
     id: str
@@ -31,7 +31,7 @@ class GenerationRequest:
 
 
 class AnswerKey(NamedTuple):
-    """Which answer: the index of its request among those given, and its sample's index."""
+    """Identifies an answer: the index of its request, and the index of its sample."""
 
     request: int
     sample: int
@@ -39,10 +39,10 @@ class AnswerKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model wrote: its text up to the first stop string, the raw text, all tokens but EOS.
+    """A generated answer: its text up to the first stop string, the raw text, all tokens but EOS.
 
-    The raw text is that of all tokens, so that it can be cut again at other stop strings. Bytes at
-    its end that are no whole character yet are decoded as the tokenizer does (U+FFFD).
+    The raw text decodes all tokens, so that it can be cut again at other stop strings. An incomplete
+    character at its end is decoded as the tokenizer does (U+FFFD).
     """
 
     text: str
@@ -53,18 +53,18 @@ class Answer:
 
 @dataclass(frozen=True)
 class Stopping:
-    """When an answer ends: at one of these ids, or once its text holds one of these strings."""
+    """The rules for ending an answer: at one of these ids, or once its text has one of these strings."""
 
     eos_ids: frozenset[int]
     strings: tuple[str, ...]
     decode: Callable[[list[int]], str]
 
     def answer(self, tokens: list[int], reason: StopReason) -> Answer:
-        """Return an answer that ended for this reason; a stop string in it comes before others.
+        """Return a finished answer; a stop string in its text overrides the given reason.
 
         Args:
-            tokens: Ids that the model wrote, without the EOS.
-            reason: Why it wrote no more.
+            tokens: Generated ids, without the EOS.
+            reason: Why generation ended.
 
         Returns:
             The answer, its text cut at the first stop string.
@@ -79,12 +79,12 @@ class Stopping:
 def stopping_with(
     tokenizer: "AnyTokenizer", eos: Iterable[int], strings: Iterable[str]
 ) -> Stopping:
-    """Return when answers end; token ids are decoded with their special tokens, as they are.
+    """Return the rules for ending an answer, whose special tokens are decoded, too.
 
     Args:
-        tokenizer: The model's, which decodes answers.
+        tokenizer: The model's tokenizer.
         eos: Token ids that end an answer.
-        strings: Stop strings; an answer ends where one is complete.
+        strings: Stop strings; an answer ends once one is complete.
 
     Returns:
         The rules for ending an answer.
@@ -99,7 +99,7 @@ def stopping_with(
 
 
 class StopSearch:
-    """Looks for stop strings in an answer that grows, decoding no more of it than its end.
+    """Looks for stop strings in a growing answer, of which it decodes only the end.
 
     Args:
         stopping: The rules for ending an answer.
@@ -107,17 +107,17 @@ class StopSearch:
 
     def __init__(self, stopping: Stopping) -> None:
         self.stopping = stopping
-        self._begin = 0  # the token from which on the answer is decoded
+        self._begin = 0  # first token that is decoded
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
     def reached(self, tokens: list[int]) -> bool:
-        """Return whether the last token completed a stop string; called after every token.
+        """Return whether the last token completed a stop string; it must be called after every token.
 
         Args:
             tokens: All tokens of the answer so far.
 
         Returns:
-            True once the answer has to end; always False without stop strings.
+            True once the answer must end; always False without stop strings.
         """
         strings, decode = self.stopping.strings, self.stopping.decode
         if not strings:
@@ -149,16 +149,16 @@ def cut(text: str, strings: Sequence[str]) -> str | None:
 def cut_again(
     raw: str, stop_reason: StopReason, strings: Sequence[str]
 ) -> tuple[str, StopReason] | None:
-    """Cut a stored raw text as it would have ended with these stop strings.
+    """Cut a stored raw text where it would have ended with these stop strings.
 
     Args:
         raw: Text of all generated tokens.
         stop_reason: Why generation ended.
-        strings: Stop strings that count now.
+        strings: The current stop strings.
 
     Returns:
-        The text and why it ends. None where another stop string had ended it and none of these is
-        in it: the model would have gone on, so it has to generate again.
+        The text and why it ends. None if another stop string ended it and it has none of these: the
+        model would have continued, so the answer must be generated again.
     """
     text = cut(raw, strings)
     if text is not None:

@@ -1,7 +1,7 @@
-"""Tier3: candidate answers ranked by log-likelihood, stored question by question.
+"""Tier3: score candidate answers by log-likelihood, and store the scores question by question.
 
-A question is stored by what the model reads of it. Which answer is right, and which groups it
-belongs to, is joined where scores are graded.
+The key of a stored question is what the model reads of it. The right answer and the question's groups
+are joined later, where scores are graded.
 """
 
 import itertools
@@ -68,7 +68,7 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
 
 
 def _missing(job: Job, prefix: str, questions: dict[str, Item]) -> dict[str, Item]:
-    """Return the questions that are not stored, in order; the job uses what is."""
+    """Return the questions that are not stored, in order; add the stored parts to the job's names."""
     keys = set(questions)
     for name, part in job.store.holding(prefix, keys):
         job.names.append(name)
@@ -84,32 +84,32 @@ def score_questions(
     prefix_token: int,
     label: str,
 ) -> StoredScore:
-    """Score every candidate of questions, and what `pmi` subtracts.
+    """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Args:
         backend: Runs the checkpoint.
         questions: Questions by the key that they are stored under.
         max_length: Context window, in tokens.
-        prefix_token: Id that stands before an empty context.
+        prefix_token: Id that replaces an empty context.
         label: Label of the progress bar.
 
     Returns:
         A table of SCHEMA, a row for each question in their order.
 
     Raises:
-        NonFiniteError: When the model gives NaN or infinity; it names the item.
+        NonFiniteError: When the model returns NaN or infinity; it names the item.
         ScoringError: When a question cannot be scored; it names the item.
     """
     fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token)
     fitted = {key: fit(_requests(item)) for key, item in questions.items()}
-    asked = [request for one in fitted.values() for request in one.requests]
-    scores = iter(backend.log_likelihoods(asked, label=label))
+    requests = [request for one in fitted.values() for request in one.requests]
+    scores = iter(backend.log_likelihoods(requests, label=label))
     rows = [_row(key, item, fitted[key].truncated, scores) for key, item in questions.items()]
     return StoredScore(pa.Table.from_pylist(rows, schema=SCHEMA), {})
 
 
 def _requests(item: Item) -> list[Request]:
-    """Return the candidates of an item, then their unconditional twins if it has them."""
+    """Return requests for an item's candidates, then for its unconditional ones, if it has any."""
     kinds = {"candidate": item.candidates, "unconditional candidate": item.unconditional or ()}
     return [
         Request(item.contexts[candidate.context].tokens, candidate.tokens, f"{item.id}, {kind} {i}")
@@ -120,12 +120,12 @@ def _requests(item: Item) -> list[Request]:
 
 def _row(key: str, item: Item, truncated: int, scores: Iterator[Score]) -> dict[str, Any]:
     """Return a question's row, taking its scores in the order of its requests."""
-    own = list(itertools.islice(scores, len(item.candidates)))
-    twins = list(itertools.islice(scores, len(item.unconditional or ())))
+    conditional = list(itertools.islice(scores, len(item.candidates)))
+    unconditional = list(itertools.islice(scores, len(item.unconditional or ())))
     return {
         "key": key,
-        "logprob": [score.logprob for score in own],
-        "unconditional": [score.logprob for score in twins] or None,
-        "is_greedy": [score.is_greedy for score in own],
+        "logprob": [score.logprob for score in conditional],
+        "unconditional": [score.logprob for score in unconditional] or None,
+        "is_greedy": [score.is_greedy for score in conditional],
         "truncated": truncated,
     }

@@ -1,7 +1,7 @@
-"""Tier4 and Tier5: completions of prompts, stored as they are done; another step verifies them.
+"""Tier4 and Tier5: generate completions of prompts and store them; another step verifies them.
 
-A completion is stored whole, with the text behind its stop string, so that other stop strings cut it
-again. Only where it ended at a string that is no stop any more has the model to go on.
+A completion is stored whole, with the text after its stop string, so that it can be cut again at other
+stop strings. It is generated again only if it ended at a string that is no stop string any more.
 """
 
 import time
@@ -31,7 +31,7 @@ from evaluation.store import StoredScore
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Answer the prompts that have no answer yet, greedily.
+    """Answer greedily the prompts that have no answer yet.
 
     Args:
         job: The checkpoint and its stage's settings.
@@ -115,9 +115,9 @@ def _complete(
     stops: Sequence[str],
     agreement: Agreement | None = None,
 ) -> str:
-    """Complete the prompts that lack samples; return how the names of their completions begin.
+    """Complete the prompts that lack samples; return the prefix of their names in the store.
 
-    The built-in engine does it, or vLLM, whose `agreement` is measured.
+    The built-in engine generates them, or vLLM, whose `agreement` with it is measured.
     """
     item = f"completions-{name}"
     prefix = job.store.prefix(item, key)
@@ -142,12 +142,12 @@ def _complete(
 def missing_requests(
     sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
 ) -> list[GenerationRequest]:
-    """Return what has to be generated; prompts of equal tokens are requested once.
+    """Return the requests that must be generated; prompts of equal tokens are requested once.
 
     Args:
         sampling: How samples are drawn, and how many for each prompt.
         prompts: All prompts of a task.
-        stored: Completions that are there, by `sample_key`.
+        stored: Stored completions, by `sample_key`.
 
     Returns:
         A request for each prompt that lacks samples, in the order of the prompts.
@@ -166,14 +166,14 @@ def missing_requests(
 def completion_tables(
     requests: Sequence[GenerationRequest], parts: Iterator[dict[AnswerKey, Answer]]
 ) -> Iterator[StoredScore]:
-    """Yield a table of COMPLETIONS for each part once it is done; a prompt counts once in each.
+    """Yield a table of COMPLETIONS for each finished part of the answers.
 
     Args:
-        requests: All requests, in the order that the answers' keys count in.
-        parts: Answers, in parts as they are done.
+        requests: All requests; the answers' keys hold indices of them.
+        parts: Answers, in parts as they are finished.
 
     Yields:
-        The part's table, with the seconds it took and the tokens read and written.
+        The part's table, with its seconds and its tokens read (each prompt once a part) and written.
     """
     start = time.perf_counter()
     for answers in parts:

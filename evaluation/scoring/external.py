@@ -1,9 +1,9 @@
-"""Runs an external program in place of the engine, by the contract of existing launchers.
+"""Run a stage's external command in place of the engine, with the variables of existing launchers.
 
-It is called with LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP,
-LIGHTEVAL_TOKENIZER, LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR set and writes the tier files into
-LIGHTEVAL_RESULTS_DIR. They count only if they hold what the suite asks for, and go into the score
-store like any score: the same command is not run again for the same checkpoint, suite and data.
+The command gets LIGHTEVAL_CHECKPOINT_PATH, LIGHTEVAL_RESULTS_DIR, LIGHTEVAL_STEP, LIGHTEVAL_TOKENIZER,
+LIGHTEVAL_SEQ_LEN and EVAL_DATA_DIR, and writes the tier files into LIGHTEVAL_RESULTS_DIR. These are
+accepted only if they have all numbers that the suite needs. They go into the score store like any
+score: the same command does not run again for the same checkpoint, suite and data.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ LINE = "line"
 
 
 def command_name(command: str) -> str:
-    """Return how results name a command, since the command itself may hold secrets.
+    """Return the name of a command in results; the command itself may hold secrets.
 
     Args:
         command: Shell command of a stage.
@@ -61,7 +61,7 @@ def command_name(command: str) -> str:
 
 
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """Run the stage's command unless what it gives is stored already.
+    """Run the stage's command unless its results are stored already.
 
     Args:
         subject: A checkpoint of a stage that has a command.
@@ -70,12 +70,12 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         The job's record, the store, and the names of its scores there.
 
     Raises:
-        CommandError: When the command fails, or a tier file is missing or does not hold what the
-            suite asks for; nothing is stored then.
+        CommandError: When the command fails, or a tier file is missing or lacks a number that the
+            suite needs; nothing is stored then.
     """
     assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
     plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)
-    check_whole(checkpoint)  # the program may know models that the engine does not
+    check_whole(checkpoint)  # the command may support models that the engine does not
     store = ScoreStore(plan.scores, checkpoint.identity)
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
@@ -86,7 +86,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             _call(subject, checkpoint.path, scratch)
             scores = {tier: _stored(scratch, tier, plan) for tier in plan.tiers}
             _warn_of_unused(scratch, plan)
-            check_whole(checkpoint)  # and still the one that was opened
+            check_whole(checkpoint)  # also raises if it changed since it was opened
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
         for tier, score in scores.items():
@@ -147,7 +147,7 @@ def _call(subject: Subject, checkpoint: Path, results: Path) -> None:
 
 
 def _how_it_ended(code: int) -> str:
-    """Read an exit code; a shell adds 128 to the number of the signal that ended its command."""
+    """Describe an exit code; a shell adds 128 to the number of the signal that ended its command."""
     number = -code if code < 0 else code - 128
     if number in {one.value for one in signal.Signals}:
         return f"was ended by {signal.Signals(number).name}"
@@ -155,16 +155,16 @@ def _how_it_ended(code: int) -> str:
 
 
 def _end_strays(results: Path) -> None:
-    """End what left the command's group, as by setsid: it still has the folder's name from us."""
+    """End processes that left the command's group, as by setsid: their environment has the folder."""
     mark = f"LIGHTEVAL_RESULTS_DIR={results}".encode()
     for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):  # it has just ended, or is another user's
+        with contextlib.suppress(OSError):  # the process has just ended, or is another user's
             if mark in (process / "environ").read_bytes().split(b"\0"):
                 os.kill(int(process.name), signal.SIGKILL)
 
 
 def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
-    """Return a tier's summary as it was written, with its table of items if there is one."""
+    """Return a tier's summary as the command wrote it, with its table of items if there is one."""
     content = _read(folder / TIERS[tier].summary_file, tier, plan)
     path = folder / TIERS[tier].items_file
     if not path.is_file() or path.is_symlink():
@@ -188,7 +188,7 @@ def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
     others = sorted(path.name for path in folder.iterdir() if path.name not in known)
     if others:
         log.warning(
-            "stages.%s.command: it also wrote %s, which no tier asks for; it is not stored",
+            "stages.%s.command: it also wrote %s, which no tier needs; it is not stored",
             plan.name,
             ", ".join(others),
         )
@@ -197,7 +197,7 @@ def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
 def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
     if not path.is_file() or path.is_symlink():
         raise CommandError(
-            f"stages.{plan.name}.command: it ended well but wrote no {path.name} (a file) into "
+            f"stages.{plan.name}.command: it succeeded but wrote no {path.name} (a file) into "
             "LIGHTEVAL_RESULTS_DIR; have the command write it"
         )
     again = "check what the command writes"
@@ -215,7 +215,7 @@ def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
 
 
 def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> str | None:
-    """Return why a tier's file does not hold the numbers that the suite asks for; None if it does."""
+    """Return which number that the suite needs is missing or wrong in a tier's file; None if all are right."""
     for place, (low, high) in _expected(name, plan).items():
         value: Any = content
         for key in place:
@@ -227,7 +227,7 @@ def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> 
 
 
 def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[float, float]]:
-    """Return where a tier's file has its numbers, each with the least and the greatest value."""
+    """Return the keys of a tier file's numbers, each with its least and greatest value."""
     if name == "tier4":
         return {("summary", "all_checks_pass_rate"): (0, 1)}
     tier = TIERS[name]
@@ -242,4 +242,4 @@ def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[fl
 
 
 _RANKED: Mapping[TierName, str] = {"tier2": "ppl", "tier3": "accuracy"}
-"""The number of each item, where it is not the tier's headline; a perplexity is at least 1."""
+"""The key of each item's number, if it is not the tier's headline; a perplexity is at least 1."""

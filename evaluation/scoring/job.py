@@ -1,9 +1,8 @@
-"""Scores one checkpoint on all that a stage evaluates, and records it.
+"""Score one checkpoint on everything that a stage evaluates, and write a record of it.
 
-Every item goes through the score store: what is there is taken, what is not is scored and stored
-at once, so a job that was killed goes on after its last finished item. The model is loaded only if
-something is missing. What the job leaves is a record that names the scores; `grading.collect` makes
-the tier files of them.
+Items in the score store are reused; all others are scored and stored at once, so a job that was killed
+resumes after its last finished item. The model is loaded only if an item is missing. The job leaves a
+record that names the scores; `grading.collect` makes the tier files from them.
 """
 
 import logging
@@ -42,32 +41,32 @@ SCORERS: Mapping[str, Scorer] = complete(
     },
     "scoring.job.SCORERS",
 )
-"""What scores each tier: it takes the tier's caches by name, and returns the tier's entry of the record."""
+"""Scorer of each tier: it takes the tier's caches by name, and returns the tier's entry of the record."""
 
 StageData = dict[TierName, dict[str, Cached]]
-"""Every tier's entries by name, read and checked."""
+"""Every tier's cache entries by name, read and checked."""
 
 _read: dict[Path, tuple[Mapping[str, Any], Cached]] = {}
-"""Entries of the stage that was scored last, by folder, with the meta.json of each."""
+"""Cache entries of the stage that was scored last, by folder, with the meta.json of each."""
 
 
 def score_subject(subject: Subject) -> Record:
-    """Score one checkpoint of a stage, or record why it cannot be.
+    """Score one checkpoint of a stage, or record why it cannot be scored.
 
-    An error that lies with the checkpoint is recorded: others go on without it.
+    An error of the checkpoint itself is recorded, so that others continue without it.
 
     Args:
         subject: The checkpoint, its stage, and the folder of its record.
 
     Returns:
-        The record as it was written: the names of the scores, or the error.
+        The written record: the names of the scores, or the error.
 
     Raises:
-        EvaluationError: When anything else is wrong, such as a missing cache or a GPU that does not
-            answer; what was scored stays in the store.
+        EvaluationError: For any other error, such as a missing cache or a GPU that does not respond;
+            finished scores stay in the store.
     """
     about = score_inputs(subject)
-    consumed = consumed_tokens(subject.checkpoint)  # as long as it is there
+    consumed = consumed_tokens(subject.checkpoint)  # before it may be deleted
     try:
         made, store, names = _score(subject)
     except EvaluationError as error:
@@ -84,7 +83,7 @@ def score_subject(subject: Subject) -> Record:
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """Return what the record has of the scores, the store, and the names of the scores in it."""
+    """Return the record's content, the store, and the names of the scores in the store."""
     plan = subject.plan
     if plan.stage.command:
         return run_external(subject)
@@ -108,15 +107,15 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
 
 
 def read_stage_data(plan: StagePlan) -> StageData:
-    """Read all caches of a stage that are not what they were when this process last read them.
+    """Read all caches of a stage; reuse those that are unchanged since this process last read them.
 
-    Many questions take seconds, in which a GPU would wait before each checkpoint.
+    Reading many questions takes seconds, for which a GPU would wait before each checkpoint.
 
     Args:
         plan: The stage.
 
     Returns:
-        Every tier's entries by name, checked.
+        Every tier's cache entries by name, checked.
 
     Raises:
         CacheError: When an entry is missing or damaged; it names the first.

@@ -1,4 +1,4 @@
-"""Tier2: perplexity of slices of packed text."""
+"""Tier2: score the perplexity of slices of packed text."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -42,12 +42,12 @@ def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
 def score_slice(
     backend: EngineBackend, cache: SliceCache, attention: Literal["block", "document"]
 ) -> StoredScore:
-    """Score every block; see `EngineBackend.block_nats` for what each kind of attention predicts.
+    """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention.
 
     Args:
         backend: Runs the checkpoint.
         cache: The packed text.
-        attention: Whether a token sees its whole `block` or only its own `document`.
+        attention: Whether a token attends to its whole `block` or only to its own `document`.
 
     Returns:
         A table of SCHEMA, a row for each block.
@@ -68,12 +68,12 @@ def score_slice(
 
 
 def _scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
-    """Return the UTF-8 bytes of the text of each block's scored tokens; (blocks,)."""
+    """Return the UTF-8 bytes of each block's scored tokens, (blocks,)."""
     total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
     if attention == "document" and cache.start_bytes is not None:
         length = cache.tokens.shape[1]
         starts, sizes = cache.document_starts.numpy(), cache.start_bytes.numpy()
-        inside = starts % length > 0  # a block's token 0 never counts
+        inside = starts % length > 0  # a block's token 0 is never scored
         np.subtract.at(total, starts[inside] // length, sizes[inside])
     return total
 

@@ -1,8 +1,8 @@
-"""Reads files of requests, checking every row, and writes the rows with their scores.
+"""Read files of requests, check every row, and write the rows with their scores.
 
-A row holds either two strings, `context` and `continuation`, or two lists of token ids,
-`context_tokens` and `continuation_tokens`, and nothing else. Answers go to a file that appears whole,
-to a pipe, a device or `-`.
+A row has either two strings, `context` and `continuation`, or two lists of token ids,
+`context_tokens` and `continuation_tokens`, and no other key. Answers go to a file, which appears only
+once it is complete, or to a pipe, a device or `-`.
 """
 
 import contextlib
@@ -27,23 +27,23 @@ Row = dict[str, Any]
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Read and check every line.
+    """Read and check every line of a file of requests.
 
     Args:
         path: JSONL file of requests, a pipe, or `-` for standard input.
 
     Returns:
-        The rows in their order, at least one.
+        The rows in the file's order, at least one.
 
     Raises:
-        ScoringError: When there is no row, or one is wrong; it names the first such line.
+        ScoringError: When there is no row, or a row is wrong; it names the first such line.
     """
     lines = read_lines(path, ScoringError, "JSONL, one request on each line")
     rows = [_checked(line, f"{path}: line {number}") for number, line in lines]
     if not rows:
         raise ScoringError(
-            f"{path}: holds no requests; give JSONL, one object on each line (a pipe is empty where "
-            "the program before it failed)"
+            f"{path}: holds no requests; give JSONL, one object on each line (a pipe is empty if the "
+            "program before it failed)"
         )
     return rows
 
@@ -66,7 +66,7 @@ def _checked(line: bytes, place: str) -> Row:
 
 
 def _found(row: Any) -> str:
-    """Return what stands in a line, shortened: a key can be as long as the file."""
+    """Return the keys of a row, or its kind, shortened: a key can be as long as the file."""
     if not isinstance(row, dict):
         return kind_of(row)
     names = [name[:40] for name in list(row)[:5]] + ["…"] * (len(row) > 5)
@@ -74,7 +74,7 @@ def _found(row: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether it is a string without halves of surrogate pairs, which no tokenizer takes."""
+    """Return whether a value is a string without lone surrogates, which no tokenizer takes."""
     return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
 
 
@@ -83,16 +83,16 @@ def _is_tokens(value: Any) -> bool:
 
 
 def check_output(requests: Path, output: Path) -> None:
-    """Find out before any GPU time is spent whether answers can be written.
+    """Check that answers can be written, before any GPU time is spent.
 
-    Makes the folder that a file is to be in.
+    Makes the folder of the output file.
 
     Args:
         requests: File of the requests, which the answers must not replace.
         output: Where answers go: a file, a pipe, a device, or `-` for standard output.
 
     Raises:
-        OutputError: When they cannot be written there; it names the path.
+        OutputError: When answers cannot be written there; it names the path.
     """
     _check_apart(requests, output)
     if is_standard_output(output) or _is_written_through(output):
@@ -114,7 +114,7 @@ def write_answers(output: Path, rows: Iterable[Row]) -> int:
         rows: Requests with their scores, taken one by one.
 
     Returns:
-        How many rows were written.
+        Number of rows written.
     """
     count = 0
     with _opened(output) as file:
@@ -125,7 +125,7 @@ def write_answers(output: Path, rows: Iterable[Row]) -> int:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether a path is where this program's own messages would go.
+    """Return whether a path is this program's standard output.
 
     Args:
         path: Where answers go; it need not exist.
@@ -137,7 +137,7 @@ def is_standard_output(path: Path) -> bool:
         return True
     try:
         ours = os.fstat(sys.stdout.fileno())
-    except (AttributeError, OSError, ValueError):  # there is none, or only one in memory
+    except (AttributeError, OSError, ValueError):  # no standard output, or one in memory
         return False
     return path.exists() and os.path.samestat(path.stat(), ours)
 
@@ -171,26 +171,26 @@ def _unwritable(path: Path, error: OSError, stored: str) -> OutputError:
 
 
 def _check_apart(requests: Path, output: Path) -> None:
-    """Raise OutputError if the answers would take the place of the requests."""
+    """Raise OutputError if the answers would replace the file of requests."""
     if requests == STANDARD:
-        asked = os.fstat(sys.stdin.fileno()) if sys.stdin else None
+        source = os.fstat(sys.stdin.fileno()) if sys.stdin else None
     else:
-        asked = requests.stat() if requests.exists() else None
-    there = output.stat() if output != STANDARD and output.exists() else None
-    if asked is None or there is None or stat.S_ISCHR(asked.st_mode):
+        source = requests.stat() if requests.exists() else None
+    target = output.stat() if output != STANDARD and output.exists() else None
+    if source is None or target is None or stat.S_ISCHR(source.st_mode):
         return
-    if os.path.samestat(asked, there):
+    if os.path.samestat(source, target):
         raise OutputError(
-            f"{output}: is the file of requests itself; give --output another path, for it would be "
-            "replaced"
+            f"{output}: is the file of requests itself, which would be replaced; give --output another "
+            "path"
         )
 
 
 def _is_written_through(path: Path) -> bool:
     """Return whether rows go straight into `path`: a device, a pipe, `-`, or an open file in /dev or /proc.
 
-    What stands in /dev/fd looks like the file that is open there, which a renaming would replace
-    behind the back of the shell that opened it.
+    An entry of /dev/fd looks like the file that is open there; renaming would replace that file, while
+    the shell still writes to the old one.
     """
     if path == STANDARD:
         return True

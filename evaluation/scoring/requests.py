@@ -1,4 +1,4 @@
-"""Scores a file of requests: JSONL in, the same rows with `logprob` and `is_greedy` out."""
+"""Score a file of requests: read JSONL, and write the same rows with `logprob` and `is_greedy`."""
 
 import logging
 from collections.abc import Sequence
@@ -29,21 +29,21 @@ def score_request_file(
 ) -> int:
     """Score a file of requests with a checkpoint.
 
-    The file is read once, so that it may be a pipe. The output is a file that is there whole or not
-    at all, or a pipe or device that rows are written to.
+    The requests are read only once, so they may come from a pipe. An output file appears only once it
+    is complete; rows go straight to a pipe or device.
 
     Args:
         checkpoint_path: Folder of a Nanotron or Hugging Face checkpoint.
         requests_path: JSONL file of requests, a pipe, or `-` for standard input.
         output_path: Where answers go: a file, a pipe, a device, or `-` for standard output.
-        tokenizer: Name or folder; None takes the checkpoint's own. Loaded only if a row needs it.
-        dtype: Type that the model runs in, or `auto` as in the configuration.
+        tokenizer: Name or folder; None: the checkpoint's own. It is loaded only if a row needs it.
+        dtype: Dtype that the model runs in, or `auto` as in the configuration.
         device: `cpu`, `cuda` or `auto`.
-        max_length: Context window in tokens; None takes the length of the sequences in training.
+        max_length: Context window in tokens; None: the length of the sequences in training.
         use_mup: Whether the checkpoint uses µP; None reads it from the checkpoint.
 
     Returns:
-        How many rows were written.
+        Number of rows written.
 
     Raises:
         ScoringError: When `max_length` is below 1, or a row cannot be scored; it names the line.
@@ -70,11 +70,11 @@ def prepare(
     max_length: int,
     vocab_size: int,
 ) -> list[Request]:
-    """Turn rows into requests that fit the window, each with a context; log how many were cut.
+    """Turn rows into requests that fit the window, each with a context; log the number of truncations.
 
     Args:
         rows: Checked rows of a file.
-        tokenizer: Encodes strings; None where all rows hold token ids.
+        tokenizer: Encodes strings; None if all rows hold token ids.
         source: The file's name, for messages.
         max_length: Context window, in tokens.
         vocab_size: Rows of the model's embedding.
@@ -91,8 +91,8 @@ def prepare(
     for request in requests:
         if not request.context and prefix is None:
             raise ScoringError(
-                f"{request.name}: an empty context is replaced by BOS or EOS, but there is no "
-                "tokenizer that has one; give one (--tokenizer), or a context"
+                f"{request.name}: an empty context is replaced by BOS or EOS, but no tokenizer with "
+                "one of them is given; give one (--tokenizer), or a context"
             )
         _check_ids(request, vocab_size)
     fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix or 0)
@@ -108,23 +108,23 @@ def _check_ids(request: Request, vocab_size: int) -> None:
     highest = max((*request.context, *request.continuation), default=0)
     if highest >= vocab_size:
         raise ScoringError(
-            f"{request.name}: token {highest:.6g} is requested, but the model's embedding has "
+            f"{request.name}: has token {highest:.6g}, but the model's embedding has only "
             f"{vocab_size} rows; use the tokenizer that the checkpoint was trained with"
         )
 
 
 def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
-    """Return the context window, in tokens; warn of one that the model was never trained on."""
+    """Return the context window, in tokens; warn if the model was only trained on shorter sequences."""
     positions = checkpoint.model_config.get("max_position_embeddings")
     trained = checkpoint.sequence_length or (positions if type(positions) is int else None)
     if max_length is None and trained is None:
         raise ScoringError(
-            f"{checkpoint.path} does not say how long its sequences were; give --max-length"
+            f"{checkpoint.path} does not record its training sequence length; give --max-length"
         )
     if max_length and trained and max_length > trained:
         log.warning(
-            "--max-length %d: %s was trained on sequences of %d tokens; its scores of longer ones "
-            "mean little", max_length, checkpoint.path, trained,
+            "--max-length %d: %s was trained on sequences of %d tokens; its scores of longer ones are "
+            "not meaningful", max_length, checkpoint.path, trained,
         )  # fmt: skip
     return max_length or trained or 0
 
@@ -143,7 +143,7 @@ def _request(row: Row, tokenizer: AnyTokenizer | None, name: str) -> Request:
 
 
 def _prefix_token(tokenizer: AnyTokenizer | None) -> int | None:
-    """Return what stands before an empty context: BOS, or EOS if there is none."""
+    """Return the token that replaces an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
     bos: int | None = tokenizer.bos_token_id
@@ -156,7 +156,7 @@ def _tokenizer(name: str | None, checkpoint: Checkpoint) -> AnyTokenizer:
     name = name or checkpoint.tokenizer_name
     if name is None:
         raise ScoringError(
-            f"{checkpoint.path} names no tokenizer, and the requests hold strings; give one "
+            f"{checkpoint.path} names no tokenizer, but the requests hold strings; give one "
             "(--tokenizer)"
         )
     return load_tokenizer(name, use_fast=True)

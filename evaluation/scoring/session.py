@@ -1,4 +1,4 @@
-"""`Job`: a checkpoint under a stage's settings, its backend, its items in the score store."""
+"""Define `Job`: a checkpoint with its stage's settings, its backend, and its items in the score store."""
 
 import importlib.metadata
 import logging
@@ -25,15 +25,15 @@ from evaluation.store import ScoreStore, StoredScore
 log = logging.getLogger(__name__)
 
 ITEM = "item %d of %d: %s"
-"""What a job logs as it begins an item."""
+"""Message that a job logs as it begins an item."""
 
 PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 
 
 class Job:
-    """A complete, agreeing checkpoint, whose items are scored through the store.
+    """A complete checkpoint that fits its stage, and whose items are scored through the store.
 
-    `names` collects the scores it used. The model is loaded when `backend` is first asked.
+    `names` collects the names of the scores that it used. `backend` loads the model at its first use.
 
     Args:
         subject: The checkpoint and its stage.
@@ -61,10 +61,10 @@ class Job:
     def check_unchanged(self) -> None:
         """Check that the checkpoint on disk is still the one that was opened.
 
-        It may be deleted: what was loaded was whole.
+        It may have been deleted meanwhile: the loaded model was complete.
 
         Raises:
-            ScoringError: When it was replaced.
+            ScoringError: When the checkpoint was replaced.
         """
         if not is_left_of(checkpoint_state(self.location), self._state):
             raise ScoringError(
@@ -74,14 +74,14 @@ class Job:
 
     @property
     def numeric_settings(self) -> dict[str, Any]:
-        """Device and dtype, which can change a score beyond floating-point noise: a part of every key."""
+        """Device and dtype, which are in every key: they can change a score beyond rounding noise."""
         return {"device": self.backend.device, "dtype": self.backend.dtype}
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return all that decides an item's numbers but the token ids, which are in its data.
+        """Return the key of an item: everything that its scores depend on, besides its token ids.
 
         Args:
-            own: What of the key only this tier has, such as its protocol.
+            own: The part of the key that only this tier has, such as its protocol.
 
         Returns:
             The key that the item's scores are stored under.
@@ -99,9 +99,9 @@ class Job:
 
         Args:
             name: The item's name in the suite and the store.
-            own: What of the key only this tier has, such as its protocol.
+            own: The part of the key that only this tier has, such as its protocol.
             meta: The item's `meta.json`.
-            score: Scores the whole item; called only if it is not stored.
+            score: Function that scores the whole item; it is called only if the item is not stored.
 
         Returns:
             The item's entry of the record.
@@ -123,7 +123,7 @@ class Job:
         }
 
     def begin(self, name: str) -> None:
-        """Log which of the stage's items is scored from here on, as `status` reads it.
+        """Log which of the stage's items is scored next; `status` reads this line.
 
         Args:
             name: The item's name in the suite.
@@ -133,11 +133,11 @@ class Job:
         log.info(ITEM, self._begun, total, name)
 
     def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
-        """Store a part of an item, and have the record name it.
+        """Store a part of an item, and add its name to the record.
 
         Args:
             item: The item's name in the store.
-            key: What decides the item's numbers.
+            key: The item's key.
             part: Some of the item's rows.
         """
         self.names.append(self.store.put_part(item, key, part))
@@ -147,12 +147,12 @@ class Job:
 
         Args:
             name: The item's name in the suite.
-            score: Scores the item.
+            score: Function that scores the item.
 
         Returns:
-            Its score with what it took, without the time to load the model.
+            Its score with seconds and tokens spent, excluding the time to load the model.
         """
-        before = self.backend.tokens_processed  # loads the model, which takes no part
+        before = self.backend.tokens_processed  # loads the model before the clock starts
         start = time.perf_counter()
         with self.naming(name):
             fresh = score()
@@ -164,7 +164,7 @@ class Job:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """Have errors of the block name checkpoint and item.
+        """Add checkpoint and item to the messages of the block's errors.
 
         Args:
             name: The item's name in the suite.
@@ -178,11 +178,11 @@ class Job:
             raise type(error)(f"{self.location}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
-        """Return a score with what it took, on which machine, and with which packages.
+        """Return a score whose summary also has its cost, GPU and versions of packages.
 
         Args:
             score: The score as it was computed.
-            spent: Its `seconds`, and whatever else was counted.
+            spent: Its `seconds`, and other counts.
 
         Returns:
             The same table with a longer summary.
@@ -205,6 +205,6 @@ class Job:
 
     @property
     def prefix_token(self) -> int:
-        """What stands before an empty context: the id of BOS, or of EOS if there is none."""
+        """Id of the token that replaces an empty context: BOS, or EOS if there is none."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
         return int(eos if bos is None else bos)

@@ -1,4 +1,4 @@
-"""Completions in the score store: a row for each, found by what it depends on."""
+"""Read completions from the score store, which has a row for each sample."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from evaluation.settings.plan import StagePlan
 from evaluation.store import ScoreStore
 
 STOP = "stop"
-"""Key of a part's summary: the stop strings that its completions ended at."""
+"""Key in a part's summary: the stop strings that its completions were generated with."""
 
 COMPLETIONS = pa.schema(
     [
@@ -27,15 +27,15 @@ COMPLETIONS = pa.schema(
         ("tokens", pa.list_(pa.int32())),
     ]
 )
-"""One row for each sample; `key` is its `sample_key`, `text` is not cut, `tokens` are its ids."""
+"""One row for each sample: its `sample_key`, uncut text, stop reason, token counts and token ids."""
 
 Count = Callable[[Sequence[int]], int]
-"""How many of a completion's tokens a model writes before it is stopped."""
+"""Function that counts how many of a completion's tokens are generated until it is stopped."""
 
 
 @dataclass(frozen=True)
 class Completion:
-    """A sample as it is judged: cut at the first stop string."""
+    """A sample as it is verified: cut at the first stop string."""
 
     text: str
     stop_reason: str
@@ -44,13 +44,13 @@ class Completion:
 
 
 def prompt_key(prompt: Prompt) -> str:
-    """Return what an answer depends on, next to checkpoint, decoding settings and stop rules.
+    """Return the key of a prompt among those of one checkpoint and one set of decoding settings.
 
     Args:
         prompt: A prefilled prompt.
 
     Returns:
-        A fingerprint of its tokens and of how many may follow.
+        A fingerprint of its tokens and of the largest number of new ones.
     """
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 
@@ -63,7 +63,7 @@ def sample_key(prompt: str, sample: int) -> str:
         sample: Index of the sample, from 0.
 
     Returns:
-        Both, joined.
+        Both, joined by a hyphen.
     """
     return f"{prompt}-{sample}"
 
@@ -75,18 +75,18 @@ def stored_completions(
     stops: Sequence[str],
     count: Count | None = None,
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """Return the completions that these stop strings leave complete.
+    """Return the stored completions that are complete with these stop strings.
 
     Args:
         store: Scores of one checkpoint.
-        prefix: How the names of the item's scores in the store begin.
+        prefix: Prefix of the names of the item's scores in the store.
         keys: The `sample_key` of each requested sample.
-        stops: Stop strings that count now.
-        count: Counts tokens of a completion that other stop strings had ended; None takes as many
-            as were generated.
+        stops: The current stop strings.
+        count: Counts the tokens of a completion that was generated with other stop strings; None: all
+            generated tokens count.
 
     Returns:
-        Completions by key, and the summaries of the parts they are in by the part's name.
+        Completions by key, and the summaries of their parts by the part's name.
     """
 
     def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Completion | None:
@@ -111,20 +111,20 @@ def counted_completions(
     keys: Sequence[str],
     stops: Sequence[str],
 ) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
-    """Return all of these completions, with as many tokens as a model writes until it is stopped.
+    """Return all requested completions, with the number of tokens until generation would stop.
 
-    The tokenizer is loaded where completions were generated with other stop strings.
+    The tokenizer is loaded only if completions were generated with other stop strings.
 
     Args:
         plan: The stage, which has the tokenizer.
         store: Scores of one checkpoint.
-        name: What an error calls the item.
-        prefix: How the names of the item's scores in the store begin.
+        name: Name of the item in errors.
+        prefix: Prefix of the names of the item's scores in the store.
         keys: The `sample_key` of each requested sample.
-        stops: Stop strings that count now.
+        stops: The current stop strings.
 
     Returns:
-        Completions by key, and the summaries of the parts they are in by the part's name.
+        Completions by key, and the summaries of their parts by the part's name.
 
     Raises:
         ScoringError: When a completion is not stored.
@@ -146,13 +146,13 @@ def counted_completions(
 
 
 def until_stopped(stopping: Stopping) -> Count:
-    """Return a count as generation does it: token by token, until a stop string is complete.
+    """Return a function that counts as generation does: token by token, until a stop string is complete.
 
     Args:
         stopping: The rules for ending an answer.
 
     Returns:
-        A function that takes a completion's ids, and counts those up to its stop string.
+        A function from a completion's ids to the number of those up to its stop string.
     """
 
     def count(tokens: Sequence[int]) -> int:

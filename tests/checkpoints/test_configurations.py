@@ -39,7 +39,7 @@ def with_both(folder: Path, config: Config, trained: Config) -> Path:
 @pytest.mark.parametrize(
     ("config", "trained", "named"),
     [
-        (llama(rope_theta=500_000.0), llama(), "`rope_theta` is 500000.0, but config.yaml says 1000.0"),
+        (llama(rope_theta=500_000.0), llama(), "`rope_theta` is 500000.0, but config.yaml has 1000.0"),
         (llama(hidden_act="gelu"), llama(), "`hidden_act` is 'gelu'"),
         (llama(), llama(num_hidden_layers=40), "`num_hidden_layers` is 2, but .* 40"),
         (qwen2(sliding_window_size=4), qwen2(), "`sliding_window_size` is 4, but .* None"),
@@ -120,7 +120,7 @@ def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
     (tmp_path / "7/config.yaml").write_text(yaml.safe_dump(TRAINING))
     known = open_checkpoint(tmp_path / "7").identity
     assert open_checkpoint(tmp_path / "7", use_mup=False).identity == known
-    with pytest.raises(CheckpointError, match=r"says `use_mup: false`, but true was given"):
+    with pytest.raises(CheckpointError, match=r"has `use_mup: false`, but true was given"):
         open_checkpoint(tmp_path / "7", use_mup=True)
 
 

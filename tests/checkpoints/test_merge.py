@@ -163,7 +163,7 @@ def test_what_only_the_training_configuration_says_is_compared_too(tmp_path: Pat
 
 def test_absent_and_hugging_face_members_are_refused(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "a", llama())
-    with pytest.raises(CheckpointError, match=r"b: no checkpoint there, which the merge m is made"):
+    with pytest.raises(CheckpointError, match=r"b: no checkpoint there, but it is a member of"):
         opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
     from transformers import LlamaConfig
 

@@ -121,7 +121,7 @@ def test_the_tolerance_is_heeded(trial: Trial) -> None:
         ("no GPU", llama(), "it sees no GPU"),
         ("crash", llama(), "an illegal memory access"),
         ("die", llama(), "ended with code 9"),
-        ("nothing", llama(), "gave no logits"),
+        ("nothing", llama(), "wrote no logits"),
         ("rubbish", llama(), "cannot be compared"),
         ("other ids", llama(), "other ids than those requested"),
         ("nan", llama(), "NaN or infinite"),

@@ -206,7 +206,7 @@ def test_errors_of_nvml(monkeypatch: pytest.MonkeyPatch, error: int, word: str |
 def test_a_query_that_hangs_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     answer(monkeypatch, Init=lambda: time.sleep(5))
     monkeypatch.setattr(gpus, "ANSWER_SECONDS", 0.1)
-    with pytest.raises(ScoringError, match="does not answer"):
+    with pytest.raises(ScoringError, match="does not respond"):
         read_gpus()
 
 

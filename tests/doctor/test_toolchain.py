@@ -93,7 +93,7 @@ COMPILERS: dict[str, tuple[Change, str | None]] = {
     "no CUDA and no gcc": (without_cuda, None),
     "no gcc": (lambda tools, patch: (tools / "gcc").unlink(), "neither gcc nor clang on PATH"),
     "a wrong CC": (lambda tools, patch: patch.setenv("CC", "/opt/gone/gcc"), "CC=/opt/gone/gcc is no program"),
-    "no headers": (lambda tools, patch: (tools / "Python.h").unlink(), "Python.h is not there"),
+    "no headers": (lambda tools, patch: (tools / "Python.h").unlink(), "Python.h is missing"),
 }  # fmt: skip
 
 
@@ -139,7 +139,7 @@ def test_amd(tools: Path, amd: None, monkeypatch: pytest.MonkeyPatch) -> None:
         raise torch.AcceleratorError("HIP error: hipErrorNoDevice\nmore")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", dead)
-    with pytest.raises(ScoringError, match=r"does not answer \(HIP error: .*Device\); .*--exclude"):
+    with pytest.raises(ScoringError, match=r"not respond \(HIP error: .*Device\); .*--exclude"):
         choose_device("auto")
 
 

@@ -118,14 +118,14 @@ def test_too_many_graphs_are_an_error_and_no_slow_path(counting, monkeypatch):
     monkeypatch.setattr(prepared, "MOST_GRAPHS", 1)
     scored = engine("llama", counting)
     score_requests(scored, random_requests(2))
-    with pytest.raises(ScoringError, match="layers were compiled too often, for other shapes"):
+    with pytest.raises(ScoringError, match="layers were compiled too often, each time for other"):
         score_blocks(scored, text(2))
 
 
 def test_a_model_without_layers_is_refused(monkeypatch):
     scored = engine("llama", "aot_eager")
     monkeypatch.setattr(scored.model, "_no_split_modules", None)
-    with pytest.raises(ScoringError, match="does not say what its decoder layers are"):
+    with pytest.raises(ScoringError, match="does not name its decoder layers"):
         score_requests(scored, random_requests(2))
 
 

@@ -59,7 +59,7 @@ def test_nan_names_the_request(value):
     model.get_input_embeddings().weight[7] = value
     scored = Engine(model, row_tokens=8, device="cpu")
     asked = [Request((1, 2, i), (3,), f"piqa/{i}") for i in range(20)]
-    with pytest.raises(NonFiniteError, match=r"^piqa/7: the model gives NaN"):
+    with pytest.raises(NonFiniteError, match=r"^piqa/7: the model returns NaN"):
         score_requests(scored, asked)
     blocks = torch.tensor([[1, 2, 3], [1, 7, 3]])
     with pytest.raises(NonFiniteError, match=r"^block 1: "):
@@ -67,7 +67,7 @@ def test_nan_names_the_request(value):
 
 
 def test_foreign_tokens_are_refused():
-    with pytest.raises(ScoringError, match=r"token 40 is requested, but .* 40 rows"):
+    with pytest.raises(ScoringError, match=r"has token 40, but .* only 40 rows"):
         score_requests(tiny.engine(), [Request((1,), (40,))])
 
 

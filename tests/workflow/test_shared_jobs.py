@@ -185,7 +185,7 @@ def test_more_gpus_than_layers(world: World) -> None:
     (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
     assert "gpus_per_checkpoint: 3, but" in line
     assert line.endswith(
-        "has 2 layers (`num_hidden_layers`) to deal over them; set it to 2 or less"
+        "has only 2 layers (`num_hidden_layers`) to split over them; set it to 2 or less"
     )
     gate = world.evaluation("doctor", "--stage", "stage1")
     assert gate.returncode == 1

@@ -1,1 +1,1 @@
-"""Rows, attention masks and forward passes: log-probabilities and answers of a model in memory."""
+"""Compute log-probabilities and answers of a model in memory: packed rows, masks and forward passes."""

@@ -1,8 +1,8 @@
-"""This project's attention function, which transformers calls by its name.
+"""Define this project's attention function, which transformers calls by its name.
 
-For the kinds of attention that transformers knows it makes a mask in every pass, and looks for
-packed sequences, for which the host waits for the GPU. For this one it makes none: each layer gets
-what `layer_masks` gives for its type, and nothing else decides what a token sees.
+For its own kinds of attention, transformers makes a mask in every pass, and looks for packed sequences,
+for which the host waits for the GPU. For this function it makes none: each layer gets the mask of
+`layer_masks` for its type, which alone decides what a token attends to.
 
 Letters: B rows, H heads (of queries; keys and values may have fewer), S tokens, D width of a head.
 """
@@ -23,13 +23,13 @@ from evaluation.scoring.engine.masks import MOST_PAIRS, Mask, mask_piece
 NAME = "evaluation_scoring"
 
 UNPLANNED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]
-"""All kernels but cuDNN's, which come first on an H100 and take up to a second for each new shape."""
+"""All kernels but cuDNN's, which are preferred on an H100 and take up to a second for each new shape."""
 
 FLOAT32_KERNEL: FlexKernelOptions = {"BLOCK_M": 64, "BLOCK_N": 32, "num_stages": 2, "num_warps": 8}
-"""Tiles of flex attention in float32: 74 KB of shared memory at a width of 128, and no
-stack of a thread on an A100, 440 bytes on an H100 (`make kernels`; Triton 3.7).
+"""Tiles of flex attention in float32. At a width of 128 they use 74 KB of shared memory, and spill
+nothing on an A100 and 440 bytes a thread on an H100 (`make kernels`; Triton 3.7).
 
-What it takes by itself for an A100 spills 14 KB a thread at 128, and does not fit at 96.
+The default tiles for an A100 spill 14 KB a thread at a width of 128, and do not fit at 96.
 """
 
 
@@ -42,22 +42,22 @@ def attend(
     scaling: float | None = None,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attend; without a mask every token sees all before it.
+    """Compute attention with a mask; None: causal attention.
 
     Args:
         module: The model's attention layer, for messages.
         query: Queries, (B, H, S, D).
         key: Keys, (B, heads of keys, S, D).
         value: Values, of the keys' shape.
-        attention_mask: What `layer_masks` gave for the layer's type.
-        scaling: Factor of the products; None is one over the square root of D.
-        **others: What else transformers passes on; what would change scores is refused.
+        attention_mask: The mask of `layer_masks` for the layer's type.
+        scaling: Factor of the products; None: one over the square root of D.
+        **others: Other arguments of transformers; those that would change scores are refused.
 
     Returns:
-        What each token attends to, (B, S, H, D), and None in place of weights.
+        The output, (B, S, H, D), and None in place of weights.
 
     Raises:
-        ScoringError: When the model asks for more than scores under a mask.
+        ScoringError: When the model needs attention with a feature that is not supported.
     """
     for name in ("softcap", "s_aux", "position_bias"):
         if others.get(name) is not None:
@@ -78,7 +78,7 @@ AttentionInterface.register(NAME, attend)
 
 @contextlib.contextmanager
 def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Have a model attend by what transformers knows by this name; others get it back as it was.
+    """Have a model use a registered attention function while the block lasts.
 
     Args:
         model: The model, changed within the block.
@@ -105,7 +105,7 @@ def is_on_gpu(part: torch.Tensor) -> bool:
 
 
 def _kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
-    """Return flex attention's tiles on a GPU where its own do not fit all that we run on."""
+    """Return tiles for flex attention in float32 on a GPU, for which the default ones may not fit."""
     return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
 
 
@@ -131,17 +131,17 @@ def dense(
     mask: torch.Tensor | None,
     scale: float,
 ) -> torch.Tensor:
-    """Attend under a mask like `dense_mask`'s, or causally, by a kernel that writes out no scores.
+    """Compute attention with a mask of `dense_mask`, or causal attention, by a fused kernel.
 
     Args:
         query: Queries, (B, H, S, D).
         key: Keys, (B, heads of keys, S, D).
         value: Values, of the keys' shape.
-        mask: Booleans, or what `mask_piece` makes them of; None: causal.
+        mask: Booleans, or the integers from which `mask_piece` makes them; None: causal.
         scale: Factor of the products.
 
     Returns:
-        What each token attends to, (B, H, S, D).
+        The output, (B, H, S, D).
     """
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and not _shares_heads(query, mask):
@@ -163,7 +163,7 @@ def dense(
 def _in_pieces(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, made_of: torch.Tensor, scale: float
 ) -> torch.Tensor:
-    """Attend a piece of the queries at a time, whose mask has at most MOST_PAIRS."""
+    """Compute attention for some queries at a time, whose mask has at most MOST_PAIRS pairs."""
     rows, _, length, _ = query.shape
     step = max(1, MOST_PAIRS // (rows * length))
     bounds = [(start, min(start + step, length)) for start in range(0, length, step)]
@@ -181,10 +181,10 @@ def _in_pieces(
 
 
 def _shares_heads(query: torch.Tensor, mask: torch.Tensor | None) -> bool:
-    """Return whether a fused kernel takes fewer heads of keys than of queries.
+    """Return whether a fused kernel accepts fewer heads of keys than of queries.
 
-    On a GPU flash attention alone does, in narrow types and to a width of 256; elsewhere SDPA would
-    fall back on writing out all S x S scores.
+    On a GPU only flash attention does, in narrow dtypes and up to a width of 256; in all other cases
+    SDPA would fall back to a kernel that writes all S x S scores.
     """
     if not is_on_gpu(query):
         return mask is None

@@ -1,4 +1,4 @@
-"""Log-likelihoods, losses and completions of one checkpoint; its model is loaded on first use."""
+"""Compute log-likelihoods, losses and completions of one checkpoint; load its model on first use."""
 
 import functools
 import gc
@@ -32,21 +32,21 @@ log = logging.getLogger(__name__)
 Scores = TypeVar("Scores")
 
 SMALLEST = 256
-"""Tokens of a pass that memory is tried with; where these do not fit, nothing will."""
+"""Least tokens of a forward pass; if these exceed the memory, scoring fails."""
 
 
 class EngineBackend:
-    """Runs a checkpoint by the engine.
+    """Runs a checkpoint with the built-in engine.
 
     `device` and `dtype` are part of every score's key; `row_tokens`, the tokens of a pass, is less
-    than configured where memory was not enough. Scoring raises NonFiniteError where the model gives
-    NaN or infinity, and ScoringError where it cannot be run; both name the item.
+    than configured if memory was too small. Scoring raises NonFiniteError if the model returns NaN or
+    infinity, and ScoringError if it cannot be run; both name the item.
 
     Args:
         scoring: The configuration's section.
         checkpoint: An opened checkpoint.
         loaded: Called once the model is in memory.
-        cache: Shared folder for what a GPU compiles, for other jobs; None stores nothing.
+        cache: Shared folder in which jobs store compiled kernels; None: they are not stored.
     """
 
     def __init__(
@@ -69,21 +69,21 @@ class EngineBackend:
         check_dtype(self.device, self.dtype)
         self._compiles = self.device in INDUCTOR and scoring.compile == "auto"
         if self._compiles and (lacking := compiler_fault()) is not None:
-            self._go_on_plainly(lacking)
+            self._stop_compiling(lacking)
 
     @property
     def layers(self) -> str:
-        """How layers run: `compiled` or `plain`; the same but for rounding."""
+        """How layers run: `compiled` or `plain`; results differ only by rounding."""
         return "compiled" if self._compiles else "plain"
 
     @property
     def tokens_processed(self) -> int:
-        """Tokens read so far; loads the model if it is not loaded."""
+        """Number of tokens processed so far; loads the model if it is not loaded."""
         return self.engine.tokens_processed
 
     @functools.cached_property
     def devices(self) -> list[torch.device]:
-        """Find those that the model's layers are distributed over.
+        """Return the devices that the model's layers are distributed over.
 
         Returns:
             One device for each GPU of a checkpoint, in the order of layers.
@@ -109,7 +109,7 @@ class EngineBackend:
             The model on its devices.
 
         Raises:
-            NotEnoughMemory: When a GPU has too little left for the weights.
+            NotEnoughMemory: When a GPU has too little free memory for the weights.
         """
         start = time.perf_counter()
         dtype = getattr(torch, self.dtype)
@@ -120,8 +120,8 @@ class EngineBackend:
                 model = load_model(self._checkpoint, dtype=dtype, device=self.devices)
         except NotEnoughMemory:
             raise too_little_memory(
-                f"{self._checkpoint.path}: the GPU has not enough memory left for the weights in "
-                f"{self.dtype}"
+                f"{self._checkpoint.path}: the GPU does not have enough free memory for the weights "
+                f"in {self.dtype}"
             ) from None
         if len(self.devices) > 1:
             connect_layers(model)
@@ -133,7 +133,7 @@ class EngineBackend:
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """Make the model ready to score when it is first needed.
+        """Prepare the model for scoring when it is first needed.
 
         Returns:
             The engine, checked against the model itself.
@@ -143,8 +143,8 @@ class EngineBackend:
             compiler = INDUCTOR[self.device] if self._compiles else None
             return Engine(model, row_tokens=self.row_tokens, device=self.device, compiler=compiler)
 
-    def _go_on_plainly(self, reason: str) -> None:
-        """Run layers without compiling them, which changes only the time that it takes."""
+    def _stop_compiling(self, reason: str) -> None:
+        """Run uncompiled layers from now on, which is slower."""
         self._compiles = False
         log.warning("%s; layers run without being compiled, which is slower", reason)
         if (before := self.__dict__.pop("engine", None)) is not None:
@@ -152,7 +152,7 @@ class EngineBackend:
 
     @functools.cached_property
     def _compiled(self) -> CompileCache | None:
-        """What is compiled for this model on this GPU; None where layers are not compiled."""
+        """Cache of kernels compiled for this model on this GPU; None if layers are not compiled."""
         if self._cache is None or not self._compiles:
             return None
         gpu = torch.cuda.get_device_name()
@@ -163,10 +163,10 @@ class EngineBackend:
             self._compiled.keep()
 
     def unload(self) -> None:
-        """Leave the device's memory to others; the next request loads the model again."""
+        """Free the device's memory; the next request loads the model again."""
         for loaded in ("engine", "model"):
             self.__dict__.pop(loaded, None)
-        gc.collect()  # a model is a ring of references
+        gc.collect()  # a model has reference cycles
         if self.device == "cuda":
             with gpu_faults():
                 torch.cuda.empty_cache()
@@ -186,12 +186,12 @@ class EngineBackend:
     def block_nats(
         self, tokens: torch.Tensor, document_starts: torch.Tensor | None, *, label: str
     ) -> BlockNats:
-        """Return the nats of each block of packed tokens, in all and by position.
+        """Return the nats of each block of packed tokens, in total and by position.
 
         Args:
             tokens: Token ids, (blocks, length).
-            document_starts: Flat positions at which documents begin; a token then sees its own
-                document only. None: all before it in its block.
+            document_starts: Flat positions at which documents begin; a token then attends only to its
+                own document. None: to all tokens before it in its block.
             label: Label of the progress bar.
 
         Returns:
@@ -204,15 +204,15 @@ class EngineBackend:
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Yield all samples of the requests, in parts as they are done.
+        """Yield all samples of the requests, in parts as they are finished.
 
         A sample depends on the checkpoint, the request's tokens, its sampling settings with their
-        seed, and the sample's index; not on the requests next to it. The model is loaded at once.
+        seed, and the sample's index; not on other requests. The model is loaded at once.
 
         Args:
-            requests: Prompts, and which samples of each.
+            requests: Prompts, and the indices of their samples.
             stopping: The rules for ending an answer.
-            vocabulary: Ids from here on are never chosen.
+            vocabulary: Number of ids that may be chosen.
 
         Returns:
             An iterator over parts of the answers.
@@ -227,10 +227,10 @@ class EngineBackend:
         )
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
-        """Run with half the tokens in a pass, and half of that, as long as a GPU has not enough memory.
+        """Run; halve the tokens of a pass each time that a GPU's memory is exhausted, also for later items.
 
-        Where what is compiled fails, run plain layers. Later items begin with what was enough. Raises
-        NotEnoughMemory below SMALLEST, GpuFault where the GPU fails.
+        If compiling fails, run uncompiled layers. Raises NotEnoughMemory below SMALLEST, and GpuFault
+        if the GPU fails.
         """
         while True:
             try:
@@ -239,11 +239,11 @@ class EngineBackend:
                 self._keep_compiled()
                 return scores
             except CompileError as error:
-                self._go_on_plainly(str(error))
+                self._stop_compiling(str(error))
             except NotEnoughMemory as error:
                 if self.row_tokens < 2 * SMALLEST:
                     raise too_little_memory(str(error)) from None
                 self.row_tokens //= 2
                 self.engine.row_tokens = self.row_tokens
-                log.warning("%s; going on with %d", error, self.row_tokens)
-            torch.cuda.empty_cache()  # outside, where the failed pass holds nothing any more
+                log.warning("%s; continuing with %d", error, self.row_tokens)
+            torch.cuda.empty_cache()  # after `except`, which holds the failed pass's tensors

@@ -1,13 +1,13 @@
-"""Batches of rows as tensors: what one forward pass reads, and the pairs that it scores.
+"""Make batches of rows: the input tensors of one forward pass, and the pairs that it scores.
 
-On CPU rows of about one length run together, padded to the longest. On a GPU they are padded to few
-shapes, for each is compiled once:
+On CPU, rows of similar length run together, padded to the longest. On a GPU they are padded to a few
+shapes, since each shape is compiled once:
 
     tries    1 row of a quarter of the row budget, of all of it, or of a power of two times as much
     text     as many blocks as the row budget holds, each padded to whole blocks of attention
 
-So a job compiles two shapes for its tasks and one for each length of its text; a task's last row,
-and a text's last pass, are padded.
+So a job compiles two shapes for its tasks and one for each length of its text. The last row of a task
+and the last pass of a text are padded.
 
 Letters: B rows, S tokens of a row, Q queries, P pairs.
 """
@@ -29,9 +29,9 @@ from evaluation.scoring.engine.tries import Ints
 class Batch:
     """One forward pass.
 
-    `queries` are distinct and ascending indices into the flattened (B * S) hidden states; the pairs
-    are in ascending order of `pair_query`, an index into `queries`. `order[p]` says where the p-th
-    of them stood before sorting; unsorted, they belong to `owners` in turn, `counts` of them each.
+    `queries` are distinct and ascending indices into the flattened (B * S) hidden states. Pairs are
+    sorted by `pair_query`, an index into `queries`; `order[p]` is the index of the p-th pair before
+    sorting. In that unsorted order the first `counts[0]` pairs belong to `owners[0]`, and so on.
     `is_causal`: every row is one plain sequence.
     """
 
@@ -46,19 +46,19 @@ class Batch:
     counts: Ints
     is_causal: bool
     real_tokens: int
-    highest: int  # token that is read or scored
-    deepest: int  # position
+    highest: int  # highest token id that is read or scored
+    deepest: int  # highest position
 
     @property
     def positions(self) -> Ints:
-        """Return how many tokens each pair's token follows in its sequence, in the order of `owners`."""
+        """Position of each pair's token in its sequence, in the order of `owners`."""
         positions = np.empty_like(self.order)
         positions[self.order] = self.depth.flatten()[self.queries[self.pair_query]].numpy() + 1
         return positions
 
     @property
     def pinned(self) -> "Batch":
-        """The same batch in pinned memory, from which a GPU reads while the host goes on."""
+        """The same batch in pinned memory, from which a GPU copies asynchronously."""
         names = ("tokens", "depth", "end", "queries", "pair_query", "pair_token")
         return replace(self, **{name: getattr(self, name).pin_memory() for name in names})
 
@@ -66,13 +66,13 @@ class Batch:
 def collate(
     rows: Sequence[PackedRow], length: int, *, count: int = 0, is_trie: bool = False
 ) -> Batch:
-    """Pad rows to one length; a padding token sees nothing but itself, and nothing sees it.
+    """Pad rows to one length; a padding token attends only to itself, and no other token to it.
 
     Args:
         rows: Packed rows, at least one.
         length: Tokens of each row of the batch, S.
-        count: Rows of the batch at least; the others are padding.
-        is_trie: Whether to keep the mask even where each row happens to be one plain sequence.
+        count: Least number of rows of the batch; missing ones are padding.
+        is_trie: Whether to use a mask even if each row happens to be one plain sequence.
 
     Returns:
         The batch, on the host.
@@ -81,7 +81,7 @@ def collate(
     count = max(count, len(rows))
     index = np.arange(length)
     tokens = np.zeros((count, length), dtype=np.int64)
-    longest = max(map(len, rows))  # no position is beyond what some row has
+    longest = max(map(len, rows))  # padding has no higher position than the longest row
     depth = np.zeros_like(tokens)
     if is_causal:
         depth[:] = np.minimum(index, longest - 1)
@@ -90,16 +90,16 @@ def collate(
         tokens[i, : len(row)] = row.tokens
         depth[i, : len(row)] = row.depth
         end[i, : len(row)] = row.end
-    asked = np.concatenate([i * length + row.pair_query for i, row in enumerate(rows)])
+    queries = np.concatenate([i * length + row.pair_query for i, row in enumerate(rows)])
     targets = np.concatenate([row.pair_token for row in rows])
-    order = np.argsort(asked, kind="stable")
-    asked = asked[order]
-    is_new = np.append(True, asked[1:] != asked[:-1])
+    order = np.argsort(queries, kind="stable")
+    queries = queries[order]
+    is_new = np.append(True, queries[1:] != queries[:-1])
     return Batch(
         tokens=torch.from_numpy(tokens),
         depth=torch.from_numpy(depth),
         end=torch.from_numpy(end),
-        queries=torch.from_numpy(asked[is_new]),
+        queries=torch.from_numpy(queries[is_new]),
         pair_query=torch.from_numpy(np.cumsum(is_new) - 1),
         pair_token=torch.from_numpy(targets[order]),
         order=order,
@@ -113,14 +113,14 @@ def collate(
 
 
 PASS_TOKENS = 32
-"""What starting one more forward pass costs, in tokens; as much padding is accepted to avoid it."""
+"""Cost of one more forward pass, in tokens; up to as much padding is accepted to avoid it."""
 
 
 def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Yield indices of rows that run together: longest first, at most `tokens` when padded.
+    """Yield indices of rows that run together, the longest first: at most `tokens` when padded.
 
-    Longest first, so that memory runs out at once or not at all. A row that is longer than
-    `tokens` runs alone, and rows so short that padding would outweigh a forward pass run later.
+    The longest come first, so that memory runs out at once or never. A row that is longer than
+    `tokens` runs alone; rows whose padding would cost more than a forward pass run in a later one.
 
     Args:
         lengths: Tokens of each row.
@@ -155,7 +155,7 @@ def _padded(tokens: int) -> int:
 
 
 def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
-    """Return what a row is padded to where layers are compiled.
+    """Return the shape to which a row is padded if layers are compiled.
 
     Args:
         length: Tokens of the row.
@@ -163,7 +163,7 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
         is_text: Whether rows are blocks of text.
 
     Returns:
-        The shape of the pass that the row is in.
+        The shape of the row's forward pass.
     """
     if is_text:
         block = _padded(length)
@@ -180,7 +180,7 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
 def group_by_shape(
     lengths: Sequence[int], row_tokens: int, *, is_text: bool
 ) -> Iterator[list[int]]:
-    """Yield rows that run together where layers are compiled, the longest first.
+    """Yield rows that run together if layers are compiled, the longest first.
 
     Args:
         lengths: Tokens of each row.

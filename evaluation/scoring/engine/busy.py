@@ -1,7 +1,7 @@
-"""How long a GPU had work: the time inside forward passes, by its own clock.
+"""Measure how long a GPU was busy: the time of forward passes, by its own clock.
 
-Events mark the beginning and the end of a pass in the GPU's queue. Nothing waits for them before the
-sum is asked for. A CPU has no such clock, so nothing is counted.
+Events mark the beginning and the end of a pass in the GPU's queue. The CPU waits for them only when the
+sum is requested. Time on a CPU is not measured, as it has no such clock.
 """
 
 import functools
@@ -15,16 +15,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _MOST = 256
-"""Passes whose events are kept before those that have ended are added up."""
+"""Number of stored passes above which finished ones are added up."""
 
 _ended = 0.0
-"""Seconds of the passes that were added up."""
+"""Seconds of the passes that have been added up."""
 
 _passes: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
 
 def busy_seconds() -> float:
-    """Wait for the GPU's queue, and add up the time it had work from this process.
+    """Wait for the GPU's queue, and add up the time that it spent on this process's passes.
 
     Returns:
         Seconds since the process began; 0 on CPU.
@@ -33,16 +33,16 @@ def busy_seconds() -> float:
         while _passes:
             _passes[0][1].synchronize()
             _add_first()
-    except RuntimeError:  # of a dead GPU, which whoever computes on it reports
+    except RuntimeError:  # from a dead GPU, which the next computation reports
         _passes.clear()
     return _ended
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:
-    """Count the method's calls, none within another, as work of the GPU.
+    """Count a method's calls, which must not be nested, as work of the GPU.
 
     Args:
-        method: What begins work of a GPU.
+        method: A method that starts work on a GPU.
 
     Returns:
         The same method, with events before and after it.

@@ -1,18 +1,18 @@
-"""Compiled kernels in the shared cache, for other jobs that compile the same.
+"""Share compiled kernels with other jobs by the shared cache.
 
-torch.compile keeps what it has compiled in a folder of the node, which jobs on other nodes do not see.
-Files in the shared cache carry it over:
+torch.compile stores compiled kernels in a folder of the node, which jobs on other nodes do not see.
+Files in the shared cache carry them over:
 
     <cache>/compiled/torch-<version>_transformers-<version>_<GPU model>/<model>-<graphs>.artifacts
 
-PyTorch's `torch.compiler.save_cache_artifacts` and `load_cache_artifacts` make and read them. PyTorch
+PyTorch's `torch.compiler.save_cache_artifacts` and `load_cache_artifacts` write and read them. PyTorch
 decides whether an artifact fits, by a key over the graph, its own sources, the GPU and its settings.
 
-Nothing is locked: a file is renamed when it is whole, and its name depends on the graphs in it. So
-jobs that compiled the same write the same file. A cache that cannot be read or written is a warning,
-and the job compiles for itself.
+No locks are needed: a file is renamed once it is complete, and its name depends on the graphs in it. So
+jobs that compiled the same graphs write the same file. If a file cannot be read or written, the job
+logs a warning and compiles for itself.
 
-Artifacts hold code, so the folder must be writable by none but those whose code one would run.
+Artifacts hold code that jobs run, so only trusted users may have write access to the folder.
 """
 
 import atexit
@@ -37,16 +37,16 @@ from evaluation.regular_files import open_regular
 log = logging.getLogger(__name__)
 
 FOLDER = "compiled"
-"""In the shared cache."""
+"""Folder in the shared cache."""
 MOST = 16
-"""Files of one model; the oldest beyond them go."""
+"""Largest number of files of one model; the oldest ones are deleted."""
 LEAST_FREE = 512 << 20
-"""Bytes that the node's own folder should have left."""
+"""Free bytes that the node's own folder needs."""
 _INDUCTOR = "TORCHINDUCTOR_CACHE_DIR"
 
 
 class CompileCache:
-    """What jobs on one model of GPU have compiled for one model in one dtype.
+    """Kernels that jobs on one model of GPU have compiled for one model in one dtype.
 
     Args:
         folder: Folder of artifacts for these versions and this GPU.
@@ -60,22 +60,22 @@ class CompileCache:
         self._is_writable = True
 
     def load(self) -> None:
-        """Give PyTorch what other jobs have compiled."""
+        """Load the kernels that other jobs have compiled into PyTorch."""
         use_node_folder()
         for path in self._files():
             try:
                 self._stored |= _load(path)
             except FileNotFoundError:
-                continue  # an old one, removed since it was listed
+                continue  # an old file, deleted since it was listed
             except Exception as error:  # noqa: BLE001 - unpacking foreign bytes may raise anything
-                _warn(f"{path}: compiled kernels cannot be taken from it", error)
+                _warn(f"{path}: compiled kernels cannot be loaded from it", error)
 
     def keep(self) -> None:
-        """Write all that this process has compiled, if some of it is not stored."""
-        made = torch.compiler.save_cache_artifacts() if self._is_writable else None
-        if made is None:
+        """Write all kernels that this process has compiled, if some of them are not stored."""
+        artifacts = torch.compiler.save_cache_artifacts() if self._is_writable else None
+        if artifacts is None:
             return
-        payload, info = made
+        payload, info = artifacts
         keys = _keys(info)
         if keys <= self._stored:
             return
@@ -85,7 +85,7 @@ class CompileCache:
                 temporary.write_bytes(gzip.compress(payload, compresslevel=1))
         except OSError as error:
             self._is_writable = False
-            _warn(f"{self.folder}: what was compiled cannot be stored", error)
+            _warn(f"{self.folder}: compiled kernels cannot be stored", error)
             return
         self._stored |= keys
         log.info("compiled kernels stored in %s (%.1f MB)", path, len(payload) / 1e6)
@@ -96,7 +96,7 @@ class CompileCache:
         return list(self.folder.glob(f"{self.model}-*.artifacts"))
 
     def _remove_older(self, written: Path) -> None:
-        """Remove what this job wrote before, all of which is in the new file, and the oldest of others."""
+        """Delete this job's earlier file, whose kernels are in the new one too, and the oldest of others."""
         if self._written is not None:
             self._written.unlink(missing_ok=True)
         self._written = written
@@ -110,7 +110,7 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
     Args:
         cache: Shared folder.
         checkpoint: Any checkpoint of the architecture.
-        dtype: Type that the model runs in.
+        dtype: Dtype that the model runs in.
         gpu: The GPU's model, as torch names it.
 
     Returns:
@@ -125,14 +125,14 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
 
 
 def use_node_folder() -> Path | None:
-    """Have torch and Triton compile into a folder of this node that can be written to.
+    """Have torch and Triton compile into a writable folder of this node.
 
-    It is the one that the user has set (TORCHINDUCTOR_CACHE_DIR), or a new one in the temporary folder,
-    that goes with this process. torch's own choice has a name that others know, in a folder of all
-    users, and what lies there is run.
+    It is the one that the user has set (TORCHINDUCTOR_CACHE_DIR), or a new temporary folder that is
+    deleted when this process ends. torch's default is unsafe: it runs code from a folder of predictable
+    name, which any user could have made.
 
     Returns:
-        The folder; None, after a warning, if nothing can be written to it.
+        The folder; None, after a warning, if it cannot be used.
     """
     given = os.environ.get(_INDUCTOR)
     try:
@@ -156,7 +156,7 @@ def use_node_folder() -> Path | None:
 
 
 def _load(path: Path) -> set[str]:
-    """Give a file's artifacts to PyTorch; return their keys. Raises whatever damage leads to."""
+    """Load a file's artifacts into PyTorch and return their keys; a damaged file raises any error."""
     with open_regular(path) as file, gzip.open(file) as content:
         payload = content.read()
     info = torch.compiler.load_cache_artifacts(payload) if payload else None
@@ -171,7 +171,7 @@ def _keys(info: Any) -> set[str]:
 
 def _warn(what: str, error: Exception) -> None:
     log.warning(
-        "%s (%s); this job compiles for itself, which takes a minute, and gives the same numbers; "
+        "%s (%s); this job compiles for itself, which takes a minute and gives the same numbers; "
         "correct the folder, or delete it",
         what,
         _reason(error),

@@ -1,8 +1,7 @@
-"""Decoder layers compiled one by one: all layers of a kind share a graph for each shape.
+"""Compile decoder layers one by one: all layers of a kind share one graph for each shape.
 
-Compiled whole, a model would have a graph as long as it is deep, and would never be let go. A
-layer's weights are inputs of its graph, so that the next layer, and the next checkpoint, runs in
-the same one.
+The graph of a whole model would be as long as the model is deep, and would keep the model in memory. A
+layer's weights are inputs of its graph, so the next layer and the next checkpoint use the same graph.
 """
 
 from collections.abc import Callable
@@ -12,17 +11,15 @@ from typing import Any
 import torch
 
 Compiler = str | Callable[..., Any]
-"""What `torch.compile` takes as its backend."""
+"""A backend of `torch.compile`."""
 
 INDUCTOR = {"cuda": "inductor"}
-"""What compiles layers on each kind of device that they are compiled for."""
+"""Backend for each kind of device on which layers are compiled."""
 
 
 @cache
 def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., Any]:
-    """Compile a function of a class or module, once per process.
-
-    No graph is ever left half compiled.
+    """Compile a function of a class or module, once per process; graph breaks are errors.
 
     Args:
         function: A forward pass, or a function of tensors.

@@ -1,7 +1,7 @@
-"""Which device a job computes on, and whether its GPU, driver and compiler are fit for it.
+"""Choose the device that a job computes on, and check its GPU, driver and compiler.
 
-A build of PyTorch brings CUDA's libraries, but neither the driver nor what Triton compiles its
-launchers with: a C compiler and the headers of Python.
+A build of PyTorch includes CUDA's libraries, but not the driver, nor the C compiler and Python headers
+with which Triton compiles its launchers.
 """
 
 import logging
@@ -28,62 +28,62 @@ https://docs.nvidia.com/deploy/cuda-compatibility/minor-version-compatibility.ht
 """
 
 OLDEST_BUILD = 12
-"""Major version of CUDA of the oldest build that there is of PyTorch 2.13 (cu126)."""
+"""Major version of CUDA of the oldest build of PyTorch 2.13 (cu126)."""
 
 ANOTHER_BUILD = "docs/gpu.md explains how"
 
 AMD_DRIVER = Path("/dev/kfd")
-"""There where AMD's driver has a GPU that computes."""
+"""Exists if AMD's driver has a GPU for computing."""
 
 GIVEN = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES")
-"""Variables by which a job is given GPUs."""
+"""Environment variables that assign GPUs to a job."""
 
 
-def choose_device(asked: str, gpus: int = 1) -> str:
-    """Resolve `auto` to `cuda` where there is a GPU; those of a checkpoint must answer and be free.
+def choose_device(requested: str, gpus: int = 1) -> str:
+    """Resolve `auto` to `cuda` if there is a GPU, and check that GPUs respond and are free.
 
-    A job that was given a GPU and cannot use it would take days on the CPU, so it stops instead.
+    A job that has a GPU but cannot use it would take days on the CPU, so it stops instead.
 
     Args:
-        asked: `cpu`, `cuda` or `auto`.
-        gpus: GPUs for each checkpoint.
+        requested: `cpu`, `cuda` or `auto`.
+        gpus: Number of GPUs for each checkpoint.
 
     Returns:
         `cpu` or `cuda`.
 
     Raises:
-        ConfigError: When a GPU is asked for and there is none.
-        ScoringError: When it is dead, occupied by others, or not usable by this PyTorch,
-            or CUDA_VISIBLE_DEVICES names one that is not there.
+        ConfigError: When a GPU is requested and there is none.
+        ScoringError: When a GPU is dead, occupied by others, or not usable by this PyTorch,
+            or CUDA_VISIBLE_DEVICES names one that does not exist.
     """
-    if asked == "cpu":
+    if requested == "cpu":
         return "cpu"
-    # GPU 0 of NVML is to be CUDA's, which else counts the fastest one first.
+    # Number GPUs in CUDA as NVML does; by default CUDA's first one is the fastest.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-    # Once this process has begun to use it, occupied memory may be its own.
+    # Once this process has begun to use a GPU, occupied memory may be its own.
     is_ours = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
     remark = None if is_ours else check_free(gpus)
     if remark is not None:
         log.warning("%s", remark)
     if torch.cuda.is_available():
-        # Vendors' containers allow TF32, which errs by 3e-4 in float32.
+        # Vendors' containers allow TF32, whose relative error is 3e-4.
         torch.set_float32_matmul_precision("highest")
         return "cuda"
     _check_not_lost()
-    if asked == "cuda":
+    if requested == "cuda":
         raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
     return "cpu"
 
 
 def check_dtype(device: str, dtype: str) -> None:
-    """Check that the device computes in a type.
+    """Check that the device computes in a dtype.
 
     Args:
         device: `cpu` or `cuda`.
-        dtype: Name of the type in torch.
+        dtype: Name of the dtype in torch.
 
     Raises:
-        ConfigError: When the GPU only emulates the type.
+        ConfigError: When the GPU only emulates the dtype.
     """
     if device != "cuda" or dtype != "bfloat16" or torch.version.hip is not None:
         return
@@ -95,7 +95,7 @@ def check_dtype(device: str, dtype: str) -> None:
 
 
 def _check_not_lost() -> None:
-    """Raise ScoringError if there is a GPU that PyTorch should see."""
+    """Raise ScoringError if the job has a GPU that PyTorch does not see; warn if only the machine has one."""
     gpus = visible_gpus()
     sentence = why_unusable(gpus[0]) if gpus else amd_fault()
     if sentence is None:
@@ -106,10 +106,10 @@ def _check_not_lost() -> None:
 
 
 def why_unusable(gpu: Gpu) -> str:
-    """Return why PyTorch cannot use a GPU that NVML sees, and what to do.
+    """Return why PyTorch cannot use a GPU that NVML sees, and the remedy.
 
     Args:
-        gpu: The GPU, as NVML has it.
+        gpu: The GPU, from NVML.
 
     Returns:
         A sentence.
@@ -145,7 +145,7 @@ def driver_fault(driver: str | None) -> str | None:
         driver: The driver's version, such as `535.129.03`; None if it is not known.
 
     Returns:
-        The reason and remedies; None if it may.
+        The reason and remedies; None if no reason is known.
     """
     if torch.version.cuda is None:
         return f"it is built without CUDA; install another build ({ANOTHER_BUILD})"
@@ -156,19 +156,19 @@ def driver_fault(driver: str | None) -> str | None:
     has_build = built > OLDEST_BUILD and found >= MINIMUM_DRIVER[OLDEST_BUILD]
     remedy = f"install a build for CUDA {OLDEST_BUILD}" if has_build else "exclude the node"
     return (
-        f"it is built for CUDA {torch.version.cuda}, which needs NVIDIA driver {least} or newer, and "
+        f"it is built for CUDA {torch.version.cuda}, which needs NVIDIA driver {least} or newer, but "
         f"the driver is {driver}; {remedy} ({ANOTHER_BUILD}), have the driver updated"
     )
 
 
 def _leading(version: str | None) -> int:
-    """Return the first number of a version; 0 where there is none."""
+    """Return the first number of a version; 0 if there is none."""
     first = (version or "").partition(".")[0]
     return int(first) if first.isdigit() else 0
 
 
 def compiler_fault() -> str | None:
-    """Return what Triton lacks to compile, looked for where it looks.
+    """Return what Triton lacks to compile: a C compiler, or the headers of Python.
 
     Returns:
         The reason and remedies; None if nothing is missing, or with a PyTorch for CPU.
@@ -180,15 +180,15 @@ def compiler_fault() -> str | None:
     if not any(shutil.which(name) for name in names):
         which = f"CC={given} is no program" if given else "there is neither gcc nor clang on PATH"
         return (
-            f"{which}, and Triton needs a C compiler on every node with a GPU; load the site's "
-            "module of one (on the node, before the job's command), or set CC to it"
+            f"{which}, but Triton needs a C compiler on every node with a GPU; load the site's module "
+            "of one (on the node, before the job's command), or set CC to it"
         )
     folder = _headers()
     others = os.pathsep.join(os.environ.get(name, "") for name in ("CPATH", "C_INCLUDE_PATH"))
     folders = [folder, *(Path(each) for each in others.split(os.pathsep) if each)]
     if not any((each / "Python.h").is_file() for each in folders):
         return (
-            f"{folder / 'Python.h'} is not there, and Triton needs the headers of Python on every "
+            f"{folder / 'Python.h'} is missing, but Triton needs the headers of Python on every "
             "node with a GPU; install them (Debian's python3-dev), or make the environment with a "
             "Python that has them"
         )

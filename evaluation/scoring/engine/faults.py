@@ -1,7 +1,7 @@
-"""Errors that a GPU, its driver or its compiler raise in a run, as sentences of this project.
+"""Turn errors of a GPU, its driver or its compiler into this project's errors.
 
-CUDA reports an error at whatever call comes next, and from then on refuses all calls of the process.
-What was scored is in the store, and another process goes on from there.
+CUDA reports an error at any later call, and from then on refuses all calls of the process. Finished
+scores are in the store, and another process resumes from there.
 """
 
 import os
@@ -32,13 +32,13 @@ _COMPILERS = ("torch._dynamo", "torch._inductor", "torch._functorch", "triton")
 
 @contextmanager
 def gpu_faults() -> Iterator[None]:
-    """Raise faults of the GPU in the block as this project's errors; let others pass.
+    """Convert errors of the GPU in the block to this project's errors; let other errors pass.
 
     Raises:
-        NotEnoughMemory: When it has too little left, whichever library reports that.
+        NotEnoughMemory: When its memory is exhausted, whichever library reports that.
         GpuFault: When it failed, and this process cannot use it any more.
         CompileError: When the model's layers could not be compiled.
-        ScoringError: When this build of PyTorch has nothing for this GPU.
+        ScoringError: When this build of PyTorch has no kernels for this GPU.
     """
     try:
         yield
@@ -51,13 +51,13 @@ def gpu_faults() -> Iterator[None]:
 
 
 def _fault(error: Exception) -> EvaluationError | None:
-    cause = getattr(error, "inner_exception", error)  # compiling wraps what it met
+    cause = getattr(error, "inner_exception", error)  # torch.compile wraps errors
     text = f"{cause}\n{error.__cause__ or ''}"
     reason = _reason(text)
     is_memory = isinstance(cause, torch.OutOfMemoryError)
     is_fault = isinstance(cause, torch.AcceleratorError) or _FAULT.search(text)
     if is_memory or (is_fault and _NO_MEMORY.search(text)):
-        return NotEnoughMemory(f"the GPU has not enough memory ({reason})")
+        return NotEnoughMemory(f"the GPU does not have enough memory ({reason})")
     if is_fault and _NO_KERNELS.search(text):
         return ScoringError(
             f"PyTorch {torch.__version__} was not built for this GPU and its driver ({reason}); "
@@ -66,13 +66,13 @@ def _fault(error: Exception) -> EvaluationError | None:
     if is_fault:
         node = os.environ.get("SLURMD_NODENAME") or socket.gethostname()
         return GpuFault(
-            f"{_gpu_of(node)} failed in the middle of a run ({reason}); what is scored is kept, and "
-            "running again goes on from there; if it fails again, leave the node out "
-            f"(`sbatch --exclude={node}`) and have its GPU looked at"
+            f"{_gpu_of(node)} failed in the middle of a run ({reason}); finished scores are stored, and "
+            "the next run resumes from there; if it fails again, exclude the node "
+            f"(`sbatch --exclude={node}`) and have its GPU checked"
         )
     if type(error).__name__ == "FailOnRecompileLimitHit":
         return CompileError(
-            "the model's layers were compiled too often, for other shapes or masks each time; score "
+            "the model's layers were compiled too often, each time for other shapes or masks; score "
             "fewer stages in one process"
         )
     if _NO_COMPILER.search(text) or type(error).__module__.startswith(_COMPILERS):
@@ -84,7 +84,7 @@ def _fault(error: Exception) -> EvaluationError | None:
 
 
 def _gpu_of(node: str) -> str:
-    """Name a node's GPU by title and UUID as NVML has them, which may not reach it any more."""
+    """Return the name of a node's GPU, with title and UUID if NVML still reaches it."""
     try:
         gpus = visible_gpus()
     except ScoringError as error:
@@ -93,10 +93,10 @@ def _gpu_of(node: str) -> str:
 
 
 def too_little_memory(what: str) -> NotEnoughMemory:
-    """Return an error that names who else holds memory of the GPU, or the remedy.
+    """Return an error that names the other processes in the GPU's memory, or else the remedy.
 
     Args:
-        what: What lacks memory, as the beginning of the sentence.
+        what: Beginning of the sentence: what exceeds the memory.
 
     Returns:
         The error, to be raised.
@@ -111,7 +111,7 @@ def too_little_memory(what: str) -> NotEnoughMemory:
 
 
 def _reason(text: str) -> str:
-    """Return the line that names a fault, or else the first."""
+    """Return the line of an error's text that names the fault, or else the first line."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if _FAULT.search(line) or _NO_COMPILER.search(line)]
-    return next(iter([*telling, *lines]), "without a word")[:200]
+    return next(iter([*telling, *lines]), "no message")[:200]

@@ -1,4 +1,4 @@
-"""How much of a GPU's memory a model takes: its weights exactly, a forward pass by estimate."""
+"""Compute the GPU memory that a model needs: exactly for its weights, estimated for a forward pass."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -15,40 +15,40 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine.head import CHUNK_LOGITS
 
 CONTEXT = 600 << 20
-"""Bytes that CUDA, its libraries and the kernels take by themselves, rather too much."""
+"""Upper estimate of the bytes that CUDA, its libraries and the kernels take by themselves."""
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes on the fullest of the GPUs; `step` and `logits` are for each token of a pass."""
+    """Bytes on the GPU that holds the most; `step` and `logits` are per token of a pass."""
 
     weights: int
     step: int
     logits: int
 
     def with_pass(self, tokens: int) -> int:
-        """Estimate the bytes for scoring in passes of so many tokens.
+        """Estimate the bytes that scoring needs in passes of this many tokens.
 
         Args:
             tokens: Tokens of a pass, padding included.
 
         Returns:
-            Bytes on the fullest GPU, with what CUDA itself takes.
+            Bytes on the fullest GPU, including CUDA's own.
         """
         logits = min(self.logits * tokens, 4 * CHUNK_LOGITS["cuda"])
         return CONTEXT + self.weights + self.step * tokens + logits
 
 
 def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
-    """Return the memory that a checkpoint takes.
+    """Return the memory that a checkpoint needs.
 
-    A pass holds, of one layer at a time, for each token some copies of the hidden state, two of
-    them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
+    For one layer at a time, a pass holds for each token: some copies of the hidden state, two of them
+    in float32 (the norm), queries, keys and values, and three times the width of the MLP.
 
     Args:
         checkpoint: An opened checkpoint.
-        dtype: Type that the model runs in.
-        gpus: GPUs that its layers are distributed over.
+        dtype: Dtype that the model runs in.
+        gpus: Number of GPUs that its layers are distributed over.
 
     Returns:
         Bytes on the fullest GPU.
@@ -80,7 +80,7 @@ def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
 
 
 def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Yield the name in transformers and the shape of every weight; of several that are one, the first name."""
+    """Yield every weight's name in transformers and its shape; a joined weight has its first part's name."""
     if checkpoint.kind == "nanotron":
         for source in expected_parameters(checkpoint.architecture).values():
             yield source.targets[0].name, source.shape
@@ -91,11 +91,11 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
-    """Check that the weights fit into the memory of the GPUs, whoever else uses it.
+    """Check that the weights fit into the GPUs' total memory, regardless of other processes.
 
     Args:
         checkpoint: An opened checkpoint.
-        dtype: Type that the model runs in.
+        dtype: Dtype that the model runs in.
         devices: GPUs that its layers are distributed over, in the order of layers.
 
     Raises:
@@ -109,12 +109,12 @@ def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[tor
 
 
 def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> str:
-    """Return a sentence for a model that no such GPU can hold.
+    """Return a sentence for a model that is too large for such a GPU.
 
     Args:
         path: The checkpoint, for the message.
-        dtype: Type that the model runs in.
-        needed: Bytes that the model takes on one GPU.
+        dtype: Dtype that the model runs in.
+        needed: Bytes that the model needs on one GPU.
         total: Bytes that the GPU has.
 
     Returns:
@@ -123,14 +123,14 @@ def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> st
     name = str(dtype).removeprefix("torch.")
     narrower = "set scoring.dtype: bfloat16, or " if dtype == torch.float32 else ""
     return (
-        f"{path}: the model needs {gigabytes(needed)} of GPU memory in {name}, and the GPU "
+        f"{path}: the model needs {gigabytes(needed)} of GPU memory in {name}, but the GPU "
         f"has {gigabytes(total)}; {narrower}give the job a GPU with more memory, "
         "or distribute the model over several (scoring.gpus_per_checkpoint)"
     )
 
 
 def gigabytes(size: float) -> str:
-    """Return a size for people.
+    """Return a size in a readable form.
 
     Args:
         size: Bytes.

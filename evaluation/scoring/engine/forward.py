@@ -1,6 +1,6 @@
-"""Forward passes of a model over batches, each way of running it checked before its first scores.
+"""Run forward passes of a model over batches, after a self-check of each shape and kind of mask.
 
-Nothing waits for a GPU but who asks for a pass's scores.
+Passes are asynchronous: only fetching the scores of a pass waits for a GPU.
 """
 
 import math
@@ -30,17 +30,17 @@ from evaluation.scoring.engine.tries import Ints
 
 
 class Engine(PreparedModel):
-    """A model ready to score batches, in fixed shapes where it is compiled.
+    """A model that is ready to score batches, in fixed shapes if it is compiled.
 
-    A model whose scores this way of running it does not reproduce is refused with a ScoringError:
-    at once and before the first pass beyond a window, or compiled, before the first of each shape
-    and kind of mask.
+    If the engine does not reproduce the model's own scores, it raises a ScoringError. An uncompiled
+    engine checks this at once, and before the first pass beyond a window; a compiled one, before the
+    first pass of each shape and kind of mask.
 
     Args:
-        model: A loaded model, which others may use between passes.
+        model: A loaded model, which other code may use between passes.
         row_tokens: Row budget of a forward pass, in tokens.
-        device: Where the model's first layer is: `cpu` or `cuda`.
-        compiler: Backend of `torch.compile` for its layers; None runs them plainly.
+        device: Device of the model's first layer: `cpu` or `cuda`.
+        compiler: Backend of `torch.compile` for its layers; None: uncompiled.
     """
 
     def __init__(
@@ -61,21 +61,21 @@ class Engine(PreparedModel):
             check_eager(self)
 
     def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
-        """Return which rows run together, the longest first.
+        """Return the groups of rows that run together, the longest rows first.
 
         Args:
             lengths: Tokens of each row.
             is_text: Whether rows are blocks of text.
 
         Returns:
-            Indices into `lengths`, of one forward pass after the other.
+            Indices into `lengths`, for one forward pass after the other.
         """
         if not self.is_compiled:
             return group_rows(lengths, self.row_tokens)
         return group_by_shape(lengths, self.row_tokens, is_text=is_text)
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Lay rows side by side, padded to what this engine runs.
+        """Make a batch of rows, padded to a shape that this engine runs.
 
         Args:
             rows: Packed rows of one group.
@@ -92,18 +92,18 @@ class Engine(PreparedModel):
         return batch.pinned if self.on_gpu else batch
 
     def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
-        """Return how many tokens rows hold whose inputs share a prefix.
+        """Return the most tokens of a row whose inputs share a prefix.
 
-        Compiled, a full forward pass, or as much as the prefix needs. Else attention is dense: a
-        row of S tokens costs a S + b S^2 for S - `shared` tokens that are new, least per new token
-        where S = shared + sqrt(shared^2 + shared a / b); but no less than `shortest`.
+        A compiled engine fills a forward pass, or more if the prefix needs it. Otherwise attention is
+        dense: a row of S tokens costs a S + b S^2 for S - `shared` new tokens. The cost of a new token
+        is least at S = shared + sqrt(shared^2 + shared a / b), which is raised to `shortest`.
 
         Args:
             shared: Tokens of each shared prefix.
-            shortest: Tokens that any row may hold where attention is dense.
+            shortest: Least capacity of a row with dense attention.
 
         Returns:
-            Tokens for each prefix, of the shape of `shared`.
+            Tokens for each prefix, in the shape of `shared`.
         """
         if self.is_compiled:
             return np.maximum(self.row_tokens, shared + BLOCK)
@@ -113,7 +113,7 @@ class Engine(PreparedModel):
 
     @cached_property
     def costs(self) -> tuple[float, float]:
-        """Count what the body of the model computes.
+        """Count the multiply-adds of the model's body.
 
         Returns:
             Multiply-adds for each token, and for each pair of tokens in a row.
@@ -130,7 +130,7 @@ class Engine(PreparedModel):
         """Score the pairs of a batch and wait for them; raise like `launch`.
 
         Args:
-            batch: What `collate` made.
+            batch: A batch made by `collate`.
 
         Returns:
             Scores in the order of the batch's rows.
@@ -141,14 +141,14 @@ class Engine(PreparedModel):
         """Begin to score the pairs of a batch.
 
         Args:
-            batch: What `collate` made.
+            batch: A batch made by `collate`.
 
         Returns:
-            The scores, on their way from the device.
+            The scores, which are still being copied from the device.
 
         Raises:
             ScoringError: When a token has no embedding, or the layers cannot be compiled.
-            NotEnoughMemory: When a GPU has too little left.
+            NotEnoughMemory: When a GPU's memory is exhausted.
         """
         self._check(batch)
         try:
@@ -157,7 +157,7 @@ class Engine(PreparedModel):
         except (torch.OutOfMemoryError, NotEnoughMemory):
             rows, length = batch.tokens.shape
             raise NotEnoughMemory(
-                f"the GPU has not enough memory for {rows} rows of {length} tokens; lower "
+                f"the GPU does not have enough memory for {rows} rows of {length} tokens; lower "
                 f"scoring.row_tokens (now {self.row_tokens})"
             ) from None
         self.tokens_processed += batch.real_tokens
@@ -178,18 +178,18 @@ class Engine(PreparedModel):
     def _check(self, batch: Batch) -> None:
         if batch.highest >= self.vocab_size:
             raise ScoringError(
-                f"token {batch.highest} is requested, but the model's embedding has "
+                f"a request has token {batch.highest}, but the model's embedding has only "
                 f"{self.vocab_size} rows; the tokens come from another tokenizer"
             )
         if batch.deepest >= self.longest:
             raise ScoringError(
-                f"a request has more than {self.longest} tokens, where this model's rotary "
-                "embedding begins to depend on what it is batched with; lower the sequence length"
+                f"a request has more than {self.longest} tokens; from there on this model's rotary "
+                "embedding depends on the other rows of the batch; lower the sequence length"
             )
 
 
 def longest_position(model: PreTrainedModel) -> float:
-    """Return up to where a rotary embedding does not change with the longest input in the batch.
+    """Return the length up to which a model's rotary embedding is independent of the batch.
 
     Args:
         model: Any model.

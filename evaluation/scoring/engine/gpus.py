@@ -1,7 +1,7 @@
-"""The GPUs that a process will use: do they answer, and are they free?
+"""Check that the GPUs that a process will use respond and are free.
 
-NVIDIA's library for monitoring (NVML) is asked, and given up where a dead GPU makes it hang. PyTorch
-is asked for those of AMD.
+NVIDIA GPUs are queried by NVIDIA's monitoring library (NVML), with a time limit, since a dead GPU makes
+it hang; AMD's are queried by PyTorch.
 """
 
 import contextlib
@@ -20,17 +20,17 @@ from evaluation.errors import ScoringError
 T = TypeVar("T")
 
 ANSWER_SECONDS = 30.0
-"""After these, NVML is given up."""
+"""Time limit of a query to NVML."""
 HELD = 0.5
-"""Part of a GPU's memory that others may use before a job on it is refused."""
+"""Share of a GPU's memory above which use by others stops a job on it."""
 NOTED = 0.05
-"""Part that a driver and an idle desktop may use unmentioned."""
+"""Share above which a warning is logged; a driver and an idle desktop use less."""
 
 _NO_GPU = (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded)
 _UNKNOWN_MEMORY = (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission)
 _OTHERS = "end it, choose another GPU by CUDA_VISIBLE_DEVICES, or have the node drained"
 _NONE = ("", "-1", "NoDevFiles")
-"""Values of CUDA_VISIBLE_DEVICES that mean no GPU, or none from there on; Slurm's is the last."""
+"""Entries of CUDA_VISIBLE_DEVICES from which on there is no GPU; Slurm writes the last one."""
 _DRAIN = "exclude the node (`sbatch --exclude`), have it drained, and run again"
 
 
@@ -38,7 +38,7 @@ _DRAIN = "exclude the node (`sbatch --exclude`), have it drained, and run again"
 class Gpu:
     """A GPU, or a part of one (MIG), and the other processes on it.
 
-    Memory is in MiB, None where NVML does not know it.
+    Memory is in MiB, None if NVML does not report it.
     """
 
     index: str
@@ -51,24 +51,24 @@ class Gpu:
 
     @property
     def title(self) -> str:
-        """What messages call it: its number and model, or the part's UUID."""
+        """Its name in messages: its number and model, or the part's UUID."""
         return f"GPU {self.index} ({self.name})" if self.index else self.uuid
 
     @property
     def memory_in_use(self) -> float:
-        """The share of its memory that is taken, by whomever; 0 where that is not known."""
+        """Share of its memory that is in use, by any process; 0 if that is unknown."""
         return self.used / self.total if self.used is not None and self.total else 0.0
 
     @property
     def remark(self) -> str | None:
-        """A sentence where others hold more memory than goes unmentioned, or may do."""
+        """A sentence if others use more memory than NOTED, or if that is unknown; otherwise None."""
         if self.used is None:
             return f"{self.title} does not show its memory: whether others hold it is not checked"
         return self.holders if self.memory_in_use > NOTED else None
 
     @property
     def holders(self) -> str:
-        """Who holds its memory, and what to do; of a GPU whose memory is known."""
+        """A sentence that names the processes in its memory, which must be known, and the remedy."""
         who = " and ".join(self.processes) or "processes that this user cannot see"
         return f"{self.title}: {self.used:,} of {self.total:,} MiB are held by {who}; {_OTHERS}"
 
@@ -76,14 +76,14 @@ class Gpu:
 def visible_gpus() -> list[Gpu]:
     """Return the GPUs that CUDA would show this process.
 
-    Of a GPU that is divided (MIG) CUDA shows a part, by the part's name or the first one.
+    If a GPU is divided (MIG), CUDA shows one part: the one that is named, or else the first.
 
     Returns:
-        GPUs in CUDA's order; none on a machine without.
+        GPUs in CUDA's order; none on a machine without GPUs.
 
     Raises:
-        ScoringError: When NVML cannot reach one, or does not return. Or CUDA_VISIBLE_DEVICES names
-            one that is not there, or one twice: CUDA would hide that and all after it.
+        ScoringError: When NVML cannot reach a GPU, or does not return. Or CUDA_VISIBLE_DEVICES names
+            a GPU that does not exist, or one twice: CUDA would hide that and all after it.
     """
     if torch.version.hip is not None:
         return _amd_gpus()
@@ -109,7 +109,7 @@ def visible_gpus() -> list[Gpu]:
 
 
 def _by_name(name: str, gpus: list[Gpu]) -> Gpu | None:
-    """Find one by number or UUID, which may be cut short; parts that NVML does not list are believed."""
+    """Find a GPU by number or by a prefix of its UUID; parts are accepted if NVML lists none."""
     if name.startswith("MIG-"):
         parts = [part for gpu in gpus for part in gpu.parts]
         if not parts:
@@ -126,7 +126,7 @@ def _shown(gpu: Gpu) -> Gpu:
 
 
 def _amd_gpus() -> list[Gpu]:
-    """Return those that a ROCm build of PyTorch shows, which NVML knows nothing of."""
+    """Return the GPUs that a ROCm build of PyTorch shows; NVML does not know them."""
     found = []
     try:
         for index in range(torch.cuda.device_count()):
@@ -135,15 +135,15 @@ def _amd_gpus() -> list[Gpu]:
             found.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise ScoringError(f"a GPU of this node does not answer ({reason}); {_DRAIN}") from error
+        raise ScoringError(f"a GPU of this node does not respond ({reason}); {_DRAIN}") from error
     return found
 
 
 def read_gpus() -> list[Gpu]:
-    """Return all GPUs of this machine as NVML has them; raise ScoringError for one that is dead.
+    """Return all GPUs of this machine from NVML; raise ScoringError if one is dead.
 
     Returns:
-        GPUs in NVML's order, those that this process may not use included.
+        GPUs in NVML's order, including those that this process may not use.
     """
 
     def read() -> list[Gpu]:
@@ -163,7 +163,7 @@ def driver_version() -> str | None:
 
 
 def _ask_nvml(read: Callable[[], T]) -> T | None:
-    """Return what is read from NVML; None on a machine without a GPU."""
+    """Return the result of a query to NVML; None on a machine without a GPU."""
     found: list[Any] = []
 
     def ask() -> None:
@@ -173,12 +173,12 @@ def _ask_nvml(read: Callable[[], T]) -> T | None:
         except pynvml.NVMLError as error:
             found.append(error)
 
-    thread = threading.Thread(target=ask, daemon=True)  # which nobody can end where it hangs
+    thread = threading.Thread(target=ask, daemon=True)  # a thread that hangs cannot be ended
     thread.start()
     thread.join(ANSWER_SECONDS)
     if not found:
         raise ScoringError(
-            f"NVML does not answer within {ANSWER_SECONDS:.0f} s: a GPU of this node is dead or its driver "
+            f"NVML does not respond within {ANSWER_SECONDS:.0f} s: a GPU of this node is dead or its driver "
             f"hangs; {_DRAIN}"
         )
     answer: T | None = None if isinstance(found[0], _NO_GPU) else found[0]
@@ -204,21 +204,21 @@ def _gpu(handle: Any, index: str) -> Gpu:
 
 
 def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
-    """Return those that a GPU is divided into; none where it is whole, or a part itself."""
+    """Return the parts (MIG) of a GPU; none if it is not divided, or is a part itself."""
     try:
         is_divided = pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
         return ()
     found = []
     for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_divided else 0):
-        with contextlib.suppress(pynvml.NVMLError_NotFound):  # a place that is not taken
+        with contextlib.suppress(pynvml.NVMLError_NotFound):  # a free place
             part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
             found.append(_gpu(part, index))
     return tuple(found)
 
 
 def _processes(handle: Any) -> tuple[str, ...]:
-    """Describe all processes but this one that NVML shows."""
+    """Describe all processes that NVML shows, except this one."""
     found = []
     with contextlib.suppress(pynvml.NVMLError):
         for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
@@ -234,17 +234,17 @@ def _processes(handle: Any) -> tuple[str, ...]:
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:
     """Check that this process can use its GPUs, before it does.
 
-    A job that has just ended may hold memory for some seconds more, so such a GPU is checked again.
+    A job that has just ended may hold memory for a few more seconds, so such a GPU is checked again.
 
     Args:
-        count: GPUs to check, the first that are visible.
-        patience: Seconds in which a GPU that others use is checked again.
+        count: Number of visible GPUs to check, from the first on.
+        patience: Seconds for which a GPU that others use is checked again.
 
     Returns:
-        A remark on memory that others hold; None if there is none.
+        A remark on memory that others use; None if there is none.
 
     Raises:
-        ScoringError: When one is dead, or others hold more than HELD of its memory.
+        ScoringError: When a GPU is dead, or others use more than HELD of its memory.
     """
     end = time.monotonic() + patience
     while True:

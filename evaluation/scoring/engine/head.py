@@ -1,8 +1,8 @@
-"""Log-probabilities from hidden states, a chunk of queries at a time, and their copy to the host.
+"""Compute log-probabilities from hidden states, a chunk of queries at a time, and copy them to the host.
 
-Logits are float32, also from bfloat16 weights: the matrix product gives them so, for rounding
-logits to bfloat16 costs 0.03 nat a token. Only one chunk of them exists at any time. Compiled, all
-that a chunk is asked is one kernel that reads it once and one that gathers.
+Logits are float32, also from bfloat16 weights: the matrix product outputs float32, since rounding
+logits to bfloat16 costs 0.03 nat a token. Only one chunk of logits exists at any time. Compiled
+scoring of a chunk is one kernel that reads the logits once, and one that gathers.
 
 Letters: Q queries, P pairs, V vocabulary, D width.
 """
@@ -16,33 +16,32 @@ from numpy.typing import NDArray
 from evaluation.scoring.engine.compiled import Compiler, compiled
 
 CHUNK_LOGITS = {"cpu": 1 << 24, "cuda": 1 << 28}
-"""Logits of one chunk: 64 MB on CPU, where they should stay near the cache, 1 GB on a GPU."""
-
+"""Logits of one chunk: 64 MB on CPU, for the cache's sake, and 1 GB on a GPU."""
 
 MANY_ROWS = 512
-"""Rows of the logits that scoring is compiled for; compiled for few it would read them twice."""
+"""Rows of logits for which scoring is compiled; a kernel compiled for few rows would read them twice."""
 
 
 class Scored(NamedTuple):
-    """For each pair its log-probability in nats (float32) and whether it is the most likely."""
+    """Log-probability of each pair in nats (float32), and whether its token is the most likely."""
 
     logprob: torch.Tensor  # (P,)
     is_greedy: torch.Tensor  # (P,) bool
 
 
 class PairScores(NamedTuple):
-    """For each pair its log-probability in nats, and whether its token is the most likely."""
+    """Log-probability of each pair in nats, and whether its token is the most likely; on the host."""
 
     logprob: NDArray[np.float64]
     is_greedy: NDArray[np.bool_]
 
 
 class Pending:
-    """The scores of a pass: on their way to the host, or there.
+    """The scores of a pass, while they are being copied to the host.
 
     Args:
-        scored: What the head computed, on its device.
-        order: Where each pair stood in the batch's rows, (P,).
+        scored: Scores from the head, on its device.
+        order: Index of each pair in the order of the batch's rows, (P,).
     """
 
     def __init__(self, scored: Scored, order: NDArray[np.int64]) -> None:
@@ -69,20 +68,20 @@ class Pending:
 
 
 def _to_host(values: torch.Tensor) -> torch.Tensor:
-    """Copy to the host; on a GPU, when the stream has come so far."""
+    """Copy to the host; from a GPU asynchronously, in its stream."""
     if not values.is_cuda:
         return values
     return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
 
 
 def gives_float32(part: torch.Tensor) -> bool:
-    """Return whether a matrix product of a narrow type can be had in float32.
+    """Return whether a matrix product of a narrow dtype can output float32.
 
     Args:
         part: A factor of the product.
 
     Returns:
-        True for narrow types on CUDA; False on CPU and by ROCm.
+        True for narrow dtypes on CUDA; False on CPU and with ROCm.
     """
     return part.is_cuda and part.dtype != torch.float32 and torch.version.hip is None
 
@@ -93,8 +92,8 @@ class Head:
     Among equally likely tokens the one with the lowest id counts as the most likely.
 
     Args:
-        layer: The model's own, (V, D), with or without bias.
-        compiler: Backend of `torch.compile` for scoring; None runs it plainly.
+        layer: The model's own output layer, (V, D), with or without bias.
+        compiler: Backend of `torch.compile` for scoring; None: uncompiled.
     """
 
     def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
@@ -127,7 +126,7 @@ class Head:
     ) -> Scored:
         """Score pairs of a query and a token, a chunk of queries at a time.
 
-        Pairs are given on the host, which knows where chunks begin and does not wait to ask.
+        Pairs are on the host, so that it finds the chunks' bounds without waiting for the GPU.
 
         Args:
             hidden: Last hidden states, (Q, D).
@@ -147,7 +146,7 @@ class Head:
             query, token = pair_query[begin:stop] - start, pair_token[begin:stop]
             logits = self.logits(hidden[start : start + self.rows])
             chunks.append(self._score_chunk(logits, query, token))
-            del logits  # before the next chunk's are made
+            del logits  # before the next chunk's are computed
             begin = stop
         return Scored(*map(torch.cat, zip(*chunks, strict=True)))
 
@@ -157,10 +156,10 @@ class Head:
         if self._compiler is None:
             return _score_in_place(logits, query, token)
         score, pairs = compiled(_score, self._compiler), len(query)
-        token = token.clone()  # made in inference mode like the others, or it is compiled for twice
+        token = token.clone()  # an inference tensor like the others; otherwise it compiles twice
         if not self._is_warm:
             many = logits.new_zeros(MANY_ROWS, logits.shape[1])
-            # Two of another size: what is one, or is equal, would have to stay so.
+            # Of another length than the logits: the compiler would specialize on equal lengths, and on 1.
             score(*map(_many, (many, *(query.new_zeros(MANY_ROWS + 1) for _ in range(2)))))
             self._is_warm = True
         logprob, is_greedy = score(*map(_many, (logits, query, token)))
@@ -168,7 +167,7 @@ class Head:
 
 
 def _many(part: torch.Tensor) -> torch.Tensor:
-    """Mark a part as of any number of rows; the compiler takes a single one for another kind of tensor."""
+    """Mark a tensor's number of rows as dynamic; the compiler would specialize on a single row."""
     if len(part) == 1:
         part = torch.cat([part, part])
     torch._dynamo.maybe_mark_dynamic(part, 0)
@@ -178,15 +177,15 @@ def _many(part: torch.Tensor) -> torch.Tensor:
 def _score(
     logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Score by logits (q, V), without writing any: one reduction, then a gather."""
+    """Score pairs from logits (q, V), without a second tensor of their size: a reduction, then a gather."""
     top, likeliest = logits.max(dim=-1)
     log_total = top + (logits - top[:, None]).exp().sum(dim=-1).log()
     return logits[query, token] - log_total[query], likeliest[query] == token
 
 
 def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> Scored:
-    """Overwrite the logits (q, V), to need no second tensor of their size."""
-    asked = logits[query, token]
+    """Score pairs and overwrite the logits (q, V), to need no second tensor of their size."""
+    chosen = logits[query, token]
     top, likeliest = logits.max(dim=-1)
     log_total = top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_()
-    return Scored(asked - log_total[query], likeliest[query] == token)
+    return Scored(chosen - log_total[query], likeliest[query] == token)

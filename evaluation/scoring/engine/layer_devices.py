@@ -1,8 +1,8 @@
-"""Decoder layers on several devices: hooks move what a layer takes to its device.
+"""Run decoder layers on several devices (pipeline): hooks move the inputs of a layer to its device.
 
-Hidden states move from each device to the next; masks, positions and the like from the first device to
-each of the others, once in a pass. No copy between GPUs is waited for, so the next packed rows run on
-the first GPU while the last ones are on the second.
+Hidden states move from each device to the next; masks and positions move from the first device to each
+of the others, once in a pass. The CPU never waits for copies between GPUs, so the first GPU can run the
+next batch while the second one runs the last.
 """
 
 from typing import Any
@@ -16,14 +16,14 @@ from evaluation.errors import ScoringError
 from evaluation.scoring.engine.masks import moved_mask
 
 Copies = dict[tuple[int, torch.device], tuple[Any, Any]]
-"""What was moved in a pass, by its id and where to, so that it is moved once: it, and its copy."""
+"""Values that were moved in a pass, with their copies, by id and target: each is moved only once."""
 
 
 def connect_layers(model: PreTrainedModel) -> None:
-    """Let each layer, and the head, take what is on another device.
+    """Let each layer and the head accept inputs on another device.
 
     Args:
-        model: A model whose layers are on several devices; it is changed for good.
+        model: A model whose layers are on several devices; the hooks stay on it.
 
     Raises:
         ScoringError: When the model does not have its layers in a list.
@@ -31,8 +31,8 @@ def connect_layers(model: PreTrainedModel) -> None:
     layers = getattr(model.base_model, "layers", None)
     if not isinstance(layers, nn.ModuleList):
         raise ScoringError(
-            f"{type(model).__name__} has no list of decoder layers that could be distributed over several "
-            "GPUs; set scoring.gpus_per_checkpoint: 1"
+            f"{type(model).__name__} has no list of decoder layers to distribute over several GPUs; "
+            "set scoring.gpus_per_checkpoint: 1"
         )
     copies: Copies = {}
     for module in (*layers, model.get_output_embeddings()):
@@ -59,5 +59,5 @@ def _bring_inputs(module: nn.Module, device: torch.device, copies: Copies) -> No
     def bring(_: nn.Module, inputs: Any, named: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
         return moved(inputs), {name: moved(value) for name, value in named.items()}
 
-    # A function, and no method: a layer is copied for the self-check, and what it holds with it.
+    # A function, not a method: the self-check copies a layer with everything that it refers to.
     module.register_forward_pre_hook(bring, with_kwargs=True)

@@ -1,7 +1,7 @@
-"""Log-probabilities of requests, and of blocks of text: both are rows, run and summed alike.
+"""Compute log-probabilities of requests and of blocks of text; both are rows of batches.
 
-While a pass runs, a thread packs the rows of the next ones, and its scores are fetched only when
-the pass after it has begun, or on several GPUs as many more: a GPU waits for nobody.
+While a pass runs, a thread packs the rows of the next passes. The scores of a pass are fetched only
+after the next pass has begun, on several GPUs after as many passes as GPUs: so no GPU has to wait.
 """
 
 import contextlib
@@ -27,10 +27,10 @@ from evaluation.scoring.engine.tries import Piece, Trie, pack
 from evaluation.scoring.engine.window import BlockNats, Request, Score
 
 SHORTEST_ROWS = (96, 128, 192, 256, 384, 512)
-"""Lengths tried for rows on CPU that share nothing."""
+"""Lengths that are tried for rows on CPU whose inputs share nothing."""
 
 AHEAD = 4
-"""Batches packed before their turn; 0.8 MB each of 16,384 tokens."""
+"""Number of batches that are packed ahead; one of 16,384 tokens takes 0.8 MB."""
 
 Item = TypeVar("Item")
 
@@ -39,10 +39,10 @@ _END = object()
 
 @dataclass(frozen=True)
 class Work:
-    """Rows, made when their turn comes, and the owners (requests or blocks) of what they ask.
+    """Rows, which are made when they are needed, and the owners (requests or blocks) of their scores.
 
-    `alone` makes a row of a single owner. `is_text`: rows are blocks of text, all of one length, which
-    are summed by position, too. `bins` are the first positions of the bins.
+    `row` makes a row, and `alone` a row of a single owner. `is_text`: rows are blocks of text of equal
+    length, whose scores are also summed by position. `bins` are the first positions of the bins.
     """
 
     lengths: Sequence[int]
@@ -54,9 +54,9 @@ class Work:
 
 
 class Totals(NamedTuple):
-    """Per owner its summed log-probability in nats, and whether all its tokens are greedy.
+    """Summed log-probability of each owner in nats, and whether all its tokens are greedy.
 
-    Of blocks of text also the summed log-probabilities and the number of tokens by position.
+    For blocks of text also the summed log-probabilities and the numbers of tokens by position.
     """
 
     logprob: NDArray[np.float64]  # (owners,)
@@ -73,13 +73,13 @@ def score_requests(
     Args:
         engine: The model.
         requests: Requests that fit the context window.
-        progress: Label of a progress bar on stderr; None shows none.
+        progress: Label of a progress bar on stderr; None: no bar.
 
     Returns:
         A score for each request, in their order.
 
     Raises:
-        NonFiniteError: When the model gives NaN or infinity; it names the request.
+        NonFiniteError: When the model returns NaN or infinity; it names the request.
         ScoringError: When a token has no embedding, or a GPU has too little memory.
     """
     if not requests:
@@ -100,14 +100,14 @@ def score_requests(
 
 @contextlib.contextmanager
 def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
-    """Give the same items in the same order, some of them made before they are taken.
+    """Iterate over items in order, while a thread makes some of them ahead.
 
-    What making them raises is raised where they are taken, after those made before. When the
-    block ends, however it does, the thread has ended too.
+    An error in making an item is raised where that item is taken. When the block ends, also by an
+    error, the thread has ended, too.
 
     Args:
-        items: Items, made one by one as they are taken.
-        most: How many are made ahead.
+        items: An iterable that makes items one by one.
+        most: Largest number of items that are made ahead.
 
     Yields:
         An iterator over the items.
@@ -168,16 +168,16 @@ def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pend
     broken = batch.owners[~np.isfinite(totals.logprob[batch.owners])]
     if len(broken):
         raise NonFiniteError(
-            f"{work.names[_culprit(engine, work, broken)]}: the model gives NaN or infinite "
-            "values; its weights may be damaged, or too large for the type it runs in (try "
+            f"{work.names[_culprit(engine, work, broken)]}: the model returns NaN or infinite "
+            "values; its weights may be damaged, or too large for the dtype that it runs in (try "
             "scoring.dtype: float32)"
         )
 
 
 def _culprit(engine: Engine, work: Work, broken: Iterable[int]) -> int:
-    """Return the first owner that is broken by itself.
+    """Return the first owner whose scores are broken even when it is alone in a row.
 
-    A masked token has weight 0, but 0 times NaN is NaN: one broken token spreads through its row.
+    A masked token has weight 0, but 0 times NaN is NaN: one broken token breaks its whole row.
     """
     first, *others = broken
     for owner in (first, *others):
@@ -194,16 +194,16 @@ def score_blocks(
     *,
     progress: str | None = None,
 ) -> BlockNats:
-    """Return the negative log-likelihood of blocks of text, in all and by position.
+    """Return the negative log-likelihood of blocks of text, in total and by position.
 
-    Every token but the first is predicted from all before it in its block. With `document_starts`,
-    from those of its document only, and a document's first token is not scored.
+    Every token but the first is predicted from all tokens before it in its block. With
+    `document_starts` only those of its document count, and a document's first token is not scored.
 
     Args:
         engine: The model.
         tokens: Token ids, (blocks, length), any integer type.
         document_starts: Flat positions at which documents begin; None for scores within blocks.
-        progress: Label of a progress bar on stderr; None shows none.
+        progress: Label of a progress bar on stderr; None: no bar.
 
     Returns:
         The blocks' nats and their numbers of scored tokens.
@@ -251,10 +251,10 @@ def _block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: in
 
 
 def _choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
-    """Cut a trie into rows: full ones of fixed shapes, or as is cheapest under dense masks.
+    """Cut a trie into rows: full rows of fixed shapes if compiled, otherwise the cheapest rows.
 
-    On CPU inputs that have nothing in common gain nothing from a long row, but few short rows
-    leave one half empty; so the shortest length is tried out.
+    On CPU, inputs that share nothing gain nothing from a long row, but a batch of few short rows may be
+    half empty. So several shortest lengths are tried.
     """
     if engine.is_compiled:
         return pack(trie, engine.row_capacity)
@@ -263,7 +263,7 @@ def _choose_rows(engine: Engine, trie: Trie) -> list[Piece]:
 
 
 def _cost(engine: Engine, pieces: list[Piece]) -> float:
-    """Return the multiply-adds of rows on CPU, each group one padded forward pass."""
+    """Return the multiply-adds of rows on CPU, where each group is one padded forward pass."""
     lengths = [piece.size for piece in pieces]
     per_token, per_pair = engine.costs
     groups = [

@@ -1,7 +1,7 @@
-"""Attention masks in the form that a transformers model takes: what each token may look at.
+"""Make attention masks in the form that a transformers model takes.
 
-The rule is `kv <= q and q < end[kv]`; layers with a sliding window also ask that the positions
-differ by less than the window. Positions are depths, so the window counts tokens of the sequence,
+Token q attends to kv if `kv <= q and q < end[kv]`; in layers with a sliding window the positions must
+also differ by less than the window. Positions are depths, so the window counts tokens of the sequence,
 not of the row.
 
 Letters: B rows, S tokens of a row, N blocks of a row.
@@ -20,7 +20,7 @@ BLOCK = 128
 """Tokens of a block in flex attention's sparse masks."""
 
 MOST_PAIRS = 1 << 28
-"""Pairs of tokens in a dense mask; one of more is made in pieces, in each layer anew."""
+"""Most pairs of tokens in a dense mask; a larger mask is made in pieces, in each layer anew."""
 
 Mask = torch.Tensor | BlockMask
 Masks = Mask | None | dict[str, Mask | None]
@@ -30,23 +30,22 @@ MaskRule = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], to
 _RULES: WeakKeyDictionary[MaskRule, tuple[torch.Tensor, torch.Tensor, int | None]] = (
     WeakKeyDictionary()
 )
-"""What each sparse mask's rule was made of: depth, end and window."""
+"""Depth, end and window from which each sparse mask's rule was made."""
 
 
 def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | None:
-    """Return how far each type of layer looks back.
+    """Return the attention window of each type of layer.
 
-    A class goes by the keys that its own configuration declares: Llama takes any others and heeds
-    none of them.
+    Only keys that the configuration's class declares count: Llama accepts any other key, and ignores it.
 
     Args:
         config: The model's configuration.
 
     Returns:
-        The window in tokens for each type of layer, or of all layers; None sees everything.
+        The window in tokens for each type of layer, or one for all layers; None: no window.
 
     Raises:
-        ScoringError: When there are layers that are neither full nor sliding attention.
+        ScoringError: When a layer has neither full nor sliding attention.
     """
     window = getattr(config, "sliding_window", None)
     types = (
@@ -77,18 +76,18 @@ def layer_masks(
     *,
     is_causal: bool,
 ) -> Masks:
-    """Return one mask for all layers, or one per type where the model's layers differ.
+    """Return one mask for all layers, or one per type of layer if the model has several.
 
     Args:
         depth: Position of each token in its sequence, (B, S).
-        end: Index in the row from which on a token is not seen, (B, S).
-        windows: What `layer_windows` gave.
-        mask: Makes a mask of depth, end and window.
+        end: Row index from which on no token attends to it, (B, S).
+        windows: Result of `layer_windows`.
+        mask: Makes a mask from depth, end and window.
         is_causal: Whether every row is one plain sequence.
 
     Returns:
-        The masks. None where every token sees all before it, for which there are kernels that need
-        no mask: in plain sequences that are no longer than the layer's window.
+        The masks; None for plain sequences no longer than the layer's window, since causal kernels
+        need no mask.
     """
 
     def of(window: int | None) -> Mask | None:
@@ -102,16 +101,16 @@ def layer_masks(
 
 
 def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Return a boolean mask, True where row q may look at column kv.
+    """Return a boolean mask, True where row q attends to column kv.
 
     Args:
         depth: Position of each token in its sequence, (B, S).
-        end: Index in the row from which on a token is not seen, (B, S).
-        window: Tokens that a layer looks back, itself included; None: all.
+        end: Row index from which on no token attends to it, (B, S).
+        window: Tokens that a token attends to, itself included; None: all.
 
     Returns:
-        The mask, (B, 1, S, S). Where that has more than MOST_PAIRS, what `mask_piece` makes it of:
-        (B, 3, 1, S) integers.
+        The mask, (B, 1, S, S); if that has more than MOST_PAIRS, the integers (B, 3, 1, S) from which
+        `mask_piece` makes it.
     """
     rows, length = end.shape
     sizes = torch.full_like(depth, length if window is None else window)
@@ -120,12 +119,12 @@ def dense_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> to
 
 
 def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
-    """Return some rows of a mask over the columns that they may see.
+    """Return some rows of a mask, without the columns after the last of these rows.
 
     Args:
         made_of: Depth, end and window of each token, (B, 3, 1, S).
         start: First row.
-        stop: Row behind the last.
+        stop: Row after the last.
 
     Returns:
         Booleans, (B, 1, stop - start, stop).
@@ -139,15 +138,15 @@ def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
 
 
 def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
-    """Return the same as a sparse mask for flex attention.
+    """Return the mask of `dense_mask` as a sparse one for flex attention.
 
-    Which pairs of blocks hold anything follows from each block's extremes, so no (S, S) tensor is
-    made. A pair may be taken as partial that a window leaves empty; the rule inside decides.
+    The extremes of each block tell which pairs of blocks are not empty, so no (S, S) tensor is made. A
+    pair that a window leaves empty may be listed as partial; the rule then masks all of it.
 
     Args:
         depth: Position of each token in its sequence, (B, S); S must be a multiple of BLOCK.
-        end: Index in the row from which on a token is not seen, (B, S).
-        window: Tokens that a layer looks back, itself included; None: all.
+        end: Row index from which on no token attends to it, (B, S).
+        window: Tokens that a token attends to, itself included; None: all.
 
     Returns:
         The mask, on the device of `end`.
@@ -181,14 +180,14 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
 
 
 def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
-    """Return the same sparse mask on another device, made anew, for its rule holds tensors.
+    """Return a sparse mask on another device; it is made anew, as its rule holds tensors.
 
     Args:
-        mask: What `block_mask` made.
-        device: Where the mask is to be.
+        mask: A mask made by `block_mask`.
+        device: Target device.
 
     Returns:
-        The mask there; the same one if it is there already.
+        The mask on that device; the given one if it is there already.
     """
     depth, end, window = _RULES[mask.mask_mod]
     return mask if depth.device == device else block_mask(depth.to(device), end.to(device), window)

@@ -1,14 +1,14 @@
-"""Packed rows, as the model reads them: pieces of a trie written depth-first, or blocks of text.
+"""Pack requests into rows that the model reads: pieces of a trie, written depth-first.
 
-A token at row index `kv` is visible from `q` where `kv <= q and q < end[kv]`, with `end[kv]` the
-index at which the subtree of `kv` ends. Its position is its depth in the trie.
+The token at row index `q` attends to that at `kv` if `kv <= q and q < end[kv]`, where `end[kv]` is
+the index at which the subtree of `kv` ends. Its position is its depth in the trie.
 
     A B C, A B D, A E      tokens  A B C D E
                            depth   0 1 2 2 1
                            end     5 4 3 4 5
 
 Letters: S row length, Q queries (rows of the hidden state that the head needs), P pairs (a query
-and a token whose log-probability after it is asked for).
+and a token whose log-probability after it is requested).
 """
 
 from collections.abc import Sequence
@@ -24,8 +24,8 @@ from evaluation.scoring.engine.window import Request
 class PackedRow:
     """A packed row. All arrays are int64.
 
-    `pair_query` (P,) are row indices, `pair_token` (P,) the tokens asked for; the pairs belong to
-    the requests `owners` in turn, `counts` of them each.
+    `pair_query` (P,) are row indices, `pair_token` (P,) the tokens to score. The first `counts[0]`
+    pairs belong to the request `owners[0]`, the next `counts[1]` to `owners[1]`, and so on.
     """
 
     tokens: Ints  # (S,)
@@ -41,7 +41,7 @@ class PackedRow:
 
     @property
     def is_chain(self) -> bool:
-        """Whether every token sees all before it, at positions 0, 1, 2 …"""
+        """Whether the row is one plain sequence, at positions 0, 1, 2 …"""
         return bool((self.depth == np.arange(len(self))).all())
 
 
@@ -61,7 +61,7 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
         requests: Requests that fit the context window, none without a context.
 
     Returns:
-        The trie, and which requests each input belongs to.
+        The trie, and the requests that each input belongs to.
     """
     # Candidates of a question share its context, which may have many tokens.
     contexts = {id(one.context): one.context for one in requests}

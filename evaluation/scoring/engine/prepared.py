@@ -1,9 +1,8 @@
-"""A transformers model made ready for passes over batches, whose scores nothing has checked yet.
+"""Prepare a transformers model for forward passes over batches, without the self-check of its scores.
 
-The model's own body runs under masks and positions given explicitly; the head runs only where a
-token is scored. Plainly, layers run as transformers has them, under dense masks: always on CPU, and
-on a GPU where they cannot be compiled. Compiled, they run plain sequences with a causal kernel and
-others with flex attention.
+The model's own body runs with explicit masks and positions; the head runs only where a token is scored.
+Uncompiled layers run as in transformers, with dense masks: always on CPU, and on a GPU that cannot
+compile them. Compiled layers run plain sequences with a causal kernel, and others with flex attention.
 """
 
 import contextlib
@@ -24,19 +23,18 @@ from evaluation.scoring.engine.head import Head, Pending
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
 
 MOST_GRAPHS = 64
-"""Graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
-1 or 2 for each length of text) x kinds of layers, twice as many again for each time that memory makes
-it halve its rows."""
+"""Most graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
+1 or 2 for each length of text) x kinds of layers, and twice as many more each time that it halves its
+rows for lack of memory."""
 
 
 class PreparedModel:
-    """A model, its head, and how its layers are run.
+    """A model and its head, with compiled or uncompiled layers.
 
     Args:
-        model: A loaded model, which others may use between passes.
-        device: Where the model's first layer is: `cpu` or `cuda`.
-        compiler: Backend of `torch.compile` for its layers, `inductor` on a GPU; None runs them
-            plainly.
+        model: A loaded model, which other code may use between passes.
+        device: Device of the model's first layer: `cpu` or `cuda`.
+        compiler: Backend of `torch.compile` for its layers, `inductor` on a GPU; None: uncompiled.
     """
 
     def __init__(
@@ -63,19 +61,19 @@ class PreparedModel:
     @working
     @torch.inference_mode()
     def begin(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch, whatever it asks; raise like `gpu_faults`.
+        """Begin to score the pairs of a batch, without any check; raise like `gpu_faults`.
 
         Args:
-            batch: What `collate` made.
+            batch: A batch made by `collate`.
 
         Returns:
-            The scores, on their way from the device.
+            The scores, which are still being copied from the device.
         """
         with gpu_faults():
             hidden = self.hidden(batch)
             queries = batch.queries.to(hidden.device, non_blocking=True)
-            asked = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
-            scored = self.head.score(asked, batch.pair_query, batch.pair_token)
+            needed = hidden.view(-1, hidden.shape[-1]).index_select(0, queries)
+            scored = self.head.score(needed, batch.pair_query, batch.pair_token)
             return Pending(scored, batch.order)
 
     @torch.inference_mode()
@@ -83,7 +81,7 @@ class PreparedModel:
         """Return the last hidden states of a batch.
 
         Args:
-            batch: What `collate` made.
+            batch: A batch made by `collate`.
 
         Returns:
             Hidden states, (B, S, D).
@@ -103,9 +101,9 @@ class PreparedModel:
 
     @contextlib.contextmanager
     def prepared(self) -> Iterator[None]:
-        """Give the model our attention and compiled layers; others get it back as it was.
+        """Install this project's attention and compiled layers in the model; restore it afterwards.
 
-        Once around many passes it costs nothing in each of them.
+        One block around many passes does this only once.
 
         Yields:
             Nothing.
@@ -121,7 +119,7 @@ class PreparedModel:
 
     @contextlib.contextmanager
     def as_it_was(self) -> Iterator[None]:
-        """Give the model back as others know it for a while, also where it is prepared."""
+        """Restore the original model while the block lasts, also within `prepared`."""
         is_prepared = self._swaps is not None
         if is_prepared:
             self._restore()
@@ -148,13 +146,13 @@ class PreparedModel:
 
 @contextlib.contextmanager
 def _compiled_layers(model: PreTrainedModel, compiler: Compiler) -> Iterator[None]:
-    """Run the model, which others use too, with its decoder layers compiled while the block lasts."""
+    """Run the model with compiled decoder layers while the block lasts."""
     names = set(model._no_split_modules or ())
     layers = [module for module in model.modules() if type(module).__name__ in names]
     if not layers:
         raise CompileError(
-            f"{type(model).__name__} does not say what its decoder layers are (`_no_split_modules`), "
-            "so they cannot be compiled for a GPU"
+            f"{type(model).__name__} does not name its decoder layers (`_no_split_modules`), so they "
+            "cannot be compiled for a GPU"
         )
     most = MOST_GRAPHS * len({next(layer.parameters()).device for layer in layers})
     limits = {"recompile_limit": most, "accumulated_recompile_limit": 4 * most}

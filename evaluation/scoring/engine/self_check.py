@@ -1,13 +1,13 @@
-"""Compares an engine's scores with the model's own, once for each way that passes run.
+"""Compare an engine's scores with the model's own, once for each shape and kind of mask.
 
-Some classes scale their logits behind the head, or carry a state past any mask; a compiler or a
-kernel may be wrong. Either would score wrongly without notice. What is compared is what will run:
-the same shapes and masks, layers compiled where they are, a row that is padded, longer than a block
-of attention and than the layers' window, and the head.
+Some classes scale their logits after the head, or carry a state past any mask; a compiler or a kernel
+may be wrong. All of these would give wrong scores without an error. The check runs what scoring will
+run: the same shapes and masks, the same compiled layers, the head, and a padded row that is longer than
+a block of attention and than the layers' window.
 
-The other side is transformers' own forward pass over each sequence alone: in float64 where the
-engine is compiled, on CPU in the model's own type. Compared are log-probabilities, by the relative
-L2 norm of the difference.
+The reference is transformers' own forward pass over each sequence alone: in float64 if the engine is
+compiled, otherwise in the model's own dtype. Log-probabilities are compared by the relative L2 norm of
+their difference.
 """
 
 import contextlib
@@ -31,28 +31,28 @@ from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
-"""Difference allowed, by type: rounding of float32 makes some 1e-6."""
+"""Tolerance of each dtype: rounding in float32 causes about 1e-6."""
 NARROW = 1e-2
-"""Tolerance of narrower types: bfloat16 makes some 4e-3; more where transformers' own pass is worse."""
+"""Tolerance of narrower dtypes: bfloat16 causes about 4e-3; raised if transformers' own pass is worse."""
 EXPERTS = 5e-2
-"""Tolerance of narrower types where rounding may send a token to other experts."""
+"""Tolerance of narrower dtypes if rounding may route a token to other experts."""
 
 SHORT = 5
-"""Tokens of the first comparison of an engine that is not compiled."""
+"""Length of the sequence in the first comparison of an uncompiled engine."""
 LONGEST = 4608
-"""Tokens of a sequence that is compared: longer than the windows that are in use."""
-ASKED = 64
-"""Tokens whose log-probability is compared at each of the last positions."""
+"""Most tokens of a sequence that is compared: longer than the windows of common models."""
+COMPARED = 64
+"""Number of token ids whose log-probability is compared at each of the last positions."""
 LAST = 3
-"""Positions at the end of each sequence that are compared."""
+"""Number of positions at the end of each sequence that are compared."""
 _SIZE = re.compile("window(?!_layers)|chunk")
 _REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
-_BEYOND = 40  # tokens behind the end of a block or a window
-_HEAD_ROWS = 8192  # of a head that are widened at once
+_BEYOND = 40  # tokens after the end of a block or a window
+_HEAD_ROWS = 8192  # rows of a head that are converted to float64 at once
 
 
 class Sample(NamedTuple):
-    """A row, and the sequences in it: their tokens, and where in the row they stand."""
+    """A row, and its sequences: the tokens of each, and their indices in the row."""
 
     row: PackedRow
     sequences: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
@@ -67,7 +67,7 @@ def check_eager(engine: PreparedModel, length: int = SHORT) -> None:
 
     Raises:
         ScoringError: When they differ by more than rounding, or the class takes no mask.
-        torch.OutOfMemoryError: When a GPU has too little left.
+        torch.OutOfMemoryError: When a GPU's memory is exhausted.
     """
     sample = _sample(length, engine.vocab_size, is_trie=True)
     _compare(engine, collate([sample.row], len(sample.row)), sample)
@@ -79,12 +79,12 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
     Args:
         engine: A model whose layers are compiled.
         shape: Rows of the pass, and tokens of each.
-        is_causal: Whether the row is one plain sequence; else it is a trie.
+        is_causal: Whether the row is one plain sequence; otherwise it is a trie.
 
     Raises:
-        CompileError: When they differ by more than rounding, or the class takes no mask; layers may
-            be right without being compiled.
-        torch.OutOfMemoryError: When a GPU has too little left.
+        CompileError: When they differ by more than rounding, or the class takes no mask; uncompiled
+            layers may be right.
+        torch.OutOfMemoryError: When a GPU's memory is exhausted.
     """
     length = min(max(BLOCK + _BEYOND, beyond_windows(engine, shape.length)), shape.length)
     sample = _sample(length, engine.vocab_size, is_trie=not is_causal)
@@ -93,34 +93,34 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
 
 
 def beyond_windows(engine: PreparedModel, length: int) -> int:
-    """Return the length of a sequence that goes beyond every window that rows meet.
+    """Return a length beyond every window that is shorter than the rows.
 
-    A window is whatever the configuration calls one, also where the class does not heed it.
+    Every key of the configuration that is named like a window counts, even if the class ignores it.
 
     Args:
         engine: The model.
         length: Tokens of the rows.
 
     Returns:
-        Tokens of the sequence; 0 where rows meet no window.
+        Tokens of the sequence; 0 if no window is shorter than the rows.
     """
     windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
-    met = [size for size in (*windows, *_named(engine.model.config.to_dict())) if size]
+    sizes = [size for size in (*windows, *_window_sizes(engine.model.config.to_dict())) if size]
     most = min(LONGEST, max(length, getattr(engine.model.config, "max_position_embeddings", 0)))
-    return min(max((size + _BEYOND for size in met if size < length), default=0), most)
+    return min(max((size + _BEYOND for size in sizes if size < length), default=0), most)
 
 
-def _named(table: dict[str, Any]) -> Iterator[int]:
-    """Yield sizes of windows and chunks, by the names of their keys, in tables inside the table too."""
+def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
+    """Yield the values of all keys that are named like a window or chunk, in nested tables, too."""
     for key, value in table.items():
         if isinstance(value, dict):
-            yield from _named(value)
+            yield from _window_sizes(value)
         elif type(value) is int and _SIZE.search(key):
             yield value
 
 
 def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
-    """Return one sequence; in a trie it ends a little earlier, and another leaves it before its end."""
+    """Return one sequence; or, as a trie, a slightly shorter one and a second that branches off it."""
     index = np.arange(length)
     tokens = (1 + index * 7919) % vocab_size
     fork = length - 1 - min(8, length // 4)
@@ -132,44 +132,44 @@ def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
         depth[fork:] = shared + np.arange(length - fork)
         end[shared:fork] = fork
         sequences.append(np.append(np.arange(shared), np.arange(fork, length)))
-    asked = np.unique(np.concatenate([places[-LAST:] for places in sequences]))
-    count = min(ASKED, vocab_size)
+    queries = np.unique(np.concatenate([places[-LAST:] for places in sequences]))
+    count = min(COMPARED, vocab_size)
     row = PackedRow(
         tokens=tokens,
         depth=depth,
         end=end,
-        pair_query=asked.repeat(count),
-        pair_token=np.tile(_asked_tokens(vocab_size), len(asked)),
+        pair_query=queries.repeat(count),
+        pair_token=np.tile(_compared_tokens(vocab_size), len(queries)),
         owners=np.array([0]),
-        counts=np.array([count * len(asked)]),
+        counts=np.array([count * len(queries)]),
     )
     return Sample(row, [(tokens[places], places) for places in sequences])
 
 
-def _asked_tokens(vocab_size: int) -> NDArray[np.int64]:
-    """Return tokens all over the vocabulary, its last row included."""
-    return np.linspace(0, vocab_size - 1, min(ASKED, vocab_size)).astype(np.int64)
+def _compared_tokens(vocab_size: int) -> NDArray[np.int64]:
+    """Return token ids spread evenly over the vocabulary, up to its last row."""
+    return np.linspace(0, vocab_size - 1, min(COMPARED, vocab_size)).astype(np.int64)
 
 
 @torch.inference_mode()
 def _compare(engine: PreparedModel, batch: Batch, sample: Sample) -> None:
-    asked = np.unique(sample.row.pair_query)
+    queries = np.unique(sample.row.pair_query)
     with _as_sentences(engine):
-        ours = engine.begin(batch).scores().logprob.reshape(len(asked), -1)
+        ours = engine.begin(batch).scores().logprob.reshape(len(queries), -1)
     for tokens, places in sample.sequences:
-        found = ours[np.searchsorted(asked, places[-LAST:])]
+        found = ours[np.searchsorted(queries, places[-LAST:])]
         with _as_sentences(engine):
             error, allowed = _error(engine, tokens, found)
         if error > allowed:  # False for NaN, which scoring reports
             raise _refusal(
                 engine,
-                "its own log-probabilities differ from those of its body and head under a mask by "
+                "its own log-probabilities differ from those of its body and head with a mask by "
                 f"{error:.1e} (relative L2, at most {allowed:.0e} in {engine.model.dtype})",
             )
 
 
 def _refusal(engine: PreparedModel, reason: str) -> ScoringError:
-    """Return the error of an engine that cannot be used; one that is compiled may be without being so."""
+    """Return the error of an engine that cannot be used; a compiled one may be usable uncompiled."""
     name = type(engine.model).__name__
     if engine.is_compiled:
         return CompileError(f"{name}, compiled, cannot be scored: {reason}")
@@ -178,7 +178,7 @@ def _refusal(engine: PreparedModel, reason: str) -> ScoringError:
 
 @contextlib.contextmanager
 def _as_sentences(engine: PreparedModel) -> Iterator[None]:
-    """Raise for a class that cannot compute what it is asked, as under a mask."""
+    """Raise a refusal for a class that fails, for instance with a mask."""
     try:
         yield
     except _REFUSALS as error:
@@ -191,9 +191,9 @@ def _as_sentences(engine: PreparedModel) -> Iterator[None]:
 def _error(
     engine: PreparedModel, tokens: NDArray[np.int64], found: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Return the difference of log-probabilities (last, asked) from the model's own, and what is allowed.
+    """Return the difference of log-probabilities (last, tokens) from the model's own, and the tolerance.
 
-    In a narrow type, twice as much as the model's own pass in it differs from float64.
+    In a narrow dtype the tolerance is at least twice the difference of the model's own pass from float64.
     """
     model, last = engine.model, len(found)
     is_exact = engine.is_compiled and not _has_experts(model)
@@ -208,12 +208,12 @@ def _error(
 
 
 def _tolerance(model: PreTrainedModel) -> float:
-    """Return the relative L2 difference that rounding in the model's type may make."""
+    """Return the relative L2 difference that rounding in the model's dtype may cause."""
     return TOLERANCE.get(model.dtype, EXPERTS if _has_experts(model) else NARROW)
 
 
 def _has_experts(model: PreTrainedModel) -> bool:
-    """Return whether tokens choose the weights they go through."""
+    """Return whether the model is a mixture of experts."""
     return any(type(module).__name__.endswith("Experts") for module in model.modules())
 
 
@@ -224,19 +224,19 @@ def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> fl
 def _reference(
     engine: PreparedModel, tokens: NDArray[np.int64], last: int, *, is_exact: bool
 ) -> NDArray[np.float64]:
-    """Return log-probabilities (last, asked) by the model's own forward pass over a sequence."""
+    """Return log-probabilities (last, tokens) by the model's own forward pass over a sequence."""
     model = engine.model
     ids = torch.from_numpy(tokens[None]).to(engine.device)
     with in_float64(model) if is_exact else contextlib.nullcontext():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
-    asked = torch.from_numpy(_asked_tokens(engine.vocab_size)).to(logits.device)
-    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, asked].cpu().numpy()
+    compared = torch.from_numpy(_compared_tokens(engine.vocab_size)).to(logits.device)
+    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
     return found
 
 
 @contextlib.contextmanager
 def in_float64(model: PreTrainedModel) -> Iterator[None]:
-    """Have a model compute in float64, of which only one layer at a time is there so wide.
+    """Have a model compute in float64; only one layer at a time is converted.
 
     Args:
         model: The model, changed within the block.
@@ -261,7 +261,7 @@ def _parts(module: nn.Module, layers: set[str]) -> list[nn.Module]:
 
 
 def _widened(part: nn.Module, *inputs: Any, **named: Any) -> Any:
-    """Run a part's own forward pass in float64; of an embedding or a head, without a copy of it."""
+    """Run a module's own forward pass in float64, without a copy of an embedding or a head."""
     if isinstance(part, nn.Embedding):
         return nn.Embedding.forward(part, *inputs, **named).double()
     if type(part) is nn.Linear:

@@ -1,10 +1,10 @@
-"""Which inputs share a row: a prefix trie, cut into pieces of a row each.
+"""Decide which inputs share a row: cut a prefix trie into pieces of one row each.
 
-Sorted inputs and the lengths of the prefixes that neighbours share *are* the trie: what lies below
-a node is a run of neighbours. Runs that fit a row are never looked into; those that do not are
-divided at their shortest shared prefix. Then, bottom-up, the pieces of a node's children are merged
-best-fit, for below a node all of them need the same path from the root, which a row holds once.
-What is left at the root are the rows.
+The sorted inputs, with the lengths of the prefixes that neighbours share, represent the trie: the
+inputs below a node are a run of neighbours. A run that fits a row becomes a piece; a longer one is
+divided at its shortest shared prefix. Then the pieces of each node's children are merged best-fit,
+bottom-up: all pieces below a node need the same path from the root, which a row holds only once. The
+pieces at the root are the rows.
 """
 
 import struct
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Capacity = Callable[[Ints], Ints]
-"""Tokens that a row may hold whose inputs share a prefix of that many tokens, for many at once."""
+"""Function from lengths of shared prefixes to the most tokens of a row whose inputs share such a prefix."""
 
 _TOKEN = np.dtype(">u4")
 
@@ -27,8 +27,8 @@ _TOKEN = np.dtype(">u4")
 class Trie:
     """Distinct inputs in lexicographic order, one after another in `tokens`.
 
-    `shared[i]` is how many leading tokens input i has in common with input i - 1, 0 for the first;
-    `place[k]` is where the k-th of the given inputs went.
+    `shared[i]` is the number of leading tokens that inputs i and i - 1 have in common, 0 for i = 0;
+    `place[k]` is the index here of the k-th of the given inputs.
     """
 
     tokens: NDArray[np.uint32]
@@ -44,7 +44,7 @@ class Trie:
         """Return the tokens of one input.
 
         Args:
-            index: Its place in lexicographic order.
+            index: The input's index in lexicographic order.
 
         Returns:
             Token ids, (length,), as a view.
@@ -53,31 +53,31 @@ class Trie:
 
 
 class Piece(NamedTuple):
-    """Inputs that go into one row, as runs of neighbours, and the tokens they add below some node."""
+    """Inputs that share one row, as runs of neighbours, and the tokens that they add below some node."""
 
     size: int
     runs: list[tuple[int, int]]
 
     @property
     def members(self) -> list[int]:
-        """The inputs by index, ascending."""
+        """Indices of the inputs, ascending."""
         return [member for run in sorted(self.runs) for member in range(*run)]
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
-    """Return bytes that compare as the tokens do.
+    """Return bytes that sort like the tokens.
 
     Args:
         tokens: Token ids.
 
     Returns:
-        Four bytes for each; the keys of two sequences are joined to the key of both.
+        Four bytes for each token, so the key of a concatenation is the concatenation of keys.
     """
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
 def build_trie(keys: Sequence[bytes]) -> Trie:
-    """Sort inputs, and drop what is there twice.
+    """Sort inputs, and drop duplicates.
 
     Args:
         keys: Inputs by `key_of`, none of them empty.
@@ -98,7 +98,7 @@ def build_trie(keys: Sequence[bytes]) -> Trie:
 
 
 def _common(one: bytes, other: bytes) -> int:
-    """Count the leading tokens that two keys have in common."""
+    """Return the number of leading tokens that two keys have in common."""
     size = min(len(one), len(other))
     differing = int.from_bytes(one[:size]) ^ int.from_bytes(other[:size])
     return (8 * size - differing.bit_length()) // (8 * _TOKEN.itemsize)
@@ -108,8 +108,8 @@ def _common(one: bytes, other: bytes) -> int:
 class _Node:
     """A branching point: inputs `begin` to `stop` have `depth` tokens in common.
 
-    `above` is its parent's depth; a row has `room` for tokens below it. `parts` are in the order of
-    its children, a piece of all that is below a child where that fits.
+    `above` is its parent's depth; a row has `room` for tokens below it. `parts` are its children, in
+    order: a piece if all inputs below a child fit a row, otherwise a node.
     """
 
     begin: int
@@ -123,14 +123,14 @@ class _Node:
     def _divide(self, trie: Trie, before: Ints, capacity: Capacity) -> "list[_Node]":
         """Find its children, make pieces of those that fit a row, and return the others.
 
-        `before[i]` are the tokens that inputs 0 to i - 1 add, each to those before it.
+        `before[i]` is the number of tokens that inputs 0 to i - 1 have below the root, shared ones once.
         """
         here = slice(self.begin, self.stop)
         is_child = trie.shared[here] == self.depth
         is_child[0] = True
         begins = self.begin + np.flatnonzero(is_child)
         stops = np.append(begins[1:], self.stop)
-        # No prefix that a child's inputs share is longer than its first input.
+        # The prefix that a child's inputs share is no longer than its first input.
         depths = np.minimum.reduceat(
             np.where(is_child, trie.lengths[here], trie.shared[here]), begins - self.begin
         )
@@ -145,7 +145,7 @@ class _Node:
         return [part for part in self.parts if isinstance(part, _Node)]
 
     def _join(self) -> None:
-        """Make its pieces of its children's, each with the segment that leads from its parent to it."""
+        """Make its pieces from its children's, each with the segment from its parent to it."""
         pieces: list[Piece] = []
         for part in self.parts:
             pieces += part.pieces if isinstance(part, _Node) else [part]
@@ -158,15 +158,15 @@ class _Node:
 def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
     """Cut a trie into rows.
 
-    Inputs that have a prefix of d tokens in common, and no more, come together in rows of at most
-    `capacity(d)` tokens. A longer input has a row of its own.
+    Inputs whose longest common prefix has d tokens share rows of at most `capacity(d)` tokens. A longer
+    input has its own row.
 
     Args:
         trie: All inputs.
-        capacity: Tokens that a row may hold, which must not fall as d grows.
+        capacity: Most tokens of a row, which must not fall as d grows.
 
     Returns:
-        A piece for each row, which together have all inputs.
+        A piece for each row; together they have all inputs.
     """
     before = np.append(0, np.cumsum(trie.lengths - trie.shared))
     at_root = np.zeros(1, dtype=np.int64)
@@ -179,10 +179,10 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
 
 
 def _best_fit(pieces: list[Piece], room: int) -> list[Piece]:
-    """Merge best-fit decreasing: each piece goes where the least room is left over.
+    """Merge pieces by best-fit decreasing: each piece goes where the least room is left over.
 
-    Pieces under construction are stored by the room they have left; the bits of `rooms` show which
-    lists are not empty, so that the smallest sufficient one is found by bit operations.
+    Pieces under construction are stored by the room that they have left. The bits of `rooms` mark the
+    lists that are not empty, so bit operations find the smallest sufficient room.
     """
     if len(pieces) < 2:
         return pieces

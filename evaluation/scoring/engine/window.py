@@ -1,10 +1,10 @@
-"""Requests, and how they are fitted into a model's context window.
+"""Fit requests into a model's context window.
 
-A request is scored as lm-evaluation-harness scores it; with max_length 6:
+A request is scored as in lm-evaluation-harness; with max_length 6:
 
     context + continuation     0 1 2 3 4 | 5 6 7
     kept (max_length + 1)        1 2 3 4 | 5 6 7
-    input                        1 2 3 4   5 6        the last token is predicted, never read
+    input                        1 2 3 4   5 6        the last token is predicted, but never an input
     predicted                            | 5 6 7
 """
 
@@ -20,7 +20,7 @@ from evaluation.errors import ScoringError
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """Tokens to score after the tokens they follow; `name` is for messages."""
+    """Tokens to score, and the context before them; `name` is for messages."""
 
     context: tuple[int, ...]
     continuation: tuple[int, ...]
@@ -28,16 +28,16 @@ class Request:
 
 
 class Score(NamedTuple):
-    """Log-probability of a continuation in nats, and whether greedy decoding would give it."""
+    """Log-probability of a continuation in nats, and whether greedy decoding would produce it."""
 
     logprob: float
     is_greedy: bool
 
 
 class BlockNats(NamedTuple):
-    """Nats of blocks of text and how many of their tokens are scored, (blocks,), then both by position.
+    """Nats and number of scored tokens of blocks of text, (blocks,), and both by position, (blocks, bins).
 
-    Bins of positions are those of `metrics.positions`; (blocks, bins).
+    `metrics.positions` defines the bins of positions.
     """
 
     nats: NDArray[np.float64]
@@ -47,22 +47,22 @@ class BlockNats(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Requests that fit the window, in their order, and how many lost tokens on the left."""
+    """Requests that fit the window, in their order, and the number of those truncated on the left."""
 
     requests: list[Request]
     truncated: int
 
 
 def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: int) -> Fitted:
-    """Give every request a context and cut it from the left to the window.
+    """Give every request a context, and truncate it on the left to fit the window.
 
     Args:
         requests: Requests of any length.
         max_length: Context window, in tokens.
-        prefix_token: Id that stands before an empty context.
+        prefix_token: Id that replaces an empty context.
 
     Returns:
-        Requests that fit, in their order, and how many were cut.
+        Requests that fit, in their order, and the number of truncated ones.
 
     Raises:
         ScoringError: When a continuation is empty or longer than the window.

@@ -1,1 +1,1 @@
-"""Answers by vLLM, which lives in an environment of its own."""
+"""Generate answers with vLLM, which is installed in a separate environment."""

@@ -1,7 +1,7 @@
-"""How often vLLM's greedy answers to a task equal those of the built-in engine.
+"""Measure how often vLLM's greedy answers to a task equal those of the built-in engine.
 
-Two engines round differently, so greedy answers differ where two tokens nearly tie. How often they do
-is measured on a few prompts of each task, in the same run, and is part of the results.
+Two engines round differently, so greedy answers differ where two tokens nearly tie. The same run
+measures how often they differ on a few prompts of each task, and stores it with the results.
 """
 
 import time
@@ -17,21 +17,21 @@ from evaluation.scoring.vllm.engine import Vllm
 from evaluation.store import StoredScore
 
 PROMPTS = 8
-"""Prompts of a task that both engines answer."""
+"""Number of a task's prompts that both engines answer."""
 
 TOKENS = 64
-"""Tokens of such an answer at most."""
+"""Largest number of tokens of such an answer."""
 
 Answers = dict[AnswerKey, Answer]
 
 
 class Agreement:
-    """What is stored of one task's agreement, by the key of its completions.
+    """The agreement of both engines on one task; it is stored under the key of the task's completions.
 
     Args:
         job: The checkpoint and its stage's settings.
         task: The task's name in the suite.
-        key: What decides the task's completions.
+        key: Key of the task's completions.
         requests: All requests of the task; both engines answer the first ones, greedily.
     """
 
@@ -50,16 +50,16 @@ class Agreement:
 
     @property
     def name(self) -> str:
-        """The name of the file that it is stored in, or will be."""
+        """Name of the file in which the agreement is or will be stored."""
         found = self._job.store.find(self._item, self._key)
         return found or self._job.store.path(self._item, self._key).name
 
     def stored(self) -> dict[str, Any] | None:
-        """Return what was measured before.
+        """Return the agreement that was measured before.
 
         Returns:
-            The engine's name and version, how many greedy answers both gave, how many are equal;
-            None if that is not known.
+            The engine's name and version, the number of greedy answers that both gave, and how many
+            are equal; None if it has not been measured.
         """
         found = self._job.store.read(self.name)
         if not found:
@@ -69,15 +69,15 @@ class Agreement:
     def measured(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
     ) -> Iterator[Answers]:
-        """Yield vLLM's answers; store how those to `both` agree, if it is not known.
+        """Yield vLLM's answers; measure and store the agreement unless it is stored.
 
         Args:
-            requests: Prompts, and which samples of each.
+            requests: Prompts, and the indices of their samples.
             stopping: The rules for ending an answer.
-            vocabulary: Ids from here on are never chosen.
+            vocabulary: Number of ids that may be chosen.
 
         Yields:
-            Answers to the requests, in parts as they are done.
+            Answers to the requests, in parts as they are finished.
         """
         job = self._job
         both = [] if self.stored() is not None else self._both
@@ -86,8 +86,8 @@ class Agreement:
         count, theirs = len(requests), Answers()
         for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):
             theirs |= part
-            if wanted := {key: one for key, one in part.items() if key.request < count}:
-                yield wanted
+            if requested := {key: one for key, one in part.items() if key.request < count}:
+                yield requested
         if both:
             start, ours = time.perf_counter(), Answers()
             for part in job.backend.answers(both, stopping, vocabulary=vocabulary):

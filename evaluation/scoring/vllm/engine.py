@@ -1,8 +1,8 @@
-"""Answers by vLLM, which reads a checkpoint's weights from a Hugging Face folder.
+"""Generate answers with vLLM, which reads a checkpoint's weights from a Hugging Face folder.
 
-`program` has the contract. The folder lies on the node's own disk (TMPDIR) until all is written.
-vLLM draws other samples than the built-in engine, and other greedy answers where two tokens nearly
-tie. So answers of two engines are never compared.
+`program` describes the files that are exchanged. The folder is on the node's own disk (TMPDIR) until
+all answers are written. vLLM draws other samples than the built-in engine, and its greedy answers
+differ where two tokens nearly tie. So answers of two engines are never compared.
 """
 
 import hashlib
@@ -30,13 +30,13 @@ from evaluation.settings.computing import Generation
 log = logging.getLogger(__name__)
 
 TOGETHER = 4096
-"""Answers requested at a time: many for vLLM to batch, and little that is lost where it is killed."""
+"""Answers requested at a time: enough for vLLM to batch, and few to lose if it is killed."""
 
 SILENT = 1800.0
-"""Seconds in which vLLM may print nothing, in addition to those that one answer takes."""
+"""Seconds for which vLLM may print nothing, in addition to the time of one answer."""
 
 SLOWEST = 10.0
-"""Tokens of an answer in a second."""
+"""Slowest expected speed of an answer, in tokens per second."""
 
 _MODULE = "evaluation.scoring.vllm.program"
 _POLL = 0.2
@@ -45,7 +45,7 @@ _VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TR
 
 @dataclass
 class Vllm:
-    """vLLM for a job's checkpoint; `version` is known once it has answered."""
+    """vLLM for a job's checkpoint; `version` is set with its first answers."""
 
     job: Job
     version: str | None = None
@@ -53,25 +53,25 @@ class Vllm:
     def answers(
         self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
-        """Answer as `EngineBackend.answers` does.
+        """Yield answers like `EngineBackend.answers`.
 
         Args:
-            requests: Prompts, and which samples of each.
+            requests: Prompts, and the indices of their samples.
             stopping: The rules for ending an answer.
-            vocabulary: Ids from here on are never chosen.
+            vocabulary: Number of ids that may be chosen.
 
         Yields:
-            Answers to the requests, in parts as they are done.
+            Answers to the requests, in parts as they are finished.
 
         Raises:
-            ScoringError: When it cannot be started, or ends before all answers are written.
+            ScoringError: When vLLM cannot be started, or ends before it has written all answers.
         """
         python = find_vllm(self.job.plan.config.generation)
         keys = [AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples]
         with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
-            asked = [(requests[key.request], key.sample) for key in keys]
-            self._write_request(folder, asked, stopping, vocabulary)
+            samples = [(requests[key.request], key.sample) for key in keys]
+            self._write_request(folder, samples, stopping, vocabulary)
             program = PythonProgram(python, _MODULE, (str(folder),), folder, _VARIABLES)
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent):
@@ -81,11 +81,11 @@ class Vllm:
     def _write_request(
         self,
         folder: Path,
-        asked: Sequence[tuple[GenerationRequest, int]],
+        samples: Sequence[tuple[GenerationRequest, int]],
         stopping: Stopping,
         vocabulary: int,
     ) -> None:
-        """Write the weights, the settings, and each prompt with a sample's number."""
+        """Write the weights, the settings, and each prompt with the index of a sample."""
         start, plan = time.perf_counter(), self.job.plan
         checkpoint, dtype = self.job.checkpoint, self.job.backend.dtype
         load_model(checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
@@ -95,7 +95,7 @@ class Vllm:
             "tokenizer": str(plan.tokenizer_folder.absolute()),
             "dtype": dtype,
             "gpus": plan.config.scoring.gpus_per_checkpoint,
-            "window": max(len(one.tokens) + one.max_new_tokens for one, _ in asked),
+            "window": max(len(one.tokens) + one.max_new_tokens for one, _ in samples),
             "together": TOGETHER,
             "memory_share": plan.config.generation.memory_share,
             "eos": sorted(stopping.eos_ids),
@@ -103,24 +103,24 @@ class Vllm:
             "vocabulary": vocabulary if checkpoint.vocab_size > vocabulary else None,
         }
         write_json(folder / "request.json", request)
-        write_jsonl(folder / "cases.jsonl", [_case(*one) for one in asked])
+        write_jsonl(folder / "cases.jsonl", [_case(*one) for one in samples])
 
 
 def answer_lines(
     program: PythonProgram, count: int, silent: float
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield the answers' lines as a program writes them, some at a time.
+    """Yield the lines of answers as a program writes them, some at a time.
 
     Args:
         program: Writes `answers.jsonl` into its folder.
-        count: Answers that it is to write.
+        count: Number of answers that the program must write.
         silent: Seconds without output after which it is stopped; vLLM reports each answer.
 
     Yields:
         Parsed lines, at least one.
 
     Raises:
-        ScoringError: When it cannot be run, ends too early, or prints nothing for too long.
+        ScoringError: When the program cannot be run, ends too early, or prints nothing for too long.
     """
     path = program.folder / "answers.jsonl"
     path.touch()
@@ -132,7 +132,7 @@ def answer_lines(
             progress("answers by vLLM", count, "answer") as bar,
         ):
             while written < count:
-                has_ended = not running.is_alive  # before the last look
+                has_ended = not running.is_alive  # checked before the last read
                 *whole, rest = (rest + file.read()).split("\n")
                 lines = [json.loads(line) for line in whole]
                 count_answers(bar, [len(line["tokens"]) for line in lines])
@@ -142,13 +142,13 @@ def answer_lines(
                 elif has_ended:
                     raise ScoringError(
                         f"vLLM ({program.python}) has written {written} of {count} answers: its "
-                        f"program {running.ended()}; those are stored, and the next run goes on"
+                        f"program {running.ended()}; those are stored, and the next run resumes"
                     )
                 elif time.monotonic() - running.heard > silent:
                     raise ScoringError(
                         f"vLLM has printed nothing for {silent:.0f} s and was stopped, with {written} of "
-                        f"{count} answers written; those are stored, and the next run goes on; see what "
-                        "else uses its GPU"
+                        f"{count} answers written; those are stored, and the next run resumes; check "
+                        "what else uses its GPU"
                     )
                 else:
                     time.sleep(_POLL)
@@ -157,7 +157,7 @@ def answer_lines(
 
 
 def find_vllm(generation: Generation) -> Path:
-    """Return the Python that has vLLM.
+    """Return the Python interpreter of the environment that has vLLM.
 
     Args:
         generation: The configuration's section.
@@ -166,13 +166,13 @@ def find_vllm(generation: Generation) -> Path:
         Path of the interpreter.
 
     Raises:
-        ScoringError: When there is none, it cannot be run, or it has no vLLM.
+        ScoringError: When it does not exist, cannot be run, or has no vLLM.
     """
     python = generation.interpreter
     if python is None or not is_python(python):
         raise ScoringError(
-            f"generation.python: no {python}; install vLLM into an environment of its own and name "
-            "its Python there, or leave `engine` out"
+            f"generation.python: no {python}; install vLLM into a separate environment and name its "
+            "Python there, or leave `engine` out"
         )
     look = "import importlib.util as u, sys; sys.exit(u.find_spec('vllm') is None)"
     try:
@@ -204,9 +204,9 @@ def _case(request: GenerationRequest, sample: int) -> dict[str, Any]:
 
 
 def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
-    """Return a seed for each sample, which depends neither on n nor on other requests."""
+    """Return the seed of a sample, which depends neither on n nor on other requests."""
     digest = hashlib.blake2b(json.dumps([list(tokens), seed, sample]).encode(), digest_size=8)
-    return int.from_bytes(digest.digest(), "little") >> 2  # vLLM wants fewer than 63 bits
+    return int.from_bytes(digest.digest(), "little") >> 2  # vLLM needs fewer than 63 bits
 
 
 def _answer(line: dict[str, Any], stopping: Stopping) -> Answer:

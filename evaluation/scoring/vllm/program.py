@@ -1,15 +1,15 @@
-"""Writes answers with vLLM; runs in vLLM's environment, where this project need not be installed.
+"""Generate answers with vLLM, in vLLM's environment, where this project need not be installed.
 
     python -m evaluation.scoring.vllm.program FOLDER
 
 `FOLDER/request.json`   `model`, `tokenizer` (folders), `dtype`, `gpus`, `window` (tokens), `memory_share`,
-                        `together`, `eos` (ids), `stop` (strings), `vocabulary` (ids from there on are no tokens;
-                        null where the model has no more)
+                        `together`, `eos` (ids), `stop` (strings), `vocabulary` (number of ids that may be
+                        chosen; null if the model has no others)
 `FOLDER/cases.jsonl`    a line for each answer: `tokens` of its prompt, `max_new_tokens`, and
                         `temperature`, `top_p`, `top_k`, `seed`
 
-It writes its version to `version.json`, and for each case `{"number": line, "tokens": […], "reason": …}`
-to `answers.jsonl`, with `eos`, `stop_string` or `length`, and without the EOS; `together` at a time.
+It writes vLLM's version to `version.json`, and for each case `{"number": line, "tokens": […], "reason": …}`
+to `answers.jsonl`, `together` at a time: the tokens without EOS, and `eos`, `stop_string` or `length`.
 """
 
 import json
@@ -23,15 +23,15 @@ Line = dict[str, Any]
 
 
 def main(folder: Path) -> None:
-    """Write all answers that a folder asks for.
+    """Write all answers that the files of a folder request.
 
     Args:
-        folder: Has `request.json` and `cases.jsonl`; gets `version.json` and `answers.jsonl`.
+        folder: It has `request.json` and `cases.jsonl`; `version.json` and `answers.jsonl` are added.
     """
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     with open(folder / "cases.jsonl", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]
-    from vllm import LLM  # type: ignore[import-not-found]  # not where this project is installed
+    from vllm import LLM  # type: ignore[import-not-found]  # not in this project's environment
 
     model = LLM(
         model=request["model"],
@@ -40,7 +40,7 @@ def main(folder: Path) -> None:
         tensor_parallel_size=request["gpus"],
         max_model_len=request["window"],
         gpu_memory_utilization=request["memory_share"],
-        generation_config="vllm",  # nothing but what the cases say
+        generation_config="vllm",  # no defaults of the model's: only the settings of the cases
         enable_prefix_caching=True,
         trust_remote_code=False,
     )
@@ -58,7 +58,7 @@ def _answers(model: Any, request: Line, cases: list[Line], numbers: range) -> It
     ids = request["vocabulary"]
     allowed = None if ids is None else list(range(ids))
     settings = [_settings(request, cases[number], allowed) for number in numbers]
-    outputs = model.generate(prompts, settings, use_tqdm=True)  # whoever asked hears that it works
+    outputs = model.generate(prompts, settings, use_tqdm=True)  # output shows that it is alive
     for number, output in zip(numbers, outputs, strict=True):
         yield {"number": number, **_ending(output.outputs[0], set(request["eos"]))}
 
@@ -74,7 +74,7 @@ def _settings(request: Line, case: Line, allowed: list[int] | None) -> Any:
         seed=case["seed"],
         stop=request["stop"],
         stop_token_ids=request["eos"],
-        ignore_eos=True,  # the ids above are all that end an answer
+        ignore_eos=True,  # only the ids above end an answer
         include_stop_str_in_output=True,
         skip_special_tokens=False,
         spaces_between_special_tokens=False,

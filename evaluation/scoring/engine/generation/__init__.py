@@ -1,1 +1,1 @@
-"""Answers of many prompts at once: prompts read once, rows refilled, each sample its own stream."""
+"""Generate answers to many prompts at once: continuous batching, and a random stream for each sample."""

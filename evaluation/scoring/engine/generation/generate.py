@@ -1,7 +1,7 @@
-"""Answers to many prompts, the same for each as alone, by rows that are refilled as they end.
+"""Generate answers to many prompts by continuous batching; each is the same as if generated alone.
 
-A prompt is read once for all its samples, and a prefix that many prompts share once for all of
-them. Logits are fp32, as the best two often tie in bf16. Only ids that the tokenizer knows are
+A prompt is prefilled once for all its samples, and a prefix that many prompts share is prefilled once
+for all of them. Logits are fp32, as the best two often tie in bf16. Only the tokenizer's ids are
 chosen: a padded vocabulary has rows that were never trained.
 """
 
@@ -31,7 +31,7 @@ from evaluation.scoring.engine.masks import layer_windows
 log = logging.getLogger(__name__)
 
 PART_ANSWERS, PART_SECONDS = 128, 30.0
-"""A part of the answers is given when it has so many, or after so long: what a killed job loses."""
+"""Answers and seconds after which a part of the answers is yielded: a killed job loses at most a part."""
 
 Answers = dict[AnswerKey, Answer]
 
@@ -45,24 +45,24 @@ def generate(
     batch: int,
     device: str | torch.device,
 ) -> Iterator[Answers]:
-    """Yield answers in parts as they are done, the longest prompts first.
+    """Yield answers in parts as they are finished, the longest prompts first.
 
-    Where a GPU's memory is not enough, those being decoded begin again, half as many at once.
+    If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
 
     Args:
         model: A loaded model.
-        requests: Prompts, and which samples of each.
+        requests: Prompts, and the indices of their samples.
         stopping: The rules for ending an answer.
-        vocabulary: Ids from here on are never chosen.
-        batch: Rows that are decoded at once.
-        device: Where the model's first layer is.
+        vocabulary: Number of ids that may be chosen.
+        batch: Number of rows that are decoded at once.
+        device: Device of the model's first layer.
 
     Yields:
         Answers by request and sample, each once.
 
     Raises:
-        NonFiniteError: When the model gives NaN or infinity; it names the prompt.
-        ScoringError: When memory is not enough for a single row, or an answer may become too long.
+        NonFiniteError: When the model returns NaN or infinity; it names the prompt.
+        ScoringError: When memory is too small for a single row, or an answer may become too long.
     """
     _check(model, requests)
     device = torch.device(device)
@@ -82,24 +82,24 @@ def generate(
                 wanted -= part.keys()
                 count_answers(bar, [len(answer.tokens) for answer in part.values()])
                 yield part
-            del decoding  # it holds what there is not enough memory for
+            del decoding  # frees its memory
             if wanted:
                 batch = _fewer(min(batch, len(wanted)))
 
 
 class DecodingBatch:
-    """A fixed number of rows, and the prompts and answers they are filled with.
+    """A batch of rows, each of which decodes an answer and is refilled once that ends.
 
-    A row's place among them is its slot; rows that cannot be refilled are closed up.
+    The index of a row is that of its slot. If there is no answer to refill a row with, the last row moves there.
 
     Args:
         model: A loaded model.
         requests: All prompts.
-        wanted: Requests and samples to be decoded.
+        wanted: Requested answers.
         stopping: The rules for ending an answer.
-        vocabulary: Ids from here on are never chosen.
-        rows: Rows that are decoded at once.
-        device: Where the model's first layer is.
+        vocabulary: Number of ids that may be chosen.
+        rows: Number of rows that are decoded at once.
+        device: Device of the model's first layer.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class DecodingBatch:
         self._finished: Answers = {}
 
     def parts(self) -> Iterator[Answers]:
-        """Yield all answers, a part at a time; end early where memory is not enough.
+        """Yield all answers, a part at a time; end early if memory is exhausted.
 
         Yields:
             Answers by request and sample, at least one.
@@ -157,7 +157,7 @@ class DecodingBatch:
                 yield part
 
     def _run(self) -> bool:
-        """Go on until a part is full; return False when all is done."""
+        """Decode until a part is full; return False when all answers are finished."""
         until = time.monotonic() + PART_SECONDS
         while len(self._finished) < PART_ANSWERS and time.monotonic() < until:
             self._fill()
@@ -167,7 +167,7 @@ class DecodingBatch:
         return True
 
     def _fill(self) -> None:
-        """Put the next prompts' samples into free rows; close up those that stay free."""
+        """Put the next prompts' samples into free rows; move the last rows into those that stay free."""
         while free := self._slots.rows - len(self._rows) + len(self._ended):
             prompt = self._queue.next()
             if prompt is None:
@@ -181,7 +181,7 @@ class DecodingBatch:
         self._ended = []
 
     def _begin(self, prompt: Prompt, count: int) -> None:
-        """Begin some samples of a prompt: their first token follows from its own logits."""
+        """Begin some samples of a prompt: their first token follows from the prompt's logits."""
         rows = [
             PartialAnswer.of(prompt, prompt.samples.pop(), self._stopping, self._width)
             for _ in range(count)
@@ -209,7 +209,7 @@ class DecodingBatch:
         return True
 
     def _advance(self) -> None:
-        """Read one token more for every row."""
+        """Decode one more token of every row."""
         self._layout = self._layout or Layout(self._rows, self._device, self._head.device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
@@ -221,7 +221,7 @@ class DecodingBatch:
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return logits, (B, D) to (B, V)."""
+        """Return logits (B, V) of hidden states (B, D)."""
         return self._head.logits(hidden)[:, : self._vocabulary]
 
     @working
@@ -238,7 +238,7 @@ class DecodingBatch:
 def _take_next(
     rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
 ) -> None:
-    """Give each row its next token; wait for the device once."""
+    """Choose each row's next token; this waits for the device once."""
     numbers = None
     if rules is not None:
         drawn = np.zeros((len(rows), width))
@@ -265,8 +265,8 @@ def _check(model: PreTrainedModel, requests: Sequence[GenerationRequest]) -> Non
     for request in requests:
         if len(request.tokens) + request.max_new_tokens > longest:
             raise ScoringError(
-                f"prompt {request.id}: with its answer it may have more than {longest:.0f} tokens, "
-                "where this model's rotary embedding begins to depend on what it is batched with; "
+                f"prompt {request.id}: with its answer it may have more than {longest:.0f} tokens; from "
+                "there on this model's rotary embedding depends on the other prompts in the batch; "
                 "lower max_new_tokens"
             )
 
@@ -274,9 +274,9 @@ def _check(model: PreTrainedModel, requests: Sequence[GenerationRequest]) -> Non
 def _fewer(batch: int) -> int:
     if batch == 1:
         raise ScoringError(
-            "the GPU has not enough memory for a single answer; lower max_new_tokens, or give the "
-            "job a GPU with more memory"
+            "the GPU does not have enough memory for a single answer; lower max_new_tokens, or give "
+            "the job a GPU with more memory"
         )
     torch.cuda.empty_cache()
-    log.warning("the GPU has not enough memory for %d answers at once; going on with half", batch)
+    log.warning("the GPU does not have enough memory for %d answers at once; batch halved", batch)
     return batch // 2

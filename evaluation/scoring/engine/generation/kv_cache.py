@@ -1,8 +1,8 @@
-"""Key-value cache: of prefixes that several rows share, and of each row's own tokens.
+"""Key-value cache of prefixes that several rows share, and of each row's own tokens.
 
-A row sees a chain of shared prefixes and then its slot, from which it writes on; every row of a
-slot begins at its first column, so nothing is padded on the left. Columns of attention are
-[shared prefixes | slot], and each has for each row the position that stands there, or none.
+A row attends to a chain of shared prefixes, and then to its slot, to which its new tokens are added. A
+slot is filled from its first column on, so there is no padding on the left. The columns of attention
+are [shared prefixes | slot]; each column has a position for each row, or NOWHERE.
 
 Letters: B rows, H heads of keys and values, G queries of each, T columns, D width of a head.
 """
@@ -19,14 +19,14 @@ from evaluation.scoring.engine.attend import dense
 from evaluation.scoring.engine.head import gives_float32
 
 NOWHERE = 1 << 40
-"""Position of a column that a row has nothing in."""
+"""Position of a column that is empty for a row."""
 
 WIDEN = 32
-"""Columns of slots are a multiple of this, so that there are few widths."""
+"""Widths of slots are multiples of this, so that there are few of them."""
 
 
 class Prefix(NamedTuple):
-    """Keys and values (H, T, D) of each layer, for tokens from position `start` on."""
+    """Keys and values (H, T, D) of each layer, for the tokens from position `start` on."""
 
     keys: list[torch.Tensor]
     values: list[torch.Tensor]
@@ -34,22 +34,22 @@ class Prefix(NamedTuple):
 
     @property
     def length(self) -> int:
-        """Tokens that it has."""
+        """Number of its tokens."""
         return self.keys[0].shape[1]
 
     @property
     def stop(self) -> int:
-        """Position of the token that follows it."""
+        """Position after its last token."""
         return self.start + self.length
 
 
 class Reading:
-    """What prompts of about one length attend to while they are read, padded on the right.
+    """The cache of prompts of similar length while they are prefilled, padded on the right.
 
     Args:
-        before: Prefixes that all prompts follow, one after the other.
-        windows: Window of each layer, in tokens; None sees everything.
-        positions: Positions of the columns that are read, (1, T).
+        before: Prefixes that all prompts share, one after the other.
+        windows: Window of each layer, in tokens; None: no window.
+        positions: Positions of the input tokens, (1, T).
     """
 
     def __init__(
@@ -60,24 +60,24 @@ class Reading:
         self._masks: dict[int | None, torch.Tensor | None] = {}
 
     def to(self, device: torch.device) -> Self:
-        """Return the same for layers on another device.
+        """Return this cache for layers on another device.
 
         Args:
-            device: Where the layers are.
+            device: Device of the layers.
 
         Returns:
-            A copy there, whose keys and values are added to the same list.
+            A copy on that device, which adds its keys and values to the same list.
         """
         if device == self._positions.device:
             return self
-        there = copy.copy(self)
-        there._positions, there._masks = self._positions.to(device), {}
-        return there
+        moved = copy.copy(self)
+        moved._positions, moved._masks = self._positions.to(device), {}
+        return moved
 
     def _attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """Attend (B, T, heads, D) in one layer, and add its keys and values to `layers`."""
+        """Compute one layer's attention (B, T, heads, D), and add its keys and values to `layers`."""
         self.layers.append((key, value))
         if self._before:
             shape = (key.shape[0], -1, -1, -1)
@@ -88,7 +88,7 @@ class Reading:
         return dense(query, key, value, mask, scale).transpose(1, 2)
 
     def _mask(self, window: int | None) -> torch.Tensor | None:
-        """Return None where the kernel's own causal mask does: whatever is on the right is unseen."""
+        """Return a layer's mask; None if causal attention suffices, which also ignores right padding."""
         if window not in self._masks:
             at = self._positions[0]
             columns = torch.cat(
@@ -99,11 +99,11 @@ class Reading:
         return self._masks[window]
 
     def prefix(self, row: int, length: int) -> Prefix:
-        """Return what was read of a prompt.
+        """Return the cache of one prompt.
 
         Args:
-            row: Its place in the pass.
-            length: Its tokens, without padding.
+            row: The prompt's row in the pass.
+            length: Number of its tokens, without padding.
 
         Returns:
             A copy of its keys and values in all layers.
@@ -114,24 +114,24 @@ class Reading:
 
 
 def _visible(columns: torch.Tensor, at: torch.Tensor, window: int | None) -> torch.Tensor:
-    """Return whether what is at a position sees a column's position."""
-    seen = columns <= at
-    return seen if window is None else seen & (at - columns < window)
+    """Return whether the token at a position attends to a column's position."""
+    visible = columns <= at
+    return visible if window is None else visible & (at - columns < window)
 
 
 @dataclass
 class Slots:
-    """Room for keys and values (rows, H, T, D) of so many rows being decoded, wider when it has to be."""
+    """Keys and values (rows, H, T, D) of the rows being decoded, which are widened when necessary."""
 
     rows: int
     keys: list[torch.Tensor] = field(default_factory=list)
     values: list[torch.Tensor] = field(default_factory=list)
 
     def open(self, like: Prefix) -> None:
-        """Make the slots, of no width yet, if there are none.
+        """Make empty slots, of width 0, if there are none.
 
         Args:
-            like: Keys and values of this kind will be put in.
+            like: Example of the keys and values that will be stored.
         """
         if not self.keys:
             self.keys, self.values = (
@@ -140,25 +140,25 @@ class Slots:
             )
 
     def widen(self, width: int) -> None:
-        """Make them at least this wide; what is new is 0, as NaN would pass any mask.
+        """Make the slots at least this wide; new columns are 0, as NaN would pass any mask.
 
         Args:
-            width: Columns that are needed.
+            width: Number of columns that are needed.
         """
         before = self.keys[0].shape[2]
         if width <= before:
             return
         width = -(-max(width, before * 5 // 4) // WIDEN) * WIDEN
         for store in (self.keys, self.values):
-            for layer, narrow in enumerate(store):  # one layer at a time is there twice
+            for layer, narrow in enumerate(store):  # only one layer at a time is in memory twice
                 store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, width - before))
 
     def put(self, row: int, prefix: Prefix) -> None:
-        """Begin a slot with a prompt's keys and values.
+        """Copy a prompt's keys and values to the beginning of a slot.
 
         Args:
-            row: The slot.
-            prefix: What is copied to its first columns.
+            row: Index of the slot.
+            prefix: The prompt's keys and values.
         """
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
             self.keys[layer][row, :, : prefix.length] = keys
@@ -170,34 +170,34 @@ class Slots:
         Args:
             origin: Slot to copy.
             target: Slot that is overwritten.
-            length: Columns in use.
+            length: Number of columns in use.
         """
         for store in (*self.keys, *self.values):
             store[target, :, :length] = store[origin, :, :length]
 
 
 class Share(NamedTuple):
-    """A prefix, which rows see it, and its first column."""
+    """A prefix, the rows that share it, and its first column."""
 
     prefix: Prefix
     rows: torch.Tensor | slice
     column: int
 
     def _to(self, device: torch.device) -> "Share":
-        """Return the rows as an index on a device; the prefix is on that of each layer."""
+        """Return the share with its rows as an index on a device; prefixes are on their layers' devices."""
         return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
 
 
 class Step:
-    """What rows attend to as each of them reads one token more.
+    """The cache of rows in one decoding step, in which each row reads one token.
 
     Args:
         slots: Keys and values of each row's own tokens.
-        shares: Prefixes that rows have before their slot.
-        columns: Position of each column for each row, (B, T); NOWHERE: none.
+        shares: Prefixes of the rows, before their slots.
+        columns: Position of each column for each row, (B, T); NOWHERE: empty.
         at: Position of each row's token, (B,).
         places: Column of the slot that each row writes, (B,).
-        windows: Window of each layer, in tokens; None sees everything.
+        windows: Window of each layer, in tokens; None: no window.
     """
 
     def __init__(
@@ -221,26 +221,26 @@ class Step:
         }
 
     def to(self, device: torch.device) -> Self:
-        """Return the same step for layers on another device, where their slots and prefixes are.
+        """Return this step for layers on another device, where their slots and prefixes are.
 
         Args:
-            device: Where the layers are.
+            device: Device of the layers.
 
         Returns:
-            A copy there.
+            A copy on that device.
         """
         if device == self._rows.device:
             return self
-        there = copy.copy(self)
-        there._rows, there._places = self._rows.to(device), self._places.to(device)
-        there._shares = [share._to(device) for share in self._shares]
-        there._masks = {window: mask.to(device) for window, mask in self._masks.items()}
-        return there
+        moved = copy.copy(self)
+        moved._rows, moved._places = self._rows.to(device), self._places.to(device)
+        moved._shares = [share._to(device) for share in self._shares]
+        moved._masks = {window: mask.to(device) for window, mask in self._masks.items()}
+        return moved
 
     def _attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
-        """Write a layer's keys and values into the slots; attend, (B, 1, heads, D)."""
+        """Write a layer's keys and values into the slots; return its attention (B, 1, heads, D)."""
         rows, begin, width = len(query), self._begin, self._width - self._begin
         keys, values = self._slots.keys[layer], self._slots.values[layer]
         keys[self._rows, :, self._places] = key[:, :, 0]
@@ -262,14 +262,14 @@ class Step:
 
 
 def _folded(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply (B, H, G, x) by (H, x, y), for all rows in one product a head: (B, H, G, y) float32."""
+    """Multiply (B, H, G, x) by (H, x, y) with one product per head; return (B, H, G, y) float32."""
     rows, heads, queries, _ = left.shape
     flat = left.transpose(0, 1).reshape(heads, rows * queries, -1)
     return _product(flat, right).view(heads, rows, queries, -1).transpose(0, 1)
 
 
 def _product(left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Multiply matrices in float32, also those of narrower types."""
+    """Multiply matrices with a float32 result, also from narrower dtypes."""
     if gives_float32(left):
         shape = (*left.shape[:-1], right.shape[-1])
         left, right = left.flatten(0, -3), right.flatten(0, -3)
@@ -287,10 +287,10 @@ def _attend(
     memory: Reading | Step,
     **_: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attend as transformers calls it; the result is (B, T, heads, D)."""
+    """Compute attention with the arguments of transformers; return (B, T, heads, D)."""
     return memory._attend(module.layer_idx, query, key, value, scaling), None
 
 
 ATTENTION = "evaluation_generation"
-"""By which transformers knows it."""
+"""Name of this attention function in transformers."""
 AttentionInterface.register(ATTENTION, _attend)

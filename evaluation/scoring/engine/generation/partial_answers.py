@@ -1,4 +1,4 @@
-"""Partial answers: the rows of the batch being decoded, with their slots and shared prefixes."""
+"""Keep the partial answers of the batch being decoded, with their slots and shared prefixes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix
 from evaluation.scoring.engine.generation.prompts import Prompt
 from evaluation.scoring.engine.generation.sampling import Rules, Stream
 
-_WORTH = 32
-"""Tokens from which on a prompt is shared by its samples, where a shorter one is copied."""
+_SHARED_FROM = 32
+"""Least tokens of a prompt that its samples share; a shorter one is copied to each."""
 
 
 @dataclass(eq=False)
@@ -31,26 +31,26 @@ class PartialAnswer:
     search: StopSearch
     stream: Stream | None  # None: greedy
     shares: tuple[Prefix, ...]
-    copied: Prefix | None  # what its slot is to begin with
-    used: int  # columns of its slot
+    copied: Prefix | None  # is to be copied to the beginning of its slot
+    used: int  # columns in use of its slot
     tokens: list[int] = field(default_factory=list)
     stop_reason: StopReason | None = None
 
     @classmethod
     def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "PartialAnswer":
-        """Begin an answer; samples share a prompt if it is long and they are several.
+        """Begin an answer; several samples share a long prompt.
 
         Args:
-            prompt: A prompt that was read.
+            prompt: A prefilled prompt.
             sample: Index of the sample.
             stopping: The rules for ending an answer.
-            width: Random numbers for each token, as in `Stream`.
+            width: Number of random numbers for each token, as in `Stream`.
 
         Returns:
             An answer without tokens.
         """
         request = prompt.request
-        is_shared = len(request.samples) > 1 and prompt.rest.length >= _WORTH
+        is_shared = len(request.samples) > 1 and prompt.rest.length >= _SHARED_FROM
         chain = (prompt.stem, prompt.rest if is_shared else None)
         return cls(
             AnswerKey(prompt.index, sample),
@@ -68,7 +68,7 @@ class PartialAnswer:
         return self.shares[-1].stop if self.shares else 0
 
     def take(self, token: int) -> None:
-        """Add a token, and note whether the answer ends by it.
+        """Add a token, and set `stop_reason` if it ends the answer.
 
         Args:
             token: The chosen id; -1 stands for NaN or infinity.
@@ -78,7 +78,7 @@ class PartialAnswer:
         """
         if token < 0:
             raise NonFiniteError(
-                f"prompt {self.request.id}: the model gives NaN or infinite logits for token "
+                f"prompt {self.request.id}: the model returns NaN or infinite logits for token "
                 f"{len(self.tokens) + 1} of its answer; the checkpoint's weights are broken or "
                 "overflow in this dtype (set scoring.dtype: float32)"
             )
@@ -92,23 +92,23 @@ class PartialAnswer:
             self.stop_reason = "length"
 
     def answer(self) -> Answer:
-        """Return what was decoded, cut at a stop string.
+        """Return the decoded answer, cut at a stop string.
 
         Returns:
-            The answer, ended by `length` if by nothing else.
+            The answer; its reason is `length` if no other one ended it.
         """
         return self.search.stopping.answer(self.tokens, self.stop_reason or "length")
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
-    """Return how the tokens of rows are chosen.
+    """Return the sampling settings of rows.
 
     Args:
         rows: Answers being decoded.
-        device: Where tokens are chosen.
+        device: Device on which tokens are chosen.
 
     Returns:
-        A table of the rows' settings; None where all rows are greedy.
+        A table of the rows' settings; None if all rows are greedy.
     """
     if all(row.stream is None for row in rows):
         return None
@@ -116,12 +116,12 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
 
 
 class Layout:
-    """What does not change from step to step while the same rows are decoded.
+    """The tables of a batch that stay constant from step to step while it has the same rows.
 
     Args:
-        rows: Answers being decoded, each at its slot.
-        device: Where rows are read.
-        head: Where what follows them is chosen.
+        rows: Answers being decoded, in the order of their slots.
+        device: Device of the model's first layer.
+        head: Device of the output head, on which tokens are chosen.
     """
 
     def __init__(
@@ -135,24 +135,24 @@ class Layout:
         self._columns = self._with_slots(0)
 
     def _with_slots(self, width: int) -> torch.Tensor:
-        """Return positions (B, T) of the columns, with this many of the slots."""
+        """Return positions (B, T) of the columns: of the shared prefixes, and `width` of the slots."""
         shared = torch.full((len(self.rows), self._begin), NOWHERE, device=self._device)
         for share in self.shares:
             prefix = share.prefix
             positions = torch.arange(prefix.start, prefix.stop, device=self._device)
             shared[share.rows, share.column : share.column + prefix.length] = positions
-        own = self._starts + torch.arange(width, device=self._device)
-        return torch.cat([shared, own], dim=1)
+        in_slots = self._starts + torch.arange(width, device=self._device)
+        return torch.cat([shared, in_slots], dim=1)
 
     def step(self, slots: Slots, windows: Sequence[int | None]) -> tuple[torch.Tensor, Step]:
-        """Return what the rows read next, and count one more column of each slot as used.
+        """Return the input of the next step, and count one more column of each slot as used.
 
         Args:
             slots: Keys and values of each row's own tokens.
-            windows: Window of each layer, in tokens; None sees everything.
+            windows: Window of each layer, in tokens; None: no window.
 
         Returns:
-            Ids and positions of the tokens, (2, B), and what they attend to.
+            Ids and positions of the tokens, (2, B), and the cache that they attend to.
         """
         places = [row.used for row in self.rows]
         width = -(-(max(places) + 1) // WIDEN) * WIDEN
@@ -168,7 +168,7 @@ class Layout:
 
 
 def _shares(rows: Sequence[PartialAnswer], device: torch.device) -> tuple[list[Share], int]:
-    """Return all shared prefixes with their rows; columns of stems, then those of prompts; their width."""
+    """Return all shared prefixes with their rows, and their total width; stems come before prompts."""
     found: list[Share] = []
     begin = 0
     for level in range(2):
@@ -180,8 +180,8 @@ def _shares(rows: Sequence[PartialAnswer], device: torch.device) -> tuple[list[S
                 prefixes[id(prefix)] = prefix
                 members.setdefault(id(prefix), []).append(index)
         for name, prefix in prefixes.items():
-            everyone = len(members[name]) == len(rows)
-            seen = slice(None) if everyone else torch.tensor(members[name], device=device)
-            found.append(Share(prefix, seen, begin))
+            are_all = len(members[name]) == len(rows)
+            sharing = slice(None) if are_all else torch.tensor(members[name], device=device)
+            found.append(Share(prefix, sharing, begin))
         begin += max((prefix.length for prefix in prefixes.values()), default=0)
     return found, begin

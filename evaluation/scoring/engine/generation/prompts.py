@@ -1,6 +1,6 @@
-"""Prompts that still need answers, read some at a time before there is a row for them.
+"""Prefill the prompts that still need answers, some at a time before rows are free for them.
 
-Prefixes that prompts have in common (few-shot examples, preambles) are read once.
+Prefixes that prompts have in common (few-shot examples, preambles) are prefilled once.
 """
 
 import itertools
@@ -17,16 +17,16 @@ Forward = Callable[[torch.Tensor, torch.Tensor, Reading], torch.Tensor]
 
 Tokens = tuple[int, ...]
 
-_NEARLY = 0.85  # prompts read together are at least this long, relative to the longest
-_READ_TOKENS = {"cpu": 2048, "cuda": 8192}  # and so many in all, unless one alone is longer
-_WORTH = 32
-"""Tokens from which on a common prefix is read once; a shorter one costs each step more than it saves."""
-_DEEPEST = 20  # splits of splits; a prompt that is the beginning of the next, and so on, has many
+_NEARLY = 0.85  # least length of prompts that are read together, relative to the longest
+_READ_TOKENS = {"cpu": 2048, "cuda": 8192}  # most tokens read together, unless one prompt has more
+_SHARED_FROM = 32
+"""Least tokens of a prefix that is read once; sharing a shorter one costs each step more than it saves."""
+_DEEPEST = 20  # most nested splits; chains in which each prompt begins the next would need many
 
 
 @dataclass(eq=False)
 class Family:
-    """Indices of prompts and how many tokens they have in common, read once as `stem`."""
+    """Indices of prompts, and the number of their common first tokens, which are read once as `stem`."""
 
     shared: int
     members: list[int]
@@ -34,13 +34,13 @@ class Family:
 
     @property
     def saved(self) -> int:
-        """Tokens that are not read again."""
+        """Number of tokens that need not be read again."""
         return self.shared * (len(self.members) - 1)
 
 
 @dataclass(eq=False)
 class Prompt:
-    """A prompt that was read: what follows the stem, and the logits (V,) of the first new token."""
+    """A prefilled prompt: its part after the stem, and the logits (V,) of the first new token."""
 
     index: int
     request: GenerationRequest
@@ -48,19 +48,19 @@ class Prompt:
     rest: Prefix
     logits: torch.Tensor
     samples: list[int] = field(default_factory=list)
-    """Those that are not in a row yet, the next one last."""
+    """Indices of samples that are not in a row yet, the next one last."""
 
 
 class Queue:
-    """Gives prompts, the longest families and of these the longest prompts first.
+    """Returns prefilled prompts: the family with the longest prompt first, its longest prompts first.
 
     Args:
         requests: All prompts.
-        wanted: Samples that are to be made, by index of the request.
-        forward: Reads tokens.
-        logits: Makes logits of hidden states, (B, D) to (B, V).
-        windows: Window of each layer, in tokens; None sees everything.
-        device: Where the model's first layer is.
+        wanted: Requested samples, by index of the request.
+        forward: Runs the model on tokens.
+        logits: Computes logits from hidden states, (B, D) to (B, V).
+        windows: Window of each layer, in tokens; None: no window.
+        device: Device of the model's first layer.
     """
 
     def __init__(
@@ -88,10 +88,10 @@ class Queue:
         return len(request.tokens) + request.max_new_tokens, len(request.tokens)
 
     def next(self) -> Prompt | None:
-        """Return a prompt with a sample that is in no row yet; read more prompts if there is none.
+        """Return a prompt with a sample that is in no row yet; prefill more prompts if there is none.
 
         Returns:
-            The prompt, whose `samples` the caller takes; None when all are taken.
+            The prompt, from whose `samples` the caller takes some; None when all are taken.
         """
         while self._ready and not self._ready[0].samples:
             self._ready.pop(0)
@@ -119,7 +119,7 @@ class Queue:
             )
 
     def _group(self, family: Family) -> list[int]:
-        """Take prompts of nearly one length, as many as are read well in one pass."""
+        """Take prompts of nearly the same length, as many as one forward pass should read."""
         chosen: list[int] = []
         lengths: list[int] = []
         while family.members:
@@ -131,7 +131,7 @@ class Queue:
         return chosen
 
     def _run(self, rests: Sequence[Tokens], stem: Prefix | None) -> tuple[Reading, torch.Tensor]:
-        """Read tokens that follow the stem, padded on the right."""
+        """Run the model on tokens that follow the stem, padded on the right."""
         start, longest = stem.stop if stem else 0, max(map(len, rests))
         ids = torch.tensor([[*rest, *[0] * (longest - len(rest))] for rest in rests])
         positions = torch.arange(start, start + longest, device=self._device)[None]
@@ -140,20 +140,20 @@ class Queue:
 
 
 def _families(prompts: Sequence[Tokens]) -> list[Family]:
-    """Split prompts so that reading a shared prefix once for each family saves the most tokens.
+    """Split prompts into families so that sharing prefixes saves the most tokens.
 
-    Of every prompt at least the last token is its own, for its answer begins there.
+    At least the last token of a prompt is never shared, since its answer begins there.
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     return _split(prompts, order) if order else []
 
 
 def _split(prompts: Sequence[Tokens], members: list[int], depth: int = 0) -> list[Family]:
-    """Split members, which are sorted, so that the first and the last differ the most."""
+    """Split sorted members into families; the first and the last member differ the most."""
     first, last = prompts[members[0]], prompts[members[-1]]
     common = _common(first, last)
     shared = min(common, len(first) - 1) if len(members) > 1 else 0
-    whole = [Family(shared if shared >= _WORTH else 0, members)]
+    whole = [Family(shared if shared >= _SHARED_FROM else 0, members)]
     if common == len(last) or depth == _DEEPEST:
         return whole
     parts = itertools.groupby(members, lambda index: prompts[index][common : common + 1])
@@ -162,6 +162,6 @@ def _split(prompts: Sequence[Tokens], members: list[int], depth: int = 0) -> lis
 
 
 def _common(one: Tokens, other: Tokens) -> int:
-    """Count the tokens at the beginning that are the same."""
+    """Return the number of common first tokens."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))

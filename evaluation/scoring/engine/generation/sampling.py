@@ -1,15 +1,13 @@
-"""How the next token is chosen: the likeliest, or drawn from a filtered distribution.
+"""Choose the next token: the likeliest, or one drawn from a filtered distribution.
 
-A sample has a stream of random numbers of its own: Philox, keyed by the seed, the prompt, the
-sample's index and the settings; its counter counts the tokens. So what is drawn depends neither on
-the other rows nor on how many samples there are.
+Each sample has its own random stream: Philox, keyed by seed, prompt, index of the sample and settings;
+its counter counts tokens. So a draw depends neither on other rows nor on the number of samples.
 
-Rounding differs between batch shapes, by about 1e-5 in a logit, and must not turn a draw. One
-number compared with a running sum over the vocabulary turns about once in a thousand tokens, for
-the sum has thousands of steps, each narrower than its error or not much wider. So the vocabulary is
-halved again and again: each half is entered with its share of the probability, decided by a number
-of its own. That turns where a number is within the rounding error of a share, for the few halvings
-that are not certain anyway.
+Rounding differs between batch shapes, by about 1e-5 in a logit, and should not change a draw.
+Inverse-CDF sampling, which compares one number with a running sum over the vocabulary, changes about
+once in a thousand tokens: many of the sum's thousands of steps are hardly wider than its error. So the
+vocabulary is halved again and again: a random number for each halving chooses one half by its share of
+the probability. A draw changes only if a number is within a share's rounding error of that share.
 
 Letters: B rows, V vocabulary.
 """
@@ -25,8 +23,10 @@ from numpy.typing import NDArray
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.settings.generation import Sampling
 
-SORTED = 128  # likeliest tokens that are sorted first; all are, where these are not enough
-_BLOCK_LEVELS = 6  # the last halvings are within blocks, the others need no more than their sums
+SORTED = (
+    128  # number of likeliest tokens that are sorted first; all are sorted if these are too few
+)
+_BLOCK_LEVELS = 6  # the last halvings are within blocks; those before need only the blocks' sums
 
 
 class Stream:
@@ -35,7 +35,7 @@ class Stream:
     Args:
         request: The prompt and its sampling settings, which key the stream.
         sample: Index of the sample.
-        width: Numbers for each token.
+        width: Number of random numbers for each token.
     """
 
     def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
@@ -64,10 +64,10 @@ class Stream:
 
 
 def stream_width(vocabulary: int) -> int:
-    """Return how many numbers one draw takes: as often can the vocabulary be halved.
+    """Return how many random numbers a draw takes: one for each halving of the vocabulary.
 
     Args:
-        vocabulary: Ids that can be chosen.
+        vocabulary: Number of ids that may be chosen.
 
     Returns:
         At least 1.
@@ -76,12 +76,12 @@ def stream_width(vocabulary: int) -> int:
 
 
 class Rules(NamedTuple):
-    """How each row's token is chosen."""
+    """The sampling settings of each row."""
 
-    temperature: torch.Tensor  # (B,) float64; 0: the likeliest
+    temperature: torch.Tensor  # (B,) float64; 0: greedy
     top_k: torch.Tensor  # (B,) int64; 0: all
     top_p: torch.Tensor  # (B,) float64
-    highest_k: int  # 0 where no row has a top_k
+    highest_k: int  # 0 if no row has a top_k
     any_top_p: bool
 
     @classmethod
@@ -90,7 +90,7 @@ class Rules(NamedTuple):
 
         Args:
             sampling: Settings of each row.
-            device: Where tokens are chosen.
+            device: Device on which tokens are chosen.
 
         Returns:
             The table, on that device.
@@ -108,13 +108,13 @@ class Rules(NamedTuple):
 
 
 def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Return probabilities by temperature, then top_k, then top_p.
+    """Return probabilities after temperature, then top_k, then top_p.
 
-    As in transformers: tokens that tie with the last one kept are kept too.
+    As in transformers, tokens that tie with the last one that is kept are kept, too.
 
     Args:
         logits: Logits, (B, V).
-        rules: How each row's token is chosen.
+        rules: The sampling settings of each row.
 
     Returns:
         Probabilities, (B, V); they do not sum to 1 after top_p.
@@ -128,7 +128,7 @@ def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
 
 
 def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Overwrite the logits of tokens that are not among a row's top_k."""
+    """Set the logits of tokens that are not among a row's top_k to minus infinity."""
     top = _largest(logits, rules.highest_k)  # (B, K)
     place = (rules.top_k - 1).clamp(0, top.shape[-1] - 1)
     lowest = top.gather(1, place[:, None])  # (B, 1)
@@ -137,9 +137,9 @@ def _likeliest(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
 
 
 def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Keep a token while those that are likelier have less than top_p together.
+    """Keep a token if the likelier ones together have less than top_p; set all others to 0.
 
-    On a GPU all are sorted, as looking whether a few are enough would mean to wait for it.
+    On a GPU all tokens are sorted: to check whether a few suffice, the CPU would have to wait for it.
     """
     vocabulary, top_p = shares.shape[-1], rules.top_p[:, None]
     lowest, is_enough = _lowest_kept(shares, top_p, vocabulary if shares.is_cuda else SORTED)
@@ -153,7 +153,7 @@ def _nucleus(shares: torch.Tensor, rules: Rules) -> torch.Tensor:
 def _lowest_kept(
     shares: torch.Tensor, top_p: torch.Tensor, count: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the smallest share that is kept, (B, 1), and whether so many sorted ones are enough to tell."""
+    """Return the smallest share that is kept, (B, 1), and whether `count` sorted shares suffice for it."""
     top = _largest(shares, count)
     before = top.cumsum(dim=-1, dtype=torch.float64) - top
     kept = (before < top_p).sum(dim=-1, keepdim=True)  # at least 1
@@ -161,7 +161,7 @@ def _lowest_kept(
 
 
 def _largest(values: torch.Tensor, count: int) -> torch.Tensor:
-    """Return the largest of each row, falling, (B, count); on CPU numpy sorts several times as fast."""
+    """Return the largest values of each row, descending, (B, count); numpy sorts faster on the CPU."""
     if count < values.shape[-1] or values.is_cuda:
         return values.topk(min(count, values.shape[-1])).values
     return torch.from_numpy(np.sort(values.numpy())).flip(-1)
@@ -190,7 +190,7 @@ def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
-    """Return which of 2 ** levels shares (B, n) is drawn by numbers (B, levels), (B, 1)."""
+    """Return the index (B, 1) of the share that numbers (B, levels) draw from 2 ** levels shares (B, n)."""
     sums = torch.nn.functional.pad(shares.cumsum(dim=-1, dtype=torch.float64), (1, 0))
     levels = numbers.shape[1]
     first = torch.zeros_like(sums[:, :1], dtype=torch.long)
@@ -207,15 +207,15 @@ def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
     """Return the next id of each row.
 
-    The likeliest is the one with the lowest id of those that tie.
+    Greedy rows take the lowest id of those that tie.
 
     Args:
         logits: Logits, (B, V).
-        rules: How each row's token is chosen; None: all rows are greedy.
-        numbers: Random numbers in [0, 1), (B, width); None with `rules`.
+        rules: The sampling settings of each row; None: all rows are greedy.
+        numbers: Random numbers in [0, 1), (B, width); None if `rules` is None.
 
     Returns:
-        Ids, (B,); -1 where the logits are NaN or infinite.
+        Ids, (B,); -1 for rows whose logits are NaN or infinite.
     """
     largest, best = logits.max(dim=-1)  # NaN counts as larger than any number
     chosen = best
