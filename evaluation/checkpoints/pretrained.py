@@ -158,7 +158,7 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
     if is_tied and head is not None and head.weight is not model.get_input_embeddings().weight:
         raise CheckpointError(
             f"{checkpoint.path}: its output head differs from the embedding, though config.json ties "
-            "them; set `tie_word_embeddings` to false there, or remove the tensor"
+            "them; set `tie_word_embeddings` to false there, or remove the tensor (`lm_head.weight`)"
         )
 
 

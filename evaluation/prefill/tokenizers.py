@@ -222,7 +222,7 @@ def _one_sentence(name: str) -> Iterator[None]:
         elif "trust_remote_code" in reason:
             why = "it needs code of its own (`auto_map`), which is never run; use one without"
         elif isinstance(error, ConnectionError) or re.search(r"connect|offline|outgoing", reason):
-            why = "the hub cannot be reached: run prefill where it can, or give a local folder"
+            why = "the hub cannot be reached: run prefill where it can, or set `tokenizer.name` to a folder"
         else:
             why = (reason or type(error).__name__)[:300]
         raise SourceError(f"tokenizer {name} cannot be loaded: {why}") from error

@@ -41,9 +41,8 @@ def stage_suite(config: Config, stage: str) -> Suite:
     suite = merge_suites(named, folder)
     items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
     if not any(items.values()):
-        raise ConfigError(
-            f"stages.{stage}.suites: {', '.join(config.stages[stage].suites)} hold no items; name suites that do"
-        )
+        files = ", ".join(str(folder / f"{name}.yaml") for name, _ in named)
+        raise ConfigError(f"stages.{stage}.suites: no items in {files}; name suites that have some")
     check_groups(f"stages.{stage}.suites", suite.groups, items)
     if suite.probes and not any(probe.headline for probe in suite.probes.values()):
         raise ConfigError(
