@@ -52,7 +52,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class TestedProgram:
+class ProgramWithTests:
     """A program that decides a case; `failed` are the scores if it does not pass its tests."""
 
     text: str
@@ -72,7 +72,7 @@ class Outcome:
     scores: Scores | None
     reason: str = ""
     note: str = ""
-    program: TestedProgram | None = None
+    program: ProgramWithTests | None = None
 
 
 def score(
@@ -171,7 +171,7 @@ def _outcome(line: Mapping[str, Any]) -> Outcome:
     scores = line.get("scores")
     if isinstance(scores, dict):
         asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
-        program = TestedProgram(*asked) if "program" in line else None  # type: ignore[arg-type]
+        program = ProgramWithTests(*asked) if "program" in line else None  # type: ignore[arg-type]
         return Outcome(scores, program=program)
     return Outcome(None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}")
 
@@ -230,7 +230,7 @@ def _verifier(seconds: float, python: str | None) -> verifiers.Program:
     )
 
 
-def _settled(outcome: Outcome, program: TestedProgram, verdict: Verdict) -> Outcome:
+def _settled(outcome: Outcome, program: ProgramWithTests, verdict: Verdict) -> Outcome:
     if verdict.credit is None:
         return Outcome(None, verdict.reason)
     scores = outcome.scores if verdict.credit == 1 else program.failed

@@ -19,8 +19,8 @@ import datasets
 
 from evaluation.providers.adapters import olmo_eval, olmo_eval_data
 from evaluation.providers.adapters.contract import (
+    ProgramWithTests,
     Refused,
-    TestedProgram,
     count_computing,
     read_lines,
 )
@@ -85,7 +85,7 @@ def scored(request: dict[str, Any], lines: list[dict[str, Any]]) -> list[Any]:
         task = tasks[document["part"]]
         return values_of(task, single_metrics(task), document["doc"], text, Runs(python))
 
-    runs = any(isinstance(one, TestedProgram) for one in found)
+    runs = any(isinstance(one, ProgramWithTests) for one in found)
     with ThreadPoolExecutor(2) as pool:
         told = list(pool.map(theirs, cases)) if runs else [None] * len(cases)
     return [
@@ -95,7 +95,7 @@ def scored(request: dict[str, Any], lines: list[dict[str, Any]]) -> list[Any]:
 
 
 def _as_line(found: Any) -> dict[str, Any]:
-    return found._asdict() if isinstance(found, TestedProgram) else {"passed": found}
+    return found._asdict() if isinstance(found, ProgramWithTests) else {"passed": found}
 
 
 def answered(request: dict[str, Any], folder: Path) -> dict[str, Any]:

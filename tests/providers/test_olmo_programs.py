@@ -11,7 +11,7 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation import lacking_tokens
-from evaluation.providers.score import Limits, Outcome, TestedProgram, run_programs, verdict_of
+from evaluation.providers.score import Limits, Outcome, ProgramWithTests, run_programs, verdict_of
 from evaluation.settings.provided import ProviderTask
 from tests.providers.conftest import reported, verified
 from tests.providers.olmo_eval import Line, answers, asked, by_olmo_eval, settings, theirs
@@ -99,7 +99,7 @@ def judged(
 def _outcome(line: Line) -> Outcome:
     if "program" not in line:
         return Outcome(line["passed"])
-    program = TestedProgram(line["program"], line["tests"], line["seconds"], line["failed"])
+    program = ProgramWithTests(line["program"], line["tests"], line["seconds"], line["failed"])
     return Outcome(line["passed"], program=program)
 
 

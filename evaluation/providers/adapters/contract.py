@@ -68,7 +68,7 @@ REFUSED = 3
 Line = dict[str, Any]
 
 
-class TestedProgram(NamedTuple):
+class ProgramWithTests(NamedTuple):
     """A program that is to be run, with scores by metric for when it passes its tests, and when not."""
 
     program: str
@@ -78,7 +78,7 @@ class TestedProgram(NamedTuple):
     failed: Mapping[str, Any]
 
 
-Score = Callable[[Any, str], Mapping[str, Any] | TestedProgram]
+Score = Callable[[Any, str], Mapping[str, Any] | ProgramWithTests]
 """Takes a document and a completion; gives scores by metric, or the program that decides them."""
 
 _NO_USE = (
@@ -221,7 +221,7 @@ def _outcome(score: Score, case: Line) -> Line:
     try:
         document = json.loads(json.dumps(case["document"]))  # metrics write into it
         found = score(document, case["completion"])
-        if not isinstance(found, TestedProgram):
+        if not isinstance(found, ProgramWithTests):
             return {"scores": _plain_scores(found)}
         asked = {"program": found.program, "tests": found.tests, "seconds": found.seconds}
         return {

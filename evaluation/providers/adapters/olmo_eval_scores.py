@@ -13,7 +13,7 @@ import asyncio
 import shlex
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Score, TestedProgram
+from evaluation.providers.adapters.contract import Line, ProgramWithTests, Score
 from evaluation.providers.adapters.olmo_eval_tasks import check_environment, find_tasks
 
 _SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
@@ -195,7 +195,7 @@ def _parse_once() -> None:
 
 def _scores(
     task: Any, metrics: dict[str, Any], fields: Line, completion: str
-) -> Line | TestedProgram:
+) -> Line | ProgramWithTests:
     """Return scores; of a task that runs programs, those of one that passes and of one that fails."""
     passing, failing = Recorder(success=True), Recorder(success=False)
     passed = values_of(task, metrics, fields, completion, passing)
@@ -203,7 +203,7 @@ def _scores(
         return passed
     failed = values_of(task, metrics, fields, completion, failing)
     program, tests = passing.parts(fields["metadata"]["test"])
-    return TestedProgram(program, tests, passing.seconds, passed, failed)
+    return ProgramWithTests(program, tests, passing.seconds, passed, failed)
 
 
 def values_of(
