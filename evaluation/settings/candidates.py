@@ -1,7 +1,7 @@
 """Candidates of a stage: its steps, each by its number, and its merges, each by its name.
 
-A configuration writes steps as a list, `all` or `every: N`. A merge is the weighted mean of
-checkpoints, which nobody saved; see `checkpoints.merge`.
+A configuration gives steps as a list, `all` or `every: N`. A merge is a weighted mean of
+checkpoints, which training did not save; see `checkpoints.merge`.
 """
 
 import math
@@ -52,7 +52,7 @@ def candidate_of(folder: str) -> Candidate:
 
 
 def candidate_label(candidate: Candidate) -> str:
-    """Return what sentences call a candidate.
+    """Return a candidate's name in sentences.
 
     Args:
         candidate: A step or a merge of the stage.
@@ -120,7 +120,7 @@ class StepInterval(Settings):
 
 
 def _read_steps(value: Any) -> Any:
-    """Read one of the three spellings, or raise ValueError; leave what is read already as it is."""
+    """Read one of the three forms, or raise ValueError; return a value that was already read."""
     if isinstance(value, StepInterval) or value == "all":
         return value
     if isinstance(value, list | tuple):
@@ -184,7 +184,7 @@ MemberName = Annotated[str, BeforeValidator(_read_member)]
 
 
 class MergeRecipe(Settings):
-    """Checkpoints of which a weighted mean is evaluated, as if it had been saved."""
+    """Checkpoints whose weighted mean is evaluated, as if training had saved it."""
 
     mean: tuple[MemberName, ...] | None = Field(
         None, min_length=2, description="Steps, or `stage/step`, all of the same weight."

@@ -19,7 +19,7 @@ CheckKind = Literal["format", "instruction", "clean", "json", "code"]
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("is blank, which every answer or none has; write a text")
+        raise ValueError("is blank, so that every answer or none passes; write a text")
     return text
 
 
@@ -27,7 +27,7 @@ Phrase = Annotated[Text, AfterValidator(_not_blank)]
 Phrases = Annotated[tuple[Phrase, ...], Field(min_length=1)]
 
 LARGEST_NUMBER = 10**6
-"""What is counted in an answer."""
+"""Most things to count in an answer."""
 
 
 class FormatCheck(Settings):

@@ -33,16 +33,16 @@ from evaluation.settings.model import Boolean, Integer, Settings, Text
 
 
 def _only_json(value: Any) -> Any:
-    """Return the value itself; raise ValueError for NaN and infinity, which no JSON can be."""
+    """Return the value unchanged; raise ValueError for NaN and infinity, which JSON lacks."""
     try:
         json.dumps(value, allow_nan=False)
     except ValueError:
-        raise ValueError("holds `.nan` or `.inf`, which no JSON is; write a number") from None
+        raise ValueError("holds `.nan` or `.inf`, which JSON lacks; write a number") from None
     return value
 
 
 def _usable_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema; raise ValueError if it is none, lies partly elsewhere, or may run forever."""
+    """Return the schema; raise ValueError if it is invalid, refers elsewhere, or may run forever."""
     from jsonschema import Draft202012Validator, SchemaError
 
     try:
@@ -105,8 +105,8 @@ class OnlyList(FormatCheck):
 
 
 class ItemWords(FormatCheck):
-    check: Literal["item_words"] = Field(description="no list item is longer.")
-    at_most: Integer = Field(gt=0, le=LARGEST_NUMBER, description="Words of an item at most.")
+    check: Literal["item_words"] = Field(description="no list item has more words.")
+    at_most: Integer = Field(gt=0, le=LARGEST_NUMBER, description="Maximum words of an item.")
 
 
 class SortedItems(FormatCheck):
@@ -129,14 +129,14 @@ class PlainProse(FormatCheck):
 
 
 class StartsWith(FormatCheck):
-    check: Literal["starts_with"] = Field(description="the first words.")
-    text: Phrase = Field(description="What they are, as Markdown shows them; whole words only.")
+    check: Literal["starts_with"] = Field(description="the first words are the text.")
+    text: Phrase = Field(description="The words, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
 class EndsWith(FormatCheck):
-    check: Literal["ends_with"] = Field(description="the last words.")
-    text: Phrase = Field(description="What they are, as Markdown shows them; whole words only.")
+    check: Literal["ends_with"] = Field(description="the last words are the text.")
+    text: Phrase = Field(description="The words, as Markdown shows them; whole words only.")
     match_case: Boolean = Field(True, description="Upper and lower case differ.")
 
 
@@ -181,7 +181,7 @@ class LacksCharacters(InstructionCheck):
 
 class Answers(InstructionCheck):
     check: Literal["answers"] = Field(
-        description="the whole answer is one of the texts, but for case, quotes, "
+        description="the whole answer is one of the texts, apart from case, quotes, "
         "emphasis and a full stop."
     )
     texts: Phrases = Field(description="Answers that count.")
@@ -195,7 +195,7 @@ class ListItems(InstructionCheck):
         description="Texts of the items; a list in place of a text contains alternatives."
     )
     how: Literal["contain", "start", "equal"] = Field(
-        "contain", description="Whether an item contains its text, starts with it, or is it."
+        "contain", description="Whether an item contains its text, starts with it, or equals it."
     )
     in_order: Boolean = Field(True, description="The items come in the order of the texts.")
 

@@ -1,4 +1,4 @@
-"""Settings of the checks of Python answers: by what they do where they can be run, else by their form."""
+"""Settings of checks of Python answers: tests where the code can be run, else its form."""
 
 import ast
 import builtins
@@ -29,15 +29,15 @@ def _asserting(source: str) -> str:
     if not any(isinstance(node, ast.Assert) for node in nodes):
         raise ValueError(f"`{source}` has no assert statement, so that any code would pass")
     names = [node for node in nodes if isinstance(node, ast.Name)]
-    own = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    if not {name.id for name in names} - own - set(dir(builtins)):
-        raise ValueError(f"`{source}` uses nothing that the code defines, so that none would pass")
+    assigned = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    if not {name.id for name in names} - assigned - set(dir(builtins)):
+        raise ValueError(f"`{source}` uses nothing that the code defines, so no code would pass")
     return source
 
 
 def _name(word: str) -> str:
     if not word.isidentifier() or keyword.iskeyword(word):
-        raise ValueError(f"{word!r} is no name that Python takes, so that no code has it")
+        raise ValueError(f"{word!r} is not a Python name, so no code has it")
     return word
 
 
@@ -55,7 +55,7 @@ class OnlyCode(FormatCheck):
 
 class CodeLines(Counted):
     check: Literal["code_lines"] = Field(
-        description="lines of the code that are not blank; a fence's own are none."
+        description="lines of the code that are not blank; lines of a fence do not count."
     )
 
 
@@ -94,11 +94,11 @@ class Defines(InstructionCheck):
 
     @field_validator("arguments")
     @classmethod
-    def _can_be(cls, arguments: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    def _possible(cls, arguments: tuple[str, ...] | None) -> tuple[str, ...] | None:
         names = [_name(argument.removeprefix("*")) for argument in arguments or ()]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ValueError(f"{twice!r} is there twice, which Python does not take")
+            raise ValueError(f"{twice!r} is there twice, which Python does not allow")
         if names[:1] in (["self"], ["cls"]):
             raise ValueError(f"{names[0]!r} is not counted among the arguments; leave it out")
         starred = [argument.startswith("*") for argument in arguments or ()]
@@ -116,7 +116,7 @@ class CodeHas(InstructionCheck):
 
 class CodeLacks(InstructionCheck):
     check: Literal["code_lacks"] = Field(
-        description="it is Python, and none of these occurs in it."
+        description="the code is Python, and none of these occurs in it."
     )
     patterns: Patterns = Field(description=_MEANING)
 

@@ -1,4 +1,4 @@
-"""Settings of how models run and how their answers are verified; none of what is evaluated."""
+"""Settings of how models run and how their answers are verified, not of what is evaluated."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ GPUS = "scoring.gpus_per_checkpoint"
 
 
 class Scoring(Settings):
-    """How models run; none of these changes a score by more than floating-point noise but dtype."""
+    """How models run; only `dtype` changes a score by more than floating-point noise."""
 
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="`auto`: a GPU if there is one."
@@ -103,7 +103,7 @@ class Verification(Settings):
 
     @property
     def processes(self) -> int:
-        """How many processes verify; by default one for each core of this process."""
+        """Number of processes that verify; by default one for each core this process may use."""
         return self.workers or len(os.sched_getaffinity(0))
 
     @property

@@ -45,7 +45,7 @@ class Tokenizer(Settings):
 
 
 class Bridge(Settings):
-    """The checkpoint that a stage is measured against."""
+    """The baseline checkpoint that a stage is compared with."""
 
     stage: Text | None = Field(None, description="Stage it belongs to.")
     step: Step | None = Field(None, description="Step of that stage; its last one if not given.")
@@ -61,7 +61,7 @@ class Bridge(Settings):
 
 
 class Assumed(Settings):
-    """What a stage takes for granted of checkpoints whose config.yaml is missing."""
+    """What a stage assumes about checkpoints whose config.yaml is missing."""
 
     use_mup: Boolean = Field(
         description="Whether they were trained with muP. Their tokenizer and sequence length are "
@@ -82,7 +82,7 @@ class Stage(Settings):
     )
     suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
-    objective: tuple[Objective, ...] = Field((), description="What the stage is for.")
+    objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
     sequence_length: SequenceLength | None = Field(
@@ -110,7 +110,7 @@ class Stage(Settings):
         goals = [(one.tier, one.group, one.decided_on.name, one.want, one.average) for one in given]
         for number, goal in enumerate(goals):
             if (first := goals.index(goal)) < number:
-                raise ValueError(f"{number} decides the same as {first}; leave one of them out")
+                raise ValueError(f"entry {number} decides the same as entry {first}; leave one out")
         return given
 
     @field_validator("suites")
@@ -125,29 +125,29 @@ class Stage(Settings):
     @classmethod
     def _not_empty(cls, command: str | None) -> str | None:
         if command is not None and not command.strip():
-            raise ValueError("is empty; leave the key out to score with this project's own engine")
+            raise ValueError("is empty; leave the key out to score with the built-in engine")
         if command is not None and "\0" in command:
-            raise ValueError("holds a character 0, which no command can; take it out")
+            raise ValueError("holds a NUL character, which no command can; take it out")
         return command
 
 
 def _or_shipped(folder: str) -> str:
-    """Return where the suites are that come with the workflow, for its name of them if it is not here."""
+    """Return the folder of shipped suites for its default name, unless such a folder is here."""
     return str(SUITES) if folder == SUITES.name and not os.path.isdir(folder) else folder
 
 
 class Config(Settings):
-    """Everything that a run is configured by."""
+    """The whole configuration of a run."""
 
     results: OutputPath = Field(description="Folder for all results.")
     cache: OutputPath = Field(description="Folder for prefilled tokens, examples and prompts.")
     suites: Annotated[ExpandedPath, AfterValidator(_or_shipped)] = Field(
         SUITES.name,
         validate_default=True,
-        description="Folder of your suites. Those that come with the workflow need none.",
+        description="Folder of your suites. Suites that come with the workflow need none.",
     )
     mirrors: dict[str, ExpandedPath] = Field(
-        {}, description="Dataset id to a local folder or file; `*` is a folder of mirrors by id."
+        {}, description="Local folder or file by dataset id; `*`: a folder of mirrors, named by id."
     )
     tokenizer: Tokenizer | None = Field(
         None, description="Taken from `training_config` or the checkpoints if not given."
@@ -167,9 +167,7 @@ class Config(Settings):
     verification: Verification = Field(
         Verification(), description="How generated answers are verified."
     )
-    providers: Providers = Field(
-        Providers(), description="Where the Pythons of task providers are."
-    )
+    providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
     weights_and_biases: WeightsAndBiases = Field(
         WeightsAndBiases(), description="Where `tensorboard --to wandb` puts curves."
     )
@@ -197,7 +195,7 @@ def _check_training(key: str, settings: Config | Stage) -> None:
     if settings.training_config and settings.tokenizer and settings.sequence_length:
         raise ValueError(
             f"{key}training_config: nothing is taken from {settings.training_config}, as `tokenizer` and "
-            "`sequence_length` are given beside it; take it out, or one of them"
+            "`sequence_length` are both given; take it out, or one of them"
         )
 
 
@@ -207,7 +205,7 @@ def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, St
     if bridge.stage is not None and bridge.stage not in stages:
         raise ValueError(f"{key}.stage: {no_such('stage', bridge.stage, stages)}")
     folder = os.path.realpath(_bridge_folder(bridge, stages))
-    if folder in _own_folders(stage, folder):
+    if folder in _step_folders(stage, folder):
         raise ValueError(
             f"{key}: step {os.path.basename(folder)} of {bridge.stage or bridge.path} is also a step "
             f"of {name}, so its delta would be zero by construction; take it out of `steps` or choose "
@@ -232,8 +230,8 @@ def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
                 raise ValueError(f"{key}: {owner}/{step} stands there twice; name it once")
 
 
-def _own_folders(stage: Stage, folder: str) -> set[str]:
-    """Return the folders of a stage's steps, links followed; of `all`, only whether `folder` is one."""
+def _step_folders(stage: Stage, folder: str) -> set[str]:
+    """Return the real folders of a stage's listed steps; of `all` or `every: N`, at most `folder`."""
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
         names = set(map(str, stage.steps))
@@ -259,7 +257,7 @@ def load_config(path: str | Path) -> Config:
     """Read and validate a configuration file.
 
     Args:
-        path: The YAML file; its paths are sought next to it, too.
+        path: The YAML file; paths in it may be relative to its folder.
 
     Returns:
         The validated configuration.
@@ -276,7 +274,7 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
     Args:
         content: The configuration's keys and values.
         origin: Where it comes from, for messages.
-        files: Files that it was read from; its paths are sought next to them, the last one first.
+        files: Files that it was read from; its paths may be relative to their folders, the last first.
 
     Returns:
         The validated configuration.
@@ -291,7 +289,7 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
 
 
 def _path_context(*files: Path) -> dict[str, list[str]]:
-    """Return where paths of files are sought: next to each, the last one first; none for here."""
+    """Return the folders of files, the last first, without the working folder."""
     folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
     here = os.path.realpath(".")
     return {"folders": [one for one in folders if os.path.realpath(one) != here]}

@@ -19,16 +19,16 @@ from evaluation.settings.config import Config
 FOLDER = ".config"
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
 FROM = "# from "
-"""What the line begins with that names where a configuration comes from."""
+"""Begins the line that names where a configuration comes from."""
 
 
 def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Write the file at `effective_path` unless it is there as it should be.
+    """Write the file at `effective_path` unless it is up to date.
 
     Args:
         config: The configuration as Snakemake merged it.
         origins: Files that it comes from, and their commits; the first line names them. Without any,
-            a private file that is there stays.
+            a private file that exists stays.
 
     Returns:
         The file's path.

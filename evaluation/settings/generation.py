@@ -21,7 +21,7 @@ from evaluation.settings.sources import Shots, Source
 from evaluation.settings.verifiers import AnyVerifier, Program, Verifier
 
 COLDEST = 0.01
-"""Logits divided by less are beyond what floats distinguish."""
+"""Smallest temperature above 0; floats cannot distinguish logits divided by less."""
 
 
 class Sampling(Settings):
@@ -31,7 +31,7 @@ class Sampling(Settings):
         0.0, ge=0, le=100, description="0 takes the likeliest token; otherwise 0.01 or more."
     )
     top_p: Fraction = Field(
-        1.0, gt=0, le=1, description="Draw from the likeliest tokens that have this share."
+        1.0, gt=0, le=1, description="Draw from the likeliest tokens with this total probability."
     )
     top_k: Integer = Field(
         0, ge=0, le=LARGEST_WINDOW, description="Draw from this many likeliest tokens; 0: all."
@@ -71,7 +71,7 @@ def read_part(completion: str, mark: str | None) -> str:
         mark: End mark of the model's thinking, such as `</think>`; None reads all.
 
     Returns:
-        What follows the last `mark`, or all where there is none.
+        The text after the last `mark`, or all text where there is none.
     """
     if mark is None or mark not in completion:
         return completion
@@ -79,7 +79,7 @@ def read_part(completion: str, mark: str | None) -> str:
 
 
 class CompletionTask(Settings):
-    """What generating and verifying need to know of a task, wherever its prompts come from."""
+    """The settings that generation and verification need of a task, wherever its prompts come from."""
 
     stop: tuple[Text, ...]
     max_new_tokens: Integer
@@ -111,7 +111,7 @@ class CompletionTask(Settings):
 
     @property
     def verifying(self) -> dict[str, Any]:
-        """The settings that decide what a gold answer is checked by."""
+        """The settings that decide how gold answers are checked."""
         return self.model_dump(mode="json", include={"verifiers"})
 
 
@@ -119,7 +119,7 @@ class GenerationTask(Source, CompletionTask):
     """Prompts that a model completes, and verifiers of its completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
-        *("primary", "verifiers", "answer_after"),  # of grading
+        *("primary", "verifiers", "answer_after"),  # of verification
         *("sampling", "stop"),  # of generation
     }
 
@@ -137,7 +137,7 @@ class GenerationTask(Source, CompletionTask):
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
     num_fewshot: Shots = Field(0, description="Solved examples before every question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
+    fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
         (), description="Rows to take the examples from, in place of a split."
     )
@@ -147,7 +147,7 @@ class GenerationTask(Source, CompletionTask):
     max_new_tokens: Tokens = Field(description="Maximum tokens of a completion.")
     sampling: Sampling = Field(Sampling(), description="How tokens are drawn; greedily by default.")
     document: dict[str, Text] = Field(
-        {}, description="Expressions: what verifiers read, e.g. `gold`, `tests`."
+        {}, description="Expressions of the fields that verifiers read, e.g. `gold`, `tests`."
     )
     strata: dict[Label, Text] = Field(
         {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
@@ -156,7 +156,7 @@ class GenerationTask(Source, CompletionTask):
         min_length=1, description="Verifiers of a completion, by the name they are reported under."
     )
     primary: str | None = Field(
-        None, description="The verifier that objectives are decided on; the first if not given."
+        None, description="The verifier that decides objectives; the first if not given."
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts.")
@@ -171,7 +171,7 @@ class GenerationTask(Source, CompletionTask):
     def _consistent(self) -> Self:
         if self.primary is not None and self.primary not in self.verifiers:
             raise ValueError(
-                f"`primary: {self.primary}` is none of its verifiers {', '.join(self.verifiers)}"
+                f"`primary: {self.primary}` is not one of its verifiers {', '.join(self.verifiers)}"
             )
         if self.num_fewshot and self.answer is None:
             raise ValueError("`num_fewshot` needs `answer`, the template of an example's answer")

@@ -1,4 +1,4 @@
-"""Groups of slices or tasks: means of means, by what each member weighs."""
+"""Groups of slices or tasks: weighted means of members, which may be groups, too."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -17,22 +17,22 @@ class Group(Settings):
     """A mean over slices, tasks and other groups."""
 
     tier: TierName = Field(
-        description="Tier of its members; of members from several, the one it is shown in."
+        description="Tier of its members; if they come from several, the tier it is shown in."
     )
     members: tuple[Label, ...] = Field(
         min_length=1, description="Slices or tasks, or other groups, by name."
     )
     also: tuple[TierName, ...] = Field(
         (),
-        description="Other tiers that members come from: `[tier3]` of a group of tier5, whose accuracies and pass rates have one mean.",
+        description="Other tiers that members come from: `[tier3]` in a group of tier5 averages accuracies and pass rates.",
     )
     greedy: tuple[Label, ...] = Field(
         (),
-        description="With `also`: tasks without choices, of which the mean counts whether the right answer is greedy.",
+        description="With `also`: tasks without choices, whose greedy rates the mean counts.",
     )
     weigh: Literal["members", "leaves", "questions"] = Field(
         "members",
-        description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or task counts once, in whatever group; `questions`: each by its number of questions, prompts or blocks.",
+        description="`members`: each member counts once, a group by its own mean; `leaves`: each slice or task counts once, even if several groups have it; `questions`: each slice or task weighs its number of questions, prompts or blocks.",
     )
 
     @property
@@ -42,7 +42,7 @@ class Group(Settings):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """What a mean is made of."""
+        """The settings that decide the mean."""
         return {key: value for key, value in self.model_dump().items() if value != ()}
 
 
@@ -67,7 +67,7 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return what each slice or task weighs in the mean of a group.
+    """Return the weight of each slice or task in the mean of a group.
 
     Args:
         name: Name of a group.
@@ -92,14 +92,14 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
 
 
 def _of_its_tiers(group: Group, groups: Groups) -> Groups:
-    """Return the groups that it may hold: an item of it may be called as a group of another tier."""
+    """Return the groups of its tiers; a group of another tier may be named like one of its items."""
     return {name: other for name, other in groups.items() if other.tier in group.tiers}
 
 
 def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
-    """Refuse a group that is no mean of one metric.
+    """Refuse groups whose members cannot be averaged.
 
     Args:
         origin: Where the groups come from, for messages.
@@ -107,7 +107,7 @@ def check_groups(
         items: The slices, tasks and prompts of each tier, by name.
 
     Raises:
-        ConfigError: When a group has unknown members, members of two metrics, or itself.
+        ConfigError: When a group has unknown members, members of two metrics, or contains itself.
     """
     for name, group in groups.items():
         own = [items.get(tier, {}) for tier in group.tiers]
@@ -118,7 +118,7 @@ def check_groups(
 
 
 def _faults_of_tiers(group: Group) -> Iterator[str]:
-    """Yield why no mean is over the tiers of a group."""
+    """Yield reasons why the tiers of a group have no common mean."""
     if not group.also:
         if group.greedy:
             yield "greedy: it is for members from several tiers; add `also`, or take it out"
@@ -143,7 +143,7 @@ def _faults(
     if tier.rates:
         yield f"{tier.name} has rates over all {tier.unit} and no mean of them; take the group out"
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
-        yield f"a {tier.item}, or the `group` of one, is called so too; rename one of them"
+        yield f"a {tier.item}, or the `group` of one, has this name, too; rename one of them"
     if len(set(group.members)) < len(group.members):
         yield "a member is there twice; take it out once"
     known = [*items, *(one for one, other in groups.items() if _may_hold(group, other))]
@@ -172,7 +172,7 @@ def _may_hold(group: Group, other: Group) -> bool:
 def _faults_of_leaves(
     group: Group, leaves: Sequence[str], every: Sequence[Mapping[str, object]]
 ) -> Iterator[str]:
-    """Yield which leaves no mean over tiers can hold; `every` are the items of each tier."""
+    """Yield reasons why leaves have no mean over tiers; `every` has the items of each tier."""
     items = {leaf: [own[leaf] for own in every if leaf in own] for leaf in leaves}
     if twice := [leaf for leaf, own in items.items() if len(own) > 1]:
         yield f"members: {twice[0]!r} is in two of its tiers; rename one of them"
@@ -183,11 +183,11 @@ def _faults_of_leaves(
             f"the others; add it to `greedy`, if its greedy rate is meant, or take it out"
         )
     if other := [name for name in group.greedy if name not in gold]:
-        yield f"greedy: {other[0]!r} is no member that has no choices; take it out"
+        yield f"greedy: {other[0]!r} is not a member without choices; take it out"
 
 
 def _circle(name: str, groups: Groups, below: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the names from a group to itself; nothing where its members lead to leaves alone."""
+    """Return the names of a circle of groups; empty where there is no circle below `name`."""
     if name in below:
         return (*below, name)
     for member in groups[name].members:

@@ -1,13 +1,13 @@
-"""A number that a tier gives of an item: its unit, its direction, and how it is written."""
+"""A metric of a tier's items: its unit, its direction, and how it is written."""
 
 from dataclasses import KW_ONLY, dataclass
 
 
 @dataclass(frozen=True)
 class Metric:
-    """A number that a tier gives of an item; `unit` is what a difference of it is counted in.
+    """A metric of a tier's items; `unit` is the unit of its differences.
 
-    A `is_secondary` marks a secondary metric: it shows smaller differences, belongs to no family of tests,
+    `is_secondary` marks a secondary metric: it detects smaller differences, belongs to no family of tests,
     and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
     no objective gives a margin.
     """
@@ -33,7 +33,7 @@ class Metric:
 
     @property
     def column(self) -> str:
-        """Its name in a table of such numbers, with the unit where that is not the file's."""
+        """Its name in a table of such numbers, with the unit where files have another."""
         return f"{self.name}, points" if self.unit == "fraction" else self.name
 
     def number(self, value: float, sign: str = "") -> str:

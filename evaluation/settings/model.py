@@ -1,6 +1,6 @@
-"""The base of all settings: frozen, unknown keys are errors, and nothing is guessed.
+"""The base class of all settings: they are frozen, unknown keys are errors, and nothing is guessed.
 
-Numbers are numbers: `true` is no 1 and `"5"` no 5. Mistakes become one line each.
+Types are strict: `true` is not read as 1, nor `"5"` as 5. An error has one line for each mistake.
 """
 
 import difflib
@@ -19,7 +19,7 @@ MOST_LINES = 8
 
 LONGEST_PATH = 3000
 LONGEST_PART = 200
-"""Letters of a path and of a name in it, short of what a system takes, as files get names below it."""
+"""Most characters of a path and of a name in it; systems allow more, as files are added below it."""
 
 _VARIABLE = re.compile(r"\$(?:\w+|\{\w+\})")
 _WRITTEN_WRONG = {
@@ -34,11 +34,11 @@ _WRITTEN_WRONG = {
 
 
 class _UnsetVariable(ValueError):
-    """A path uses an environment variable that is not set, or empty."""
+    """A path uses an environment variable that is not set or is empty."""
 
 
 def _unset(variable: str) -> _UnsetVariable:
-    """Return the error on a variable, which is `$NAME` or `${NAME}`."""
+    """Return the error for a variable, written `$NAME` or `${NAME}`."""
     state = "is empty" if _name(variable) in os.environ else "is not set"
     remedy = f"run `export {_name(variable)}=…` or write the path out"
     return _UnsetVariable(f"uses {variable}, which {state}: {remedy}")
@@ -51,7 +51,7 @@ def _name(variable: str) -> str:
 def _expand_path(text: str) -> str:
     """Replace `$NAME`, `${NAME}` and a leading `~`.
 
-    Raises ValueError for a variable without a value, and for what is no path of this machine.
+    Raises ValueError for a variable without a value, and for text that is no path on this machine.
     """
     for variable in _VARIABLE.findall(text):
         if not os.environ.get(_name(variable)):
@@ -74,7 +74,7 @@ def _expand_path(text: str) -> str:
 
 
 def _find_path(path: str, info: ValidationInfo) -> str:
-    """Return where a path of a configuration is: seen from that file, then from the working folder."""
+    """Resolve a path next to the configuration file if it exists there, else in the working folder."""
     for folder in (info.context or {}).get("folders", ()):
         found = os.path.normpath(os.path.join(folder, path))
         if not os.path.isabs(path) and os.path.exists(found):
@@ -94,13 +94,13 @@ def _for_rules(path: str) -> str:
 ExpandedPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_find_path)]
 """A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
 OutputPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_for_rules)]
-"""A folder that the workflow's rules write to, seen from the working folder."""
+"""A folder that the workflow's rules write to, relative to the working folder."""
 Integer = Annotated[int, Field(strict=True)]
-"""A whole number, written as one. Each key says its bounds: any set here would override them."""
+"""A whole number, not text. Each key sets its bounds; any set here would override them."""
 Fraction = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-"""A finite number; likewise."""
+"""A finite number, not text. Each key sets its bounds, too."""
 Boolean = Annotated[bool, Field(strict=True)]
-"""`true` or `false`, written as one."""
+"""`true` or `false`, not text."""
 Step = Annotated[Integer, Field(ge=0, lt=2**63)]
 """The number of a checkpoint."""
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
@@ -110,16 +110,16 @@ FolderOrId = Annotated[Text, AfterValidator(_find_path)]
 """A name on the hub, or a folder."""
 
 LARGEST_COUNT = 10**12
-"""Tokens, documents or questions that anybody could ask for."""
+"""Most tokens, documents or questions that a key can request."""
 Count = Annotated[Integer, Field(gt=0, le=LARGEST_COUNT)]
 LARGEST_WINDOW = 2**24
-"""Tokens of a sequence."""
+"""Most tokens of a sequence."""
 Tokens = Annotated[Integer, Field(gt=0, le=LARGEST_WINDOW)]
 SequenceLength = Annotated[Integer, Field(gt=1, le=LARGEST_WINDOW)]
 LARGEST_MEMORY = 2**24
-"""Megabytes."""
+"""In megabytes."""
 LONGEST_WAIT = 86_400
-"""Seconds that one answer may take."""
+"""Most seconds that verifying one answer may take."""
 
 
 class Settings(BaseModel):
@@ -159,7 +159,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     mistakes = error.errors(include_url=False)
     for mistake in mistakes:
         if mistake["type"] == "too_short" and _has_inner(mistake, mistakes):
-            continue  # what is wrong in it was left out first
+            continue  # pydantic counts the entries without the wrong ones, which it reports, too
         key = ".".join(_readable(str(part)) for part in mistake["loc"] if _is_written(str(part)))
         what = _what(mistake, root)
         if isinstance(mistake.get("ctx", {}).get("error"), _UnsetVariable):
@@ -175,7 +175,7 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
 
 
 def _is_written(part: str) -> bool:
-    """Return whether a part of a place is a key or number of the file, not pydantic's name of a type."""
+    """Return whether a part of a location is a key or index in the file, not pydantic's name of a type."""
     return part != "constrained-str" and not (part.endswith("]") and "[" in part)
 
 
@@ -211,11 +211,11 @@ def _what(mistake: Any, root: type[BaseModel]) -> str:
 
 
 def _wrong_kind(mistake: Any) -> str:
-    """Return the sentence on a mapping in which one key decides which others it has."""
+    """Return the sentence for a mapping in which one key decides which other keys it has."""
     key = mistake["ctx"]["discriminator"].strip("'")
     if mistake["type"] == "union_tag_not_found":
         keys = list(map(str, mistake["input"])) if isinstance(mistake["input"], dict) else []
-        return f"needs the key `{key}`" + (f" beside {', '.join(keys)}" if keys else "")
+        return f"needs the key `{key}`" + (f" next to {', '.join(keys)}" if keys else "")
     kinds = mistake["ctx"]["expected_tags"].replace("'", "").split(", ")
     return f"{key}: {_shortened(mistake['ctx']['tag'])} is unknown; {_hint(str(mistake['ctx']['tag']), kinds)}"
 
@@ -225,7 +225,7 @@ def unknown_key(key: str, known: list[str]) -> str:
 
     Args:
         key: The key as the user wrote it.
-        known: Keys that may stand there; none if there are none.
+        known: Keys that are allowed there; may be empty.
 
     Returns:
         The rest of a sentence, such as "unknown key; did you mean `steps`?".
@@ -244,7 +244,7 @@ def _shortened(value: Any) -> str:
 
 
 def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
-    """Return the keys that may stand at a place, as far as its parts are keys of models."""
+    """Return the keys that are allowed at a location, whose parts are followed as keys of models."""
     models = [root]
     for part in place:
         fields = [model.model_fields[part] for model in models if part in model.model_fields]

@@ -16,26 +16,26 @@ from pydantic import AfterValidator
 from evaluation.settings.tiers import TIERS
 
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
-"""What a stage, slice or task may be called, as it becomes a folder name."""
+"""Pattern of names of stages, slices and tasks, which become names of folders."""
 
 LABEL = r"\w(?:[\w .,:/+()-]*[\w.)+])?"
-"""What a probe, verifier, group or run may be called, as it is only shown."""
+"""Pattern of names of probes, verifiers, groups and runs, which are only shown."""
 
 LONGEST = 80
 TARGETS = ("all", "prefill", "front_page", "comparison")
 PREFILL = ("prefill_tokenizer", *(f"prefill_{tier.cache.name}" for tier in TIERS.values()))
 KINDS = ("check", "collect", "deltas", "figures", "file_of", "provided", "score", "tables")
-"""What a stage's own rules begin with: `score_<stage>`, and `score_<stage>_bridge`, …"""
+"""Prefixes of a stage's rules: `score_<stage>`, and `score_<stage>_bridge`, …"""
 SHARED_FILES = (
     *("scores", "report.html", "overview.rst", "retention.csv", "retention.tex"),
     *("comparison.csv", "comparison.json", "comparison.html", "comparison.log"),
     "front_page.log",
 )
-"""What lies in the results folder next to the folders of the stages."""
+"""Files and folders in the results folder, next to the folders of the stages."""
 
 
 def check_name(name: str) -> str:
-    """Return the name of a stage, slice or task itself if folders can have it.
+    """Return the name of a stage, slice or task unchanged if a folder can have it.
 
     Args:
         name: As the configuration or suite has it.
@@ -55,7 +55,7 @@ def check_name(name: str) -> str:
 
 
 def check_label(name: str, longest: int = LONGEST) -> str:
-    """Return the name of a probe, verifier, group or run itself if it can be shown everywhere.
+    """Return the name of a probe, verifier, group or run unchanged if it can be shown everywhere.
 
     Args:
         name: As the configuration or suite has it.
@@ -81,7 +81,7 @@ Label = Annotated[str, AfterValidator(check_label)]
 
 
 def check_names(names: Iterable[str]) -> None:
-    """Refuse names of stages that another thing has, or could be mistaken for.
+    """Refuse names of stages that clash with a rule, a shared file or another stage.
 
     Args:
         names: Names of all stages, in the order of the configuration.
@@ -120,13 +120,13 @@ def _check_rules(names: list[str]) -> None:
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
-    """Refuse stages whose results would lie among what belongs to another.
+    """Refuse results folders of stages that overlap with other folders.
 
     Links and `..` are followed.
 
     Args:
         results: Folder of all results.
-        cache: Folder of all that is prefilled.
+        cache: Folder of everything prefilled.
         stages: Results folder of each stage.
 
     Raises:

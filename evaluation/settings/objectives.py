@@ -15,11 +15,11 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import did_you_mean, first_few, no_such
 
 SMALLEST_MARGIN = 1e-6
-"""Above zero: the number of questions that would show it goes with its square."""
+"""Smallest margin above 0: the questions needed to detect one grow with its inverse square."""
 
 
 class Objective(Settings):
-    """One thing a stage is for: to improve on the bridge, or to keep what it had."""
+    """One objective of a stage: to improve on the bridge, or to keep its level."""
 
     tier: TierName = Field(description="Tier of the objective.")
     want: Literal["improve", "keep"] = Field(
@@ -57,7 +57,7 @@ class Objective(Settings):
         return self
 
     @model_validator(mode="after")
-    def _margin_can_be_seen(self) -> Self:
+    def _margin_is_detectable(self) -> Self:
         if 0 < self.margin < SMALLEST_MARGIN:
             raise ValueError(
                 f"margin: {self.margin:g} is less than any results could show; write 0, or "
@@ -89,7 +89,7 @@ class Objective(Settings):
 
 
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:
-    """Return an objective with its metric named where it is of tasks that rank nothing.
+    """Return an objective; name its metric where its tasks have no choices to rank.
 
     Args:
         objective: One entry of the stage's `objective`.

@@ -1,9 +1,9 @@
-"""OlmoBaseEval's suites and RULER's by name: their tasks, and groups that weigh each as olmo-eval does.
+"""OlmoBaseEval's suites and RULER's by name: their tasks, and groups that weigh them as olmo-eval does.
 
-In a mean of means, olmo-eval counts a suite inside a suite by the plain mean of its tasks, though the
-suite by itself may be a mean of means, too; such a group is called `(flat)` here. Of a suite with
-several kinds of tasks, each kind has a group. Where all are fractions of which higher is better
-(accuracies, greedy rates, pass rates), one more has olmo-eval's own mean over all.
+Inside another suite, olmo-eval counts a suite by the plain mean of its tasks, even if the suite by
+itself is a mean of means; such a group is called `(flat)` here. A suite with several kinds of tasks has
+a group for each kind. If all kinds are fractions for which higher is better (accuracies, greedy rates,
+pass rates), one more group has olmo-eval's own mean over all tasks.
 """
 
 import re
@@ -20,13 +20,13 @@ from evaluation.wording import did_you_mean
 _GENERATED = re.compile(
     r".*:gen:.*|(gsm|humaneval|ruler_|deepseek_leetcode|mbpp:olmo3base|minerva_math_\w+:olmo3base).*"
 )
-"""Tasks whose answers are generated; those of all others are ranked, or scored alone."""
+"""Tasks whose answers are generated; other tasks rank answers, or score only the right one."""
 
 _NOT_SHIPPED = re.compile(r"(bigcodebench|ds1000|multipl_e_).*")
-"""Tasks whose programs need another language than Python, or more than its library."""
+"""Tasks whose programs need a language other than Python, or packages beyond its library."""
 
 _TAKEN = ("humaneval", "mbpp")
-"""Names of tasks in this project's own suites, which have other prompts."""
+"""Names that tasks of this project's own suites have, whose prompts differ."""
 
 _SECTIONS = {"ranked": "tasks", "gold": "tasks", "generated": "generation_tasks"}
 
@@ -75,7 +75,7 @@ def expand_suites(names: Iterable[str]) -> Sections:
 
 
 def _groups(name: str) -> dict[str, Any]:
-    """Return the groups of a suite: one of each kind that several tasks have, behind those inside it."""
+    """Return a suite's groups: those inside it, then one for each kind that several tasks have."""
     tasks = _shipped(name)
     several = [kind for kind, own in tasks.items() if len(own) > 1 or len(tasks) == 1]
     label = name if all(map(_is_shipped, _tasks(name))) else f"{name} (Python)"
@@ -92,7 +92,7 @@ def _groups(name: str) -> dict[str, Any]:
 def _over_tiers(name: str, label: str, groups: dict[str, Any]) -> dict[str, Any]:
     """Return the group of all of a suite's tasks; nothing where a part has tasks of two kinds.
 
-    Its tasks without choices are counted by greedy answers, so none may be one of bits per byte.
+    Its tasks without choices are counted by their greedy rates, so none may measure bits per byte.
     """
     parts = [(part, [*_shipped(part)]) for part in suite_parts(name)]
     gold = _shipped(name).get("gold", [])
@@ -104,7 +104,7 @@ def _over_tiers(name: str, label: str, groups: dict[str, Any]) -> dict[str, Any]
 
 
 def _member(part: str, kind: str, groups: dict[str, Any]) -> list[str]:
-    """Return what a part is called as a member; nothing where it has no tasks of this kind."""
+    """Return a part's names as members; nothing where it has no tasks of this kind."""
     members = list(map(_short, _shipped(part).get(kind, [])))
     if not members or not is_suite(part):
         return members
@@ -128,7 +128,7 @@ def _is_shipped(task: str) -> bool:
 
 
 def _short(task: str) -> str:
-    """Return what a task is called here: its name without `olmo3base`, unless that is taken."""
+    """Return a task's name in this project: without `olmo3base`, unless that name is taken."""
     short = task.replace(":rc:bpb", ":bpb").replace("mc_olmo3base", "mc")
     short = short.removesuffix(":olmo3base").replace(":", "_")
     return task.replace(":", "_") if short in _TAKEN else short
@@ -141,7 +141,7 @@ def _tasks(name: str) -> list[str]:
 
 
 def _shipped(name: str) -> dict[str, list[str]]:
-    """Return the tasks of a suite by their kind, or a task alone; nothing of those not shipped."""
+    """Return the tasks of a suite (or one task) by kind, without those not shipped."""
     tasks = [(_kind(task), task) for task in filter(_is_shipped, _tasks(name))]
     found = {kind: [task for its, task in tasks if its == kind] for kind in _SECTIONS}
     return {kind: own for kind, own in found.items() if own}
@@ -149,7 +149,7 @@ def _shipped(name: str) -> dict[str, list[str]]:
 
 @cache
 def _names() -> dict[str, str]:
-    """Return the text of each suite, with `*` replaced in both."""
+    """Return the text of each suite by name, with `*` replaced in both."""
     table = read_yaml(Path(__file__).with_suffix(".yaml"))
     found: dict[str, str] = {}
     for name, text in table["suites"].items():
@@ -166,8 +166,7 @@ def suite_parts(name: str) -> list[str]:
         name: Name of a suite in olmo-eval.
 
     Returns:
-        Names in olmo-eval's order; suites that are only spelled out in its list are replaced by
-        their parts.
+        Names in olmo-eval's order; a suite that is marked by `=` is replaced by its parts.
     """
     found: list[str] = []
     for word in re.findall(r"(?:\{[^}]*\}|[^\s{])+", _names()[name]):

@@ -3,12 +3,12 @@
 Folders, under the configured `cache` and `results`:
 
     <cache>/<tokenizer>-<hash>-<sequence length>/     the plan's `cache`, = EVAL_DATA_DIR
-        tokenizer/                                    what prefill fetched
+        tokenizer/                                    the tokenizer that prefill fetched
         ppl_slices/<slice>/{packed_tokens.pt, index.pt, meta.json}
         cf_tasks/<task>/{examples.jsonl, docs.jsonl, meta.json}
         sft_native/<stage>/{prompts.jsonl, meta.json}
         generation_tasks/<task>/{prompts.jsonl, docs.jsonl, meta.json}
-    <cache>/nltk_data/                                what verifiers of instructions read
+    <cache>/nltk_data/                                data that verifiers of instructions read
     <results>/scores/<checkpoint identity>/           the score store
     <results>/<stage>/by_checkpoint/step_<STEP>/      a step's results; of a merge merge_<NAME>/
     <results>/<stage>/bridge/                         the bridge checkpoint's results
@@ -40,7 +40,7 @@ class StagePlan:
 
     @property
     def tiers(self) -> tuple[TierName, ...]:
-        """Names of the tiers that the stage's suite fills."""
+        """Names of the tiers for which the stage's suite has items."""
         return tuple(name for name, tier in TIERS.items() if getattr(self.suite, tier.section))
 
     @cached_property
@@ -110,7 +110,7 @@ class StagePlan:
 
     @property
     def nltk_data(self) -> Path:
-        """The folder of what verifiers of instructions read, shared by all tokenizers."""
+        """The folder of data that verifiers of instructions read, shared by all tokenizers."""
         return Path(self.config.cache) / "nltk_data"
 
     @property
@@ -179,7 +179,7 @@ class StagePlan:
 
     @property
     def figures(self) -> dict[tuple[str, TierName], Path]:
-        """Files by kind and tier: those over steps always, the others where there is a bridge."""
+        """Files by kind and tier: figures over steps always, others where there is a bridge."""
         return {
             (kind, tier): self.figures_folder / f"{tier}_{kind}.svg"
             for tier in self.tiers
@@ -194,7 +194,7 @@ class StagePlan:
             folder: Folder of a candidate's or the bridge's results.
 
         Returns:
-            The summary files of all tiers; without an external program, then also the items files.
+            The summary files of all tiers; without an external program, also the items files.
         """
         tiers = [TIERS[name] for name in self.tiers]
         summaries = [folder / tier.summary_file for tier in tiers]

@@ -1,4 +1,4 @@
-"""Stages with everything resolved, from the configuration: their plans, and what cannot be resolved."""
+"""Resolve the stages of a configuration into plans, and refuse what cannot be resolved."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -46,7 +46,7 @@ def stage_suite(config: Config, stage: str) -> Suite:
     check_groups(f"stages.{stage}.suites", suite.groups, items)
     if suite.probes and not any(probe.headline for probe in suite.probes.values()):
         raise ConfigError(
-            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate is over them; "
+            f"stages.{stage}.suites: all probes have `headline: false`, so that no rate counts any; "
             "take it out of one"
         )
     return suite
@@ -92,7 +92,7 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
         The plans by name of the stage, in the order of the configuration.
 
     Raises:
-        ConfigError: When one name would mean two things, as a group or in a shared cache.
+        ConfigError: When one name has two definitions, as a group or in a shared cache.
     """
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, str]] = {}
@@ -116,14 +116,14 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return a sentence on a stage's folder of checkpoints that cannot be used.
+    """Return why a stage's folder of checkpoints cannot be used.
 
     Args:
         name: Name of the stage.
         stage: Its configuration.
 
     Returns:
-        The sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
+        A sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
     """
     folder = Path(stage.checkpoints)
     if folder.is_dir():
@@ -141,10 +141,10 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
-    """Return what belongs to a stage, by the stage's name.
+    """Return a stage's value, or raise an error that lists the stages.
 
     Args:
-        stages: What belongs to each stage, by name.
+        stages: Values by stage.
         name: Name of a stage, which may be unknown.
         origin: Where the stages come from, for messages.
 
@@ -160,7 +160,7 @@ def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
 
 
 def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
-    """Yield folders that stages of one cache share by the item's name, and what decides their content."""
+    """Yield cache folders that stages share if items have one name, and what decides their content."""
     for name in plan.tiers:
         if not TIERS[name].cache.per_stage:
             for key, item in getattr(plan.suite, TIERS[name].section).items():
@@ -202,7 +202,7 @@ def _sequence_length(config: Config, name: str, stage: Stage) -> int:
 
 
 def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
-    """Return what the configuration has under `key`, else what `trained` is in a training one."""
+    """Return the configuration's `key`, or else the training configuration's key `trained`."""
     given = getattr(stage, key)
     if given is None and stage.training_config is None:
         given = getattr(config, key)

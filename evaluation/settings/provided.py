@@ -1,4 +1,4 @@
-"""Tasks that lighteval, lm-evaluation-harness or olmo-eval has, by their name there."""
+"""Tasks of lighteval, lm-evaluation-harness and olmo-eval (the providers), by their names there."""
 
 import os
 import re
@@ -18,13 +18,13 @@ from evaluation.settings.verifiers import Provided
 ProviderName = Literal["lighteval", "lm_eval", "olmo_eval"]
 
 VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13", "olmo_eval": "1.0.0"}
-"""The version of each that is asked; its lock file installs it."""
+"""The version of each provider that is run; its lock file installs it."""
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
 
 
 class Providers(Settings):
-    """Where each provider's Python is; `make providers` puts them where the defaults say."""
+    """Paths of the providers' Pythons; `make providers` installs them at the defaults."""
 
     lighteval: ExpandedPath = Field(
         ".venv-lighteval/bin/python", description="Python of an environment that has lighteval."
@@ -51,7 +51,7 @@ class Providers(Settings):
 
 
 class SettledTask(CompletionTask):
-    """A provider's task with all that the provider reported of it at prefill."""
+    """A provider's task, completed by what the provider reported at prefill."""
 
     verifiers: Mapping[str, Provided]
 
@@ -60,35 +60,35 @@ _NAMED_BPB = re.compile(r"(arc_challenge|arc_easy|csqa|piqa):bpb:olmo3base")
 """Tasks of olmo-eval that rank choices, though their names promise bits per byte."""
 
 _GOLD_ALONE = re.compile(r".*:bpb(:.*)?|lambada(:.*)?")
-"""Tasks and suites of olmo-eval that score the right answer alone, by their names."""
+"""Names of olmo-eval's tasks and suites that score only the right answer."""
 
 
 _USES_PACKAGES = re.compile(r"(bigcodebench|ds1000)(:.*)?")
-"""Tasks of olmo-eval whose programs use more than Python's library, by their names."""
+"""Names of olmo-eval's tasks whose programs use more than Python's standard library."""
 
 _RUNS_PROGRAMS = re.compile(
     rf"(codex_)?humaneval.*|mbpp.*|deepseek_leetcode.*|olmobase:code_fim|{_USES_PACKAGES.pattern}"
 )
-"""Tasks and suites of olmo-eval that are generated and run, by their names."""
+"""Names of olmo-eval's tasks and suites whose answers are programs that are run."""
 
 
 class _ByName(Settings):
     """A task by its name in a provider."""
 
     ASKED: ClassVar[tuple[str, ...]]
-    """Keys that decide what is asked, in an order that is a part of its fingerprint."""
+    """Keys that decide what a model is asked; their order is part of the fingerprint."""
 
     provider: ProviderName = Field(description="`lighteval`, `lm_eval` or `olmo_eval`.")
-    task: Text = Field(description="Name of a task, or of a group (a suite) of tasks, there.")
+    task: Text = Field(description="The provider's name of a task or group (suite) of tasks.")
     include_path: ExpandedPath | None = Field(None, description=INCLUDE_PATH)
     num_fewshot: Shots | None = Field(
-        None, description="Solved examples; as many as the provider takes if not given."
+        None, description="Number of solved examples; the provider's if not given."
     )
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
     @model_validator(mode="after")
-    def _names_all(self) -> Self:
-        """Raise ValueError for a key that would change what a task's name in olmo-eval stands for."""
+    def _name_decides(self) -> Self:
+        """Raise ValueError for a key that would change what a name in olmo-eval stands for."""
         for key in ("num_fewshot", "include_path"):
             if self.provider == "olmo_eval" and getattr(self, key) is not None:
                 raise ValueError(
@@ -98,7 +98,7 @@ class _ByName(Settings):
 
     @property
     def version(self) -> str:
-        """The version of the provider that is asked."""
+        """The version of the provider that is run."""
         return VERSIONS[self.provider]
 
     @property
@@ -108,7 +108,7 @@ class _ByName(Settings):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """The settings that decide what is asked, and the provider's version."""
+        """The settings that decide what a model is asked, and the provider's version."""
         asked = self.model_dump(mode="json")
         is_default = asked.get("kind") == "ranked"
         keys = [key for key in self.ASKED if not (key == "kind" and is_default)]
@@ -116,7 +116,7 @@ class _ByName(Settings):
 
 
 class ProviderTask(_ByName):
-    """A task by its name in a provider, from which all comes that is not given here."""
+    """A task by its name in a provider, which supplies all settings that are not given here."""
 
     ASKED = (
         *("provider", "task", "include_path", "chat", "num_fewshot", "max_new_tokens"),
@@ -131,22 +131,22 @@ class ProviderTask(_ByName):
         None, description="Stop strings, at which a completion is cut; the provider's if not given."
     )
     max_new_tokens: Tokens | None = Field(
-        None, description="Tokens of a completion at most; the provider's if not given."
+        None, description="Maximum tokens of a completion; the provider's if not given."
     )
     sampling: Sampling | None = Field(
         None,
-        description="How tokens are drawn; as olmo-eval draws them, else greedily, if not given.",
+        description="How tokens are drawn; if not given, as in olmo-eval, or greedily for other providers.",
     )
     metrics: tuple[Text, ...] = Field(
-        (), description="Metrics to report, by their names there; all if not given."
+        (), description="Metrics to report, by the provider's names; all if not given."
     )
     primary: Text | None = Field(
         None,
-        description="The metric that objectives are decided on; the provider's headline, or the first, if not given.",
+        description="The metric that decides objectives; if not given, the provider's headline metric, or the first.",
     )
     python: ExpandedPath | None = Field(
         None,
-        description="Python (3.10 or newer) of an environment whose packages the task's programs use: of `bigcodebench` and `ds1000`.",
+        description="Python (3.10 or newer) of an environment with the packages that programs use; only for `bigcodebench` and `ds1000`.",
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
@@ -155,7 +155,7 @@ class ProviderTask(_ByName):
     def _has_primary(self) -> Self:
         if self.primary is not None and self.metrics and self.primary not in self.metrics:
             raise ValueError(
-                f"`primary: {self.primary}` is none of its metrics {', '.join(self.metrics)}"
+                f"`primary: {self.primary}` is not one of its metrics {', '.join(self.metrics)}"
             )
         return self
 
@@ -219,17 +219,17 @@ class ProviderTask(_ByName):
 
 
 class ProviderChoices(_ByName):
-    """A task of ranked choices by its name in a provider, which gives contexts and candidates."""
+    """A task of ranked choices by its name in a provider, which supplies contexts and candidates."""
 
     ASKED = ("provider", "task", "include_path", "num_fewshot", "kind", "limit")
 
     kind: TaskKind = Field(
         "ranked",
-        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte. Of olmo-eval the task's own if not given.",
+        description="`ranked`, or `gold`: only the right answer is scored, for its bits per byte. If not given, olmo-eval's kind of the task counts.",
     )
     primary: Normalization | None = Field(
         None,
-        description="Normalization of the task's accuracy; olmo-eval's, else `raw`, if not given.",
+        description="Normalization of the task's accuracy; if not given, olmo-eval's, or `raw` for other providers.",
     )
     limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
 
@@ -244,12 +244,12 @@ class ProviderChoices(_ByName):
 
     @property
     def decided_as(self) -> TaskKind:
-        """The kind whose headline decides: of a task named after bits per byte, `gold`."""
+        """The kind whose headline decides: `gold` for a task named after bits per byte."""
         return "gold" if self._is_named_bpb else self.kind
 
     @property
     def meaning(self) -> str | None:
-        """What the numbers of a task are whose name promises others; None for any other task."""
+        """What the numbers mean if the task's name promises others; None for other tasks."""
         if not self._is_named_bpb:
             return None
         if self.kind == "gold":
@@ -265,13 +265,13 @@ class ProviderChoices(_ByName):
 
 
 def settled_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> CompletionTask:
-    """Return a task with all that generating and verifying need to know of it.
+    """Return a task with all settings that generation and verification need.
 
     Args:
         task: A generation task of the suite.
         meta: The content of its entry's meta.json.
 
     Returns:
-        The task itself, or a provider's completed by what was reported at prefill.
+        The task itself, or a provider's task completed by what was reported at prefill.
     """
     return task.settled(meta["provider"]) if isinstance(task, ProviderTask) else task

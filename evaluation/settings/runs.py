@@ -8,7 +8,7 @@ from evaluation.settings.model import ExpandedPath, Settings, Text
 from evaluation.settings.names import check_label
 
 By = Literal["steps", "tokens"]
-"""What checkpoints of two runs are matched by, and their curves drawn over."""
+"""By what the checkpoints of two runs are matched: the x-axis of their curves."""
 
 THIS_RUN = "this run"
 LONGEST = 40
@@ -27,7 +27,7 @@ class OtherRun(Settings):
 
 def _check_run(name: str) -> str:
     if name == THIS_RUN:
-        raise ValueError(f"{name!r}: pages call the run itself so; choose another name")
+        raise ValueError(f"{name!r} is what pages call the run itself; choose another name")
     return check_label(name, LONGEST)
 
 
@@ -35,7 +35,7 @@ RunName = Annotated[str, AfterValidator(_check_run)]
 
 
 class WeightsAndBiases(Settings):
-    """The run that curves are exported to; an export anew goes to the same one."""
+    """The run that curves are exported to; later exports go to the same run."""
 
     project: Text = Field("staged-evaluation", description="Project, such as that of the training.")
     run: Text | None = Field(

@@ -1,4 +1,4 @@
-"""JSON schemas of the settings, and tables of keys as Markdown, also of files of results.
+"""JSON schemas of the settings, and Markdown tables of the keys of settings and of result files.
 
 A model whose keys occur in several places may have one table under its own heading: these places,
 and models that inherit from it, link to that table.
@@ -181,7 +181,7 @@ OF_SUITES: Parts = {
 
 
 def generated_readme(text: str) -> str:
-    """Return a text with the generated part between the two markers made anew.
+    """Return a text with a new generated part between the two markers.
 
     Args:
         text: The content of `config/README.md`.

@@ -1,4 +1,4 @@
-"""Settings of data sources, and of the slices and tasks that are made of their rows."""
+"""Settings of data sources, and of the slices and tasks that are made from their rows."""
 
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -50,7 +50,7 @@ class Source(Settings):
     def _one_origin(self) -> "Source":
         if (self.dataset is None) == (not self.files):
             raise ValueError("give either `dataset` or `files`")
-        # `datasets` would take every file below a folder for data: all of the machine for `/`.
+        # `datasets` would read every file below a folder as data: for `/`, the whole machine.
         if self.dataset is not None and self.dataset.startswith(("/", "~", ".")):
             raise ValueError(
                 f"`dataset` is a name on the hub, and {self.dataset!r} a path; "
@@ -67,7 +67,7 @@ class Slice(Source):
     skip_documents: Integer = Field(
         0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
     )
-    seed: Seed | None = Field(None, description="Shuffles the documents before they are taken.")
+    seed: Seed | None = Field(None, description="Seed to shuffle the documents, if any.")
     group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 
 
@@ -87,7 +87,7 @@ class Task(Source):
     )
     choices: Text | None = Field(
         None,
-        description="Expression: the list of candidate answers. Without it, `continuation` writes the right answer, and only its bits per byte are measured.",
+        description="Expression: the list of candidate answers. Without it, `continuation` is the right answer, and only its bits per byte are measured.",
     )
     gold: Text | None = Field(
         None, description="Expression: index of the right candidate, where there are `choices`."
@@ -95,10 +95,10 @@ class Task(Source):
     context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(
-        None, description="Template: groups that were sampled, e.g. the passage of a question."
+        None, description="Template of a question's sampled group, e.g. its passage."
     )
     stratum: Text | None = Field(
-        None, description="Template: groups of a fixed list, e.g. the subject of an exam."
+        None, description="Template of a question's fixed group, e.g. the subject of its exam."
     )
     unconditional_context: str | None = Field(
         None, description="Template of the context that `pmi` subtracts, e.g. `Answer:`."
@@ -109,7 +109,7 @@ class Task(Source):
     )
     num_fewshot: Shots = Field(0, description="Solved examples before every question.")
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
-    fewshot_seed: Seed | None = Field(None, description="Draws them; the first ones if not given.")
+    fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     description: str = Field("", description="Template put before the examples.")
     group: Label | None = Field(None, description="Name that objectives refer to.")
 
@@ -129,8 +129,8 @@ class Task(Source):
 
         The gold answer is among them only with solved examples, which end in it.
         """
-        graded = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
-        return {key: value for key, value in self.definition.items() if key not in graded}
+        unasked = {"cluster", "stratum"} if self.num_fewshot else {"cluster", "stratum", "gold"}
+        return {key: value for key, value in self.definition.items() if key not in unasked}
 
     @model_validator(mode="after")
     def _consistent(self) -> "Task":

@@ -1,9 +1,9 @@
-"""Reads a step's number from a folder's name; imports nothing that a bare machine lacks."""
+"""Read a step's number from a folder's name; this file imports only the standard library."""
 
 import re
 
 STEP = re.compile(r"0|[1-9][0-9]{0,18}")
-"""A folder's name that is a step's number; one beyond 2⁶³ - 1 is none."""
+"""Pattern of a folder's name that is a step's number; `step_named` refuses those above 2⁶³ - 1."""
 
 
 def step_named(folder: str) -> int | None:

@@ -68,17 +68,17 @@ AnyGenerationTask = Annotated[
     Annotated[GenerationTask, Tag("[own]")] | Annotated[ProviderTask, Tag("[provided]")],
     Discriminator(_origin),
 ]
-"""A task that is written out here, or one of a provider by its name there."""
+"""A task that the suite writes out, or a provider's task by its name there."""
 
 AnyTask = Annotated[
     Annotated[Task, Tag("[own]")] | Annotated[ProviderChoices, Tag("[provided]")],
     Discriminator(_origin),
 ]
-"""The same of ranked choices."""
+"""The same for ranked choices."""
 
 
 class Overrides(Settings):
-    """Single keys of items that the extended suite has; all others stay as they are there."""
+    """New values for single keys of the extended suite's items; all other keys stay the same."""
 
     slices: dict[str, dict[str, Any]] = Field({}, description="Keys of slices, by name.")
     tasks: dict[str, dict[str, Any]] = Field({}, description="Keys of tasks, by name.")
@@ -91,8 +91,8 @@ class Overrides(Settings):
 class Suite(Settings):
     """Slices, tasks and probes under their names; `extends` adds another suite's.
 
-    What is added cannot take the name of an item that is there, unless it is the same. To change an
-    item that is there, such as the number of questions of a task, give its keys under `overrides`.
+    Two items cannot have one name, unless they are the same. To change an item of the extended
+    suite, such as the number of questions of a task, give its keys under `overrides`.
     """
 
     extends: Text | None = Field(None, description="Suite whose items come first.")
@@ -113,7 +113,7 @@ class Suite(Settings):
     )
     olmo_eval_suites: tuple[Text, ...] = Field(
         (),
-        description="Suites of OlmoBaseEval and RULER by their names in olmo-eval; each stands for its tasks, and for groups that weigh them as there.",
+        description="Suites of OlmoBaseEval and RULER by their names in olmo-eval; each adds its tasks, and groups that weigh them as olmo-eval does.",
     )
     slices: dict[Name, Slice] = Field({}, description="Tier2: texts by name.")
     tasks: dict[Name, AnyTask] = Field({}, description="Tier3: tasks of ranked choices, by name.")
@@ -259,7 +259,7 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
             for twice in sorted(merged[kind].keys() & items.keys()):
                 if merged[kind][twice] != items[twice]:
                     raise ConfigError(
-                        f"{folder / name}.yaml: {kind}.{twice}: a suite beside it or one it extends "
+                        f"{folder / name}.yaml: {kind}.{twice}: another suite, or one it extends, "
                         "defines this name differently; rename one of them"
                     )
             merged[kind].update(items)

@@ -1,10 +1,10 @@
-"""What a tier is, in one table that every other part of the project reads.
+"""The table of tiers, which every other part of the project reads.
 
 A tier is a kind of evaluation with a section in the suites and files in every checkpoint's results.
-Its items come in two kinds, and the bridge knows no others:
+Its items are of one of two kinds; comparisons with the bridge support no others:
 
     nats     nats per unit of weight (a token, a byte), summed over blocks of text: less is better
-    credit   credit in [0, 1] of questions, prompts or answers: more is better
+    credit   credit in [0, 1] for questions, prompts or answers: more is better
 
 CONTRIBUTING.md says how to add one.
 """
@@ -20,21 +20,21 @@ from evaluation.settings.metric import Metric
 from evaluation.wording import no_such
 
 TaskKind = Literal["ranked", "gold"]
-"""What is scored of a task: all candidates, which are ranked, or only the right answer."""
+"""Whether a task's candidates are all scored and ranked, or only the right answer is scored."""
 Figure = Literal["curves", "measures", "forest", "moves"]
 OF_STEPS: tuple[Figure, ...] = ("curves", "measures")
-"""The headline and secondary metrics over steps; other figures show a stage against its bridge."""
+"""Figures of metrics over steps; other figures compare a stage with its bridge."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Cache:
-    """Where prefill keeps a tier's items, and what the rule and option that make them are called."""
+    """Folder of a tier's prefilled items, and the name of the rule and option that make them."""
 
     name: str
     """`slice` is made by `prefill_slice` and `--slice NAME`."""
     folder: str
     per_stage: bool = False
-    """One entry, called by the stage, for all items of a stage; else one for each item."""
+    """One entry for all items of a stage, named after the stage; else one for each item."""
 
     @property
     def flag(self) -> str:
@@ -48,7 +48,7 @@ class Cache:
             entry: Name of the entry.
 
         Returns:
-            The option with what it takes: `--slice NAME`, but `--probes` of a stage.
+            The option with its value, such as `--slice NAME`; `--probes` takes none.
         """
         return self.flag if self.per_stage else f"{self.flag} {entry}"
 
@@ -57,8 +57,8 @@ class Cache:
 class Tier:
     """A tier's description.
 
-    `headline` is the metric that objectives are decided on, `shown` the one where there is room for
-    one. `rates` marks a tier whose overall values are several rates over all of its units, and whose
+    `headline` is the metric that decides objectives, `shown` the one shown where there is room for
+    only one. `rates` marks a tier whose overall values are several rates over all of its units, and whose
     items are its `categories`; elsewhere an overall value is the unweighted mean over the items.
     """
 
@@ -69,7 +69,7 @@ class Tier:
     """Key of its items in a suite and in its result file."""
     item: str
     unit: str
-    """What an item consists of, in the plural."""
+    """What an item consists of: a noun in the plural."""
     cache: Cache
     summary_file: str
     """Written last, so that it proves the tier complete."""
@@ -79,12 +79,12 @@ class Tier:
     headline: str
     shown: str
     protocol: str
-    """Raised when its numbers would change; scores of another protocol are made again."""
+    """A version, raised whenever numbers would change; scores of other versions are made again."""
     rates: bool = False
     unranked: tuple[str, ...] = ()
-    """Metrics of items of which only the right answer is scored, their headline first."""
+    """Metrics of items for which only the right answer is scored; their headline first."""
     figures: tuple[Figure, ...] = ("curves", "forest")
-    """Figures of a stage with a bridge; one without has those OF_STEPS alone."""
+    """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
 
     @property
     def head(self) -> Metric:
@@ -98,7 +98,7 @@ class Tier:
 
     @property
     def counted(self) -> tuple[str, ...]:
-        """What a mean over tiers may count of an item: fractions of which more is better."""
+        """Metrics of an item that a mean over tiers can use: fractions for which higher is better."""
         found = map(self.metric, (self.headline, *self.unranked))
         return tuple(m.name for m in found if m.unit == "fraction" and m.higher_is_better)
 
@@ -262,20 +262,20 @@ TIERS: Mapping[str, Tier] = {tier.name: tier for tier in _TABLE}
 """All tiers by name, in the order in which they are shown."""
 
 
-def _known(name: str) -> str:
+def _valid(name: str) -> str:
     if name not in TIERS:
         raise ValueError(no_such("tier", name, TIERS))
     return name
 
 
-TierName = Annotated[str, AfterValidator(_known), Field(json_schema_extra={"enum": list(TIERS)})]
+TierName = Annotated[str, AfterValidator(_valid), Field(json_schema_extra={"enum": list(TIERS)})]
 """A key of TIERS, where a configuration names one."""
 
 Registered = TypeVar("Registered")
 
 
 def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
-    """Return a registry of functions itself if it has one for each tier.
+    """Return a registry of functions unchanged if it has one for each tier.
 
     Args:
         registry: Functions by tier.

@@ -19,7 +19,7 @@ class _Verifier(Settings):
 
 class Pattern(_Verifier):
     kind: Literal["pattern"] = Field(
-        description="what a regular expression finds equals the gold answer."
+        description="the match of a regular expression equals the gold answer."
     )
     pattern: Text = Field(description="Regular expression; its first group counts.")
     take: Literal["first", "last"] = Field("first", description="Which of several matches counts.")
@@ -29,7 +29,7 @@ class Pattern(_Verifier):
     ignore_case: Boolean = Field(False, description="Compare without regard to letter case.")
     form: str = Field(
         "{gold}",
-        description="How a right completion writes the gold answer; golds are checked in it.",
+        description="How a right completion writes the gold answer; gold answers are checked in this form.",
     )
 
     @field_validator("pattern", "ignore")
@@ -58,8 +58,8 @@ class Boxed(_Verifier):
 
 class Minerva(_Verifier):
     kind: Literal["minerva"] = Field(
-        description="`Final Answer: The final answer is …` equals the gold answer, or is "
-        "shown to be by sympy (Lewkowycz et al. 2022)."
+        description="`Final Answer: The final answer is …` equals the gold answer, as text or "
+        "by sympy (Lewkowycz et al. 2022)."
     )
 
 
@@ -72,7 +72,7 @@ class MathVerify(_Verifier):
 class _Instructions(_Verifier):
     NEEDS = ("prompt", "instruction_ids", "arguments")
     level: Literal["prompt", "instruction"] = Field(
-        "prompt", description="All instructions of a prompt followed, or the share of them."
+        "prompt", description="All instructions of a prompt are followed, or their share."
     )
     mode: Literal["strict", "loose"] = Field(
         "strict", description="Loose also tries without the first or last line and asterisks."
@@ -99,7 +99,7 @@ class Program(_Verifier):
 
 
 class ProgramWithPackages(Program):
-    """The same of a provider's task whose programs use an environment's packages."""
+    """A `Program` verifier of a provider's task whose programs use an environment's packages."""
 
     python: str
     """The interpreter of that environment."""
@@ -111,7 +111,7 @@ Verifier = Annotated[
 
 
 class Provided(Settings):
-    """A metric of a provider, which judges completions in an environment of its own."""
+    """A provider's metric, which is computed in the provider's own environment."""
 
     kind: Literal["provided"] = "provided"
     provider: str
@@ -119,7 +119,7 @@ class Provided(Settings):
     task: str
     include_path: str | None = None
     task_files: str | None = None
-    """Checksum of the task files that are found there."""
+    """Checksum of the task files at `include_path`."""
     python: str | None = None
     """Interpreter of the environment whose packages programs use."""
 
@@ -130,4 +130,4 @@ class Provided(Settings):
 
 
 AnyVerifier = Verifier | Provided
-"""What can judge a completion: a verifier of ours, or a provider's metric."""
+"""Anything that verifies completions: a built-in verifier, or a provider's metric."""

@@ -1,7 +1,7 @@
-"""YAML files, read so that nothing a user wrote is lost, guessed at, or able to crash Python.
+"""Read YAML files so that nothing a user wrote is lost, guessed at, or able to crash Python.
 
-Dates stay text, a key given twice is an error, and a file that is nested or repeated beyond reason
-is refused before it is built: the parser in C would overflow its stack.
+Dates stay text, and a key given twice is an error. Deeply nested files are refused before they are
+built, as the C parser would overflow its stack; files with too many aliased values, afterwards.
 """
 
 import re
@@ -17,17 +17,17 @@ from evaluation.wording import kind_of, near_path
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 100
 MAX_VALUES = 2_000_000
-"""Values of a file, counted as often as aliases repeat them."""
+"""Most values of a file; a value counts as often as aliases repeat it."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The one in C reads a list of thousands of steps nine times faster; every job does."""
+"""The C loader reads a list of thousands of steps nine times faster; every job reads one."""
 
 _KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
-"""What a value can be; a tag of another kind (`!!binary`, `!!set`) is refused."""
+"""Kinds of values; a tag of another kind (`!!binary`, `!!set`) is refused."""
 
 
 class _Loader(_LOADER):  # type: ignore[misc]
-    """Without dates, which stand for text here, and with every key once."""
+    """A loader that reads dates as text and refuses a key given twice."""
 
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in known if not tag.endswith(":timestamp")]
@@ -95,7 +95,7 @@ def parse_yaml(text: str) -> dict[str, Any]:
         The mapping; dates stay text.
 
     Raises:
-        ConfigError: When it is no such mapping; without a file's name, which the caller adds.
+        ConfigError: When it is no such mapping; the caller adds the file's name.
     """
     try:
         _refuse_deep(text)
@@ -156,7 +156,7 @@ def _refuse_deep(text: str) -> None:
 
 
 def _refuse_repeated(content: Any) -> None:
-    """Refuse what is small as text and huge, or endless, once its aliases are followed."""
+    """Refuse content that becomes huge, or endless, once its aliases are followed."""
     left, count = [content], 0
     while left:
         count += 1

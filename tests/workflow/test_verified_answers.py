@@ -142,7 +142,7 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
         ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' is there twice"),
         ({"document": {"gold": "missing"}}, SourceError, r"missing"),
         ({"document": {}}, ConfigError, r"`verifiers.lenient` reads `document.gold`"),
-        ({"primary": "none"}, ConfigError, r"`primary: none` is none of its verifiers"),
+        ({"primary": "none"}, ConfigError, r"`primary: none` is not one of its verifiers"),
         ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
         ({"sampling": {"n": 4}}, ConfigError, r"at temperature 0 all completions"),
         ({"system": "Be brief."}, ConfigError, r"`system` is a turn of a chat"),
