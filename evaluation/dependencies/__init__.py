@@ -1,1 +1,1 @@
-"""What each output of the workflow depends on, written down once as a key."""
+"""The dependencies of each output of the workflow, described once as a key."""

@@ -1,7 +1,7 @@
-"""Which caches a stage reads, and whether they are what the configuration asks for now.
+"""List the caches that a stage reads, and check whether they are what the configuration asks for now.
 
-Told from records alone: neither torch nor transformers is imported, and a large file is read only for
-its checksum, where the file system shows another size or time than when it was read.
+Records alone decide: neither torch nor transformers is imported, and a large file is read only for
+its checksum, if the file system shows another size or time than when it was read.
 """
 
 import os
@@ -41,7 +41,7 @@ class CacheEntry:
 
     @property
     def kind(self) -> str:
-        """What messages call it: tokenizer, slice, task, …"""
+        """Its name in messages: tokenizer, slice, task, …"""
         return "tokenizer" if self.tier is None else TIERS[self.tier].cache.name
 
     @property
@@ -51,7 +51,7 @@ class CacheEntry:
 
     @property
     def place(self) -> str:
-        """How records of scores name it: its folder below the cache."""
+        """Its name in records of scores: its folder below the cache."""
         return self.folder.relative_to(self.plan.config.cache).as_posix()
 
     @property
@@ -66,9 +66,9 @@ class CacheEntry:
 
     @property
     def define_asked(self) -> Define | None:
-        """Gives the part of its definition that scores depend on; None if that is the whole.
+        """Returns the part of its definition that scores depend on; None if they depend on all of it.
 
-        A command may read whatever the entry holds.
+        Scores of an external program depend on all of it, as the program may read any part.
         """
         return (
             PREFILLS[self.tier].define_asked if self.tier and not self.plan.stage.command else None
@@ -116,13 +116,13 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
 
 
 class AskedOnce:
-    """What one look at the disk shows: each question is asked once."""
+    """A consistent view of the disk: each question is answered once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], Any] = {}
+        self._answers: dict[tuple[object, ...], Any] = {}
 
     def once(self, ask: Callable[[], Returned], *question: object) -> Returned:
-        """Return the answer to a question, computed when it is first asked.
+        """Return the answer to a question, computed only the first time.
 
         Args:
             ask: Computes the answer.
@@ -131,13 +131,13 @@ class AskedOnce:
         Returns:
             What `ask` returned the first time.
         """
-        if question not in self._known:
-            self._known[question] = ask()
-        return cast("Returned", self._known[question])
+        if question not in self._answers:
+            self._answers[question] = ask()
+        return cast("Returned", self._answers[question])
 
 
 class CacheStates(AskedOnce):
-    """What is known of caches."""
+    """States of cache entries, each read once."""
 
     def record(self, entry: CacheEntry) -> Record | None:
         """Return the record of an entry.
@@ -168,13 +168,13 @@ class CacheStates(AskedOnce):
             entry: An entry, which need not be there.
 
         Returns:
-            The definition; None as long as there is no tokenizer.
+            The definition; None while there is no tokenizer.
         """
         saved = self.tokenizer(entry.plan)
         return self.once(lambda: definition_of(entry, saved), "wanted", entry.folder)
 
     def tokenizer(self, plan: StagePlan) -> dict[str, Any] | None:
-        """Return what definitions take from a stage's saved tokenizer.
+        """Return the description of a stage's saved tokenizer, for definitions.
 
         Args:
             plan: The stage.
@@ -187,26 +187,26 @@ class CacheStates(AskedOnce):
 
     def _look(self, entry: CacheEntry) -> State:
         record = self.record(entry)
-        if record is None:  # a damaged one is there for Snakemake, which would make nothing
+        if record is None:  # Snakemake counts a damaged record as made, and would not make it again
             return "stale" if os.path.lexists(entry.record) else "missing"
         if record.key != self.wanted(entry) or not is_intact(record, entry.folder):
             return "stale"
         return "stale" if self.have_sources_changed(entry, record.about.get("state")) else "current"
 
     def have_sources_changed(self, entry: CacheEntry, known: Any) -> bool:
-        """Return whether the files that an entry was made of hold something else by now.
+        """Return whether the files that an entry was made from have changed.
 
         Args:
             entry: An entry, which need not be there.
-            known: What is kept of these files, alike for all that was made of the same entry.
+            known: The stored state of these files.
 
         Returns:
-            False also where they cannot be looked at, as on a node without the mirrors.
+            Whether they have changed; False if they cannot be read, as on a node without the mirrors.
         """
-        look = partial(self._hold_something_else, entry, known)
+        look = partial(self._have_changed, entry, known)
         return self.once(look, "moved", entry.folder, repr(known))
 
-    def _hold_something_else(self, entry: CacheEntry, known: Any) -> bool:
+    def _have_changed(self, entry: CacheEntry, known: Any) -> bool:
         plan = entry.plan
         results = Path(plan.config.results)
         checksums = self.once(lambda: Checksums(results), "checksums", results)
@@ -235,11 +235,11 @@ def definition_of(
 
     Args:
         entry: An entry, which need not be there.
-        tokenizer: What `CacheStates.tokenizer` gives; None if there is none.
-        define: Gives a part of the definition; None for the whole.
+        tokenizer: Result of `CacheStates.tokenizer`; None if there is none.
+        define: Returns a part of the definition; None for the whole.
 
     Returns:
-        The definition; None if that takes a tokenizer, and there is none.
+        The definition; None if it needs a tokenizer, and there is none.
     """
     if entry.tier is None:
         return tokenizer_definition(entry.plan)
@@ -255,7 +255,7 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
     """Return the record of an entry that is what the configuration asks for.
 
     Args:
-        states: States of caches that are known already.
+        states: States of caches, read once.
         entry: The entry.
 
     Returns:

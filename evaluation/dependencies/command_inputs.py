@@ -1,7 +1,7 @@
-"""Check that what a command reads of other steps is what the configuration asks for now.
+"""Check that a command's inputs from other steps are what the configuration asks for now.
 
-A run of the workflow makes again what is outdated before anything reads it. A command by hand stops
-with what to type. What is missing or has failed is another matter: others go on without it.
+A run of the workflow makes outdated inputs again before anything reads them. A command by hand stops
+and shows what to type. Missing or failed inputs are no error here: commands continue without them.
 """
 
 import shlex
@@ -32,7 +32,7 @@ _ROLES = ("step", "merge", "bridge")
 class CommandInputs:
     """Inputs of a command that was given the file `config`; each check raises ResultsError.
 
-    Where scores are outdated and caches, too, it is the CacheError by which `score` would stop.
+    If both scores and caches are outdated, the checks raise the same CacheError as `score`.
 
     Args:
         config: File of the configuration, for messages.
@@ -52,20 +52,20 @@ class CommandInputs:
         Args:
             subjects: Checkpoints of any stages.
         """
-        late = list(filter(self.outdated.score, subjects))
-        for plan in {subject.plan.name: subject.plan for subject in late}.values():
+        outdated = list(filter(self.outdated.score, subjects))
+        for plan in {subject.plan.name: subject.plan for subject in outdated}.values():
             self._check_caches(plan)
-        self._refuse("the scores", "score", late)
+        self._refuse("the scores", "score", outdated)
 
     def _check_caches(self, plan: StagePlan) -> None:
-        """Raises CacheError, as `score` would, where caches are outdated; missing ones explain nothing."""
+        """Raise CacheError, like `score`, if caches are outdated (missing ones do not count)."""
         caches, entries = self.outdated.caches, stage_entries(plan)
         if any(caches.state(entry) == "stale" for entry in entries):
             for entry in entries:
                 check_current(caches, entry)
 
     def check_documents(self, plan: StagePlan) -> None:
-        """Check what answers and choices are graded by; raise CacheError if it is not prefilled.
+        """Check the documents for grading answers and choices; raise CacheError if not prefilled.
 
         Args:
             plan: The stage.
@@ -80,9 +80,9 @@ class CommandInputs:
         Args:
             subjects: Checkpoints of any stages.
         """
-        late = list(filter(self.outdated.collect, subjects))
-        self.check_scores(late)
-        self._refuse("the results", "collect", late)
+        outdated = list(filter(self.outdated.collect, subjects))
+        self.check_scores(outdated)
+        self._refuse("the results", "collect", outdated)
 
     def check_deltas(self, plan: StagePlan) -> None:
         """Check all deltas of a stage, and the results that they are made from.
@@ -94,11 +94,11 @@ class CommandInputs:
         self.check_results([candidate_subject(plan, one) for one in steps])
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
             self.check_results([bridge_subject(plan, self.plans)])
-            late = [one for one in steps if self.outdated.deltas(plan, one)]
-            self._refuse("the deltas", "deltas", [candidate_subject(plan, one) for one in late])
+            outdated = [one for one in steps if self.outdated.deltas(plan, one)]
+            self._refuse("the deltas", "deltas", [candidate_subject(plan, o) for o in outdated])
 
     def check_tables(self, plan: StagePlan) -> None:
-        """Check a stage's tables, where there are some, and all that they are made from.
+        """Check a stage's tables, if they exist, and everything that they are made from.
 
         Args:
             plan: The stage.
@@ -107,12 +107,12 @@ class CommandInputs:
         if read_record(plan.results, TABLES) is not None and are_tables_late(plan):
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
 
-    def _refuse(self, what: str, command: str, late: Sequence[Subject]) -> None:
-        """Raise an error on what is late: steps, merges or the bridge, as a command takes one of them."""
-        if not late:
+    def _refuse(self, what: str, command: str, outdated: Sequence[Subject]) -> None:
+        """Raise an error on outdated steps, merges or the bridge: a command takes one of these kinds."""
+        if not outdated:
             return
-        plan, first = late[0].plan, min(late, key=lambda one: _ROLES.index(one.role))
-        names = [str(one.candidate) for one in late if one.role == first.role]
+        plan, first = outdated[0].plan, min(outdated, key=lambda one: _ROLES.index(one.role))
+        names = [str(one.candidate) for one in outdated if one.role == first.role]
         which = "--bridge" if first.role == "bridge" else f"--{first.role} {' '.join(names)}"
         named = f"{first.role}s {', '.join(names)}" if len(names) > 1 else first.label
         raise self._error(
@@ -131,15 +131,15 @@ class CommandInputs:
 def check_run(config: Path) -> None:
     """Check the results of a run that a command names by its configuration; raise ResultsError.
 
-    They may be looked at on a machine that has nothing else of the run, where this cannot be checked.
+    On a machine without the run's suites or checkpoints, nothing can be checked.
 
     Args:
         config: File of the run's configuration.
     """
-    known = with_known_steps(load_config(config))
-    needed = [Path(known.suites), *(Path(one.checkpoints) for one in known.stages.values())]
+    listed = with_known_steps(load_config(config))
+    needed = [Path(listed.suites), *(Path(one.checkpoints) for one in listed.stages.values())]
     if all(path.is_dir() for path in needed):
-        plans = plan_stages(known)
+        plans = plan_stages(listed)
         for plan in plans.values():
             subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
             CommandInputs(config, plans).check_results(subjects)

@@ -1,4 +1,4 @@
-"""Estimates how long generating a stage's completions will take, before it begins."""
+"""Estimate how long generating a stage's completions will take, before it begins."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -18,15 +18,15 @@ def estimate_answers(
     to_score: Sequence[Subject],
     meta_of: Callable[[Path], Mapping[str, Any] | None],
 ) -> str:
-    """Return how much a stage's checkpoints have to generate, in a line.
+    """Return one line on how much a stage's checkpoints have to generate.
 
     Args:
         plan: The stage.
         to_score: Checkpoints that have to be scored; those of other stages are not counted.
-        meta_of: Gives the meta.json of a cache entry's folder; None where it is not made.
+        meta_of: Returns the meta.json of a cache entry's folder; None if there is none yet.
 
     Returns:
-        Checkpoints, completions, tokens, and the time where a speed was measured before.
+        Checkpoints, completions, tokens, and the time if a speed was measured before.
     """
     work = _most_work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)
@@ -47,7 +47,7 @@ def estimate_answers(
 def _most_work(
     plan: StagePlan, meta_of: Callable[[Path], Mapping[str, Any] | None]
 ) -> tuple[int, int] | None:
-    """Return a checkpoint's completions and their most tokens; None where a task is not prefilled."""
+    """Return a checkpoint's completions and their maximum tokens; None if a task is not prefilled."""
     completions = tokens = 0
     for name, task in plan.suite.generation_tasks.items():
         meta = meta_of(plan.cache_folder("tier5", name))
@@ -61,13 +61,13 @@ def _most_work(
 
 
 def _last_speed(plan: StagePlan) -> float | None:
-    """Return the tokens per second when a checkpoint of the stage was last asked; None if none was."""
+    """Return the tokens per second of the stage's last scored checkpoint; None without one."""
     name = TIERS["tier5"].summary_file
     files = [*plan.results.glob(f"by_checkpoint/*/{name}"), *plan.results.glob(f"bridge/{name}")]
     for path in sorted(files, key=lambda file: -file.stat().st_mtime):
         try:
             speed = json.loads(read_text(path)).get("tokens_per_second")
-        except (OSError, ValueError, AttributeError):  # what is damaged holds no speed
+        except (OSError, ValueError, AttributeError):  # a damaged file has no speed
             continue
         if isinstance(speed, int | float) and speed > 0:
             return float(speed)

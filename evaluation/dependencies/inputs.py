@@ -1,4 +1,4 @@
-"""Caches and checkpoint files that scores and results were made from: recorded, and compared later."""
+"""Record the caches and checkpoint files that scores and results are made from; compare them later."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,13 +22,13 @@ from evaluation.records import Record
 
 
 def score_inputs(subject: Subject) -> dict[str, Any]:
-    """Return what a record of scores keeps of caches and checkpoint.
+    """Return the state of caches and checkpoint for a record of scores.
 
     Args:
         subject: The checkpoint that is scored.
 
     Returns:
-        Caches by their place, the tokenizer that defines them, and the checkpoint's state and location.
+        Caches by place, the tokenizer that defines them, and the checkpoint's state and location.
 
     Raises:
         CacheError: A cache is not current.
@@ -43,19 +43,19 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
 def are_scores_of(
     about: Mapping[str, Any], subject: Subject, caches: CacheStates, state: State
 ) -> bool:
-    """Return whether scores are of these caches, and of this checkpoint.
+    """Return whether scores were made from these caches and this checkpoint.
 
-    It may be deleted by now, whole or in part. What was never where a link leads now is not deleted:
-    the scores are of another folder.
+    The checkpoint may be deleted by now, in whole or in part. But if its path is a link that now leads
+    elsewhere, the scores belong to another folder.
 
     Args:
-        about: What the scores' record has of their inputs.
+        about: The inputs in the scores' record.
         subject: The checkpoint.
-        caches: States of caches that are known already.
+        caches: States of caches, read once.
         state: State of the checkpoint's files now; empty if it is deleted.
 
     Returns:
-        Whether nothing but a deletion happened since.
+        Whether nothing has changed since, except for deletions.
     """
     used, tokenizer = about.get("caches", {}), about.get("tokenizer")
     entries = stage_entries(subject.plan)
@@ -67,7 +67,7 @@ def are_scores_of(
 
 
 def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
-    """Return what a record of results keeps of documents, and of the checkpoint's metadata.
+    """Return the state of documents and of the checkpoint's metadata for a record of results.
 
     Args:
         subject: The checkpoint whose scores are graded.
@@ -85,16 +85,16 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
 def are_results_of(
     about: Mapping[str, Any], scored: Mapping[str, Any], subject: Subject, caches: CacheStates
 ) -> bool:
-    """Return whether results are of these documents, and of the checkpoint's present metadata.
+    """Return whether results were made from these documents and the checkpoint's present metadata.
 
     Args:
-        about: What the results' record has of their inputs.
-        scored: What the scores' record has of theirs, which names the tokenizer.
+        about: The inputs in the results' record.
+        scored: The inputs in the scores' record, which name the tokenizer.
         subject: The checkpoint.
-        caches: States of caches that are known already.
+        caches: States of caches, read once.
 
     Returns:
-        Whether nothing has changed since; metadata that was deleted is no change.
+        Whether nothing has changed since; deleted metadata does not count as a change.
     """
     used, tokenizer = about.get("documents", {}), scored.get("tokenizer")
     entries = [one for one in tier_entries(subject.plan) if one.is_graded]
@@ -109,11 +109,11 @@ def are_results_of(
 def _agrees(
     caches: CacheStates, entry: CacheEntry, used: Any, tokenizer: Any, *, graded: bool = False
 ) -> bool:
-    """Return whether what was made from an entry is what the configuration asks for now.
+    """Return whether an entry has not changed since it was used, by the present configuration.
 
-    Where the cache itself is missing or damaged, its definition and the data that it was made of
-    decide: of the same data the same cache will be made. `used` is what `_describe_entry` gave then, or
-    `_describe_documents` for what is `graded`; `tokenizer` counts where the saved one is missing by now.
+    If the cache itself is missing or damaged, its definition and source data decide, as the same data
+    give the same cache. `used` is the earlier result of `_describe_entry`, or of `_describe_documents` if
+    `graded`; `tokenizer` counts if the saved one is missing by now.
     """
     if not isinstance(used, dict):
         return False
@@ -129,17 +129,17 @@ def _agrees(
 
 
 def _describe_entry(entry: CacheEntry, record: Record) -> dict[str, Any]:
-    """Return what a score keeps of a cache: definition and content that it depends on, state of the data."""
+    """Return a cache's description for scores: definition and content that they depend on, data's state."""
     asked = record.about.get("asked") if entry.define_asked else None
     others = (META,) if asked is None else (META, DOCUMENTS)
     data = {name: state.checksum for name, state in record.files.items() if name not in others}
     content = asked and record.about.get("content")
-    known = {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
-    return known | {"state": record.about.get("state")}
+    found = {"definition": asked or record.key, "content": content or fingerprint(unordered(data))}
+    return found | {"state": record.about.get("state")}
 
 
 def _describe_documents(record: Record) -> dict[str, Any]:
-    """Return what graded answers keep of the record of documents that they were verified by."""
+    """Return the description of a cache's documents, for results that were graded with them."""
     documents = record.files.get(DOCUMENTS)
     content = documents.checksum if documents else ""
     return {"definition": record.key, "content": content, "state": record.about.get("state")}

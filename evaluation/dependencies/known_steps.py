@@ -1,8 +1,8 @@
-"""Steps whose checkpoint the trainer has deleted since it was scored: their results stay.
+"""Find a stage's steps, also those whose checkpoint was deleted after it was scored.
 
-Where `steps` is a list, its steps are a stage's whether they are on disk or not. `all` and `every: N`
-mean those on disk, and those that are deleted but scored as the configuration asks for now. What
-was scored otherwise can neither be shown next to the others nor scored again, so it is left out.
+If `steps` is a list, it counts whether its steps are on disk or not. `all` and `every: N` mean the
+steps on disk, and deleted ones that were scored as the configuration asks for now. Deleted steps that
+were scored otherwise can neither be compared with the others nor scored again, so they are left out.
 """
 
 from pathlib import Path
@@ -51,12 +51,12 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
         name: The stage's name.
 
     Returns:
-        A list as it is configured, otherwise ascending steps; empty as long as there is no checkpoint.
+        A configured list as it is, otherwise ascending steps; empty while there is no checkpoint.
     """
     stage = config.stages[name]
     try:
         found = find_steps(Path(stage.checkpoints), stage.steps)
-    except CheckpointError:  # reported when the stage is asked for; another one may be
+    except CheckpointError:  # reported when this stage is used; a command may use another
         found = ()
     if isinstance(stage.steps, tuple):
         return found
@@ -72,20 +72,20 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:
-    """Return whether scores of a checkpoint are requested that nothing could make again.
+    """Return whether requested scores of a checkpoint could not be made again.
 
     Args:
-        subject: The checkpoint, of which files may be deleted.
-        outdated: Answers about the run.
+        subject: The checkpoint, whose files may be deleted.
+        outdated: The run's outdated outputs.
 
     Returns:
-        Whether its scores are all that is left of it.
+        Whether only its scores are left.
     """
     return outdated.has_lost_files(subject) and not outdated.score(subject)
 
 
 def _steps_with_results(results: Path) -> list[int]:
-    """Return the steps that have a record of scores; all else could be made again."""
+    """Return the steps that have a record of scores; other outputs could be made again."""
     found = results.glob(f"by_checkpoint/step_*/{FOLDER}/{SCORE}.json")
     steps = (step_named(path.parents[1].name.removeprefix("step_")) for path in found)
     return [step for step in steps if step is not None]

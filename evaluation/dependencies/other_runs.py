@@ -1,11 +1,11 @@
-"""Where the results of a run lie, and what state they are in.
+"""Find the results of a run, and their state. A run is named by one of:
 
-    config.yaml                  the stages and steps that it asks for, as far as they are scored
+    config.yaml                  the stages and steps that it requests, if they are scored
     <results>/                   every folder in it that holds by_checkpoint/
     <results>/<stage>/           that stage alone
-    any folder of tier files     one checkpoint: no run, but a level that curves are seen against
+    any folder of tier files     one checkpoint: not a run, but a reference level for curves
 
-Only results are looked at: neither checkpoints nor caches need be on this machine.
+Only results are read: neither checkpoints nor caches need to be on this machine.
 """
 
 import contextlib
@@ -67,16 +67,16 @@ def is_scored(folder: Path) -> bool:
 
 
 def references(config: Config) -> dict[str, Path]:
-    """Return those of a configuration's runs that are the results of a single checkpoint.
+    """Return the configuration's runs that are the results of a single checkpoint.
 
     Args:
         config: The configuration.
 
     Returns:
-        Folders by the run's name; empty where they cannot be looked at.
+        Folders by the run's name; empty where they cannot be read.
     """
     named = {name: Path(run.path) for name, run in config.runs.items()}
-    with contextlib.suppress(OSError):  # reported when it is looked for as a run
+    with contextlib.suppress(OSError):  # reported when it is read as a run
         return {name: path for name, path in named.items() if is_scored(path)}
     return {}
 
@@ -84,7 +84,7 @@ def references(config: Config) -> dict[str, Path]:
 def run_state(path: Path) -> object:
     """Return the state of all of a run's results.
 
-    They are made elsewhere, so nothing else shows that they have changed.
+    They are made elsewhere, so only this state shows that they have changed.
 
     Args:
         path: The run's configuration, its folder of results, or that of a single checkpoint.
@@ -108,7 +108,7 @@ def _states(folder: Path) -> Iterator[list[object]]:
 
 
 def _configured(path: Path) -> dict[str, list[Path]]:
-    """Return folders of the steps that a configuration asks for."""
+    """Return folders of the steps that a configuration requests."""
     config = load_config(path)
     found = {}
     for name, stage in config.stages.items():
@@ -126,7 +126,7 @@ def _stages_in(path: Path) -> dict[str, list[Path]]:
 
 
 def _steps_in(stage: Path) -> Iterator[Path]:
-    if (stage / CHECKPOINTS).is_dir():  # a glob would pass over what cannot be read
+    if (stage / CHECKPOINTS).is_dir():  # a glob would skip unreadable folders
         folders = [one for one in (stage / CHECKPOINTS).iterdir() if _is_step(one)]
         yield from sorted(folders, key=step_of)
 

@@ -1,8 +1,8 @@
-"""Which outputs are not what the configuration asks for now, as their records show.
+"""Find outputs that are not what the configuration asks for now, as their records show.
 
-`Outdated` asks whether they are all that the configuration wants. The functions below it ask whether
-tables, figures and pages show the results that there are, be they all or not: a watcher, a run in
-which a job failed, and a command by hand make pages of what there is.
+`Outdated` checks outputs against everything that the configuration requests. The functions below it
+only check whether tables, figures and pages show the results that exist: a watcher, a run in which
+a job failed, and a command by hand make pages from incomplete results, too.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,15 +27,15 @@ from evaluation.settings.plan import StagePlan
 
 
 class Outdated(AskedOnce):
-    """What a run asks of records, each once.
+    """Decides which outputs a run has to make; each decision is made once.
 
-    A step of the workflow is outdated, too, if one is that it reads. A run tries again what has failed,
-    and makes what is missing.
+    An output is also outdated if one of its inputs is. A run makes missing outputs, and tries failed
+    ones again.
 
     Args:
         plans: All stages by name.
-        as_made: If true, scores, results and deltas are outdated only if they were made from something
-            else than there is now, not for being missing or failed.
+        as_made: If true, scores, results and deltas are outdated only if they were made from other
+            inputs than there are now, not if they are missing or failed.
     """
 
     def __init__(self, plans: Mapping[str, StagePlan], *, as_made: bool = False) -> None:
@@ -46,7 +46,7 @@ class Outdated(AskedOnce):
         self._states: dict[Location, State] = {}
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
-        """Read the states of many checkpoints at once, for the questions about each that follow.
+        """Read the states of many checkpoints at once, for later calls about each of them.
 
         Args:
             subjects: Checkpoints of any stages.
@@ -65,13 +65,13 @@ class Outdated(AskedOnce):
         return self.once(lambda: not self._is_scored(subject), "score", subject.folder)
 
     def has_lost_files(self, subject: Subject) -> bool:
-        """Return whether files of a checkpoint were deleted since it was scored, all or some.
+        """Return whether some or all files of a checkpoint were deleted since it was scored.
 
         Args:
             subject: The checkpoint.
 
         Returns:
-            Whether files are missing, and the rest is the same.
+            Whether files are missing, and the others have not changed.
         """
         record = read_record(subject.folder, keys.SCORE)
         recorded = record.about.get("checkpoint_state") if record else None
@@ -113,7 +113,7 @@ class Outdated(AskedOnce):
         return self.once(lambda: not self._has_tables(plan), "tables", plan.name)
 
     def comparison(self) -> bool:
-        """Return whether the page of other runs is to be made; one that failed is tried again.
+        """Return whether the page of other runs has to be made; a failed one is tried again.
 
         Returns:
             Whether the page, or a table that it shows, is outdated.
@@ -123,10 +123,10 @@ class Outdated(AskedOnce):
         return not is_made or self._lacks_tables() or is_comparison_late(self.plans)
 
     def front(self) -> bool:
-        """Return whether the page of all stages is to be made.
+        """Return whether the page of all stages has to be made.
 
         Returns:
-            Whether the page, or what it shows, is outdated.
+            Whether the page, or something that it shows, is outdated.
         """
         lacks_page = bool(self._config.runs) and self.comparison()
         return lacks_page or self._lacks_tables() or is_front_late(self.plans)
@@ -138,14 +138,14 @@ class Outdated(AskedOnce):
     def _lacks_tables(self) -> bool:
         return any(self.tables(plan) for plan in self.plans.values())
 
-    def _is_late(self, record: Record) -> bool:
+    def _has_failed(self, record: Record) -> bool:
         return record.error is not None and not self.as_made
 
     def _is_scored(self, subject: Subject) -> bool:
         record = read_record(subject.folder, keys.SCORE)
         if record is None:
             return self.as_made
-        if self._is_late(record) or record.key != keys.score_key(subject):
+        if self._has_failed(record) or record.key != keys.score_key(subject):
             return False
         state = self._state(subject.checkpoint)
         is_of = are_scores_of(record.about, subject, self.caches, state)
@@ -161,7 +161,7 @@ class Outdated(AskedOnce):
         record = read_record(subject.folder, keys.COLLECT)
         if record is None:
             return self.as_made
-        if self.score(subject) or score is None or self._is_late(record):
+        if self.score(subject) or score is None or self._has_failed(record):
             return False
         if not are_results_of(record.about, score.about, subject, self.caches):
             return False
@@ -174,7 +174,7 @@ class Outdated(AskedOnce):
         own = read_record(plan.step_folder(step), keys.STEP_DELTAS)
         if own is None:
             return self.as_made
-        if any(map(self.collect, sides)) or self._is_late(own) or ours is None or bridge is None:
+        if any(map(self.collect, sides)) or self._has_failed(own) or ours is None or bridge is None:
             return False
         key = keys.deltas_key(plan, step, ours, bridge)
         return own.key == key and is_intact(own, plan.step_folder(step))
@@ -190,13 +190,13 @@ class Outdated(AskedOnce):
 
 
 def _is_made(folder: Path, step: str, key: str) -> bool:
-    """Return whether a step's outputs in a folder are there as they were written, and of this key."""
+    """Return whether a step's outputs in a folder are unchanged since written, and have this key."""
     record = read_record(folder, step)
     return record is not None and record.key == key and is_intact(record, folder)
 
 
 def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
-    """Return the records of the tables that there are.
+    """Return the records of the tables that exist.
 
     Args:
         plans: All stages by name.
@@ -209,7 +209,7 @@ def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
 
 
 def are_tables_late(plan: StagePlan) -> bool:
-    """Return whether there are results that the stage's tables do not show.
+    """Return whether there are results that a stage's tables do not show.
 
     Args:
         plan: The stage.
@@ -224,7 +224,7 @@ def are_tables_late(plan: StagePlan) -> bool:
 
 
 def are_figures_late(plan: StagePlan) -> bool:
-    """Return whether there are tables that the stage's figures do not show.
+    """Return whether there are tables that a stage's figures do not show.
 
     Args:
         plan: The stage.
@@ -237,7 +237,7 @@ def are_figures_late(plan: StagePlan) -> bool:
 
 
 def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
-    """Return whether the page of other runs is of other tables, or of other runs.
+    """Return whether the page of other runs was made from other tables or runs than there are now.
 
     Args:
         plans: All stages by name.
@@ -252,7 +252,7 @@ def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
 
 
 def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
-    """Return whether the page of all stages is of other tables.
+    """Return whether the page of all stages was made from other tables than there are now.
 
     Args:
         plans: All stages by name.

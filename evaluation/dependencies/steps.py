@@ -1,6 +1,6 @@
-"""The steps between caches and pages, and the key of each: all that its outputs depend on.
+"""The steps between caches and pages, and the key of each: everything that its outputs depend on.
 
-    step      in the folder of    reads                             makes
+    step      in the folder of    reads                             writes
     score     a checkpoint        caches, the checkpoint            scores in the store
     collect   a checkpoint        its scores, documents             tier files
     deltas    a step or merge     tier files of it and the bridge   bridge_deltas.json
@@ -9,8 +9,8 @@
     comparison  the results       all stages' tables, other runs    comparison.{csv,json,html}
     front     the results         all of these                      report.html
 
-What is only another view of stored scores (groups, primary metrics, checks, margins) is in the key of
-`collect` or of what follows, never in that of `score`.
+Settings that only change the view of stored scores (groups, primary metrics, checks, margins) are in
+the keys of `collect` or later steps, never in that of `score`.
 """
 
 import shlex
@@ -66,7 +66,7 @@ def _is_file(path: Path) -> bool:
 
 
 def score_key(subject: Subject) -> str:
-    """Return the key of everything but caches and checkpoint, which the record names one by one.
+    """Return the key of everything except caches and checkpoint, which the record lists separately.
 
     Args:
         subject: The checkpoint that is scored.
@@ -126,16 +126,16 @@ def collect_key(subject: Subject, score: Record) -> str:
                 }
                 for name in plan.tiers
             },
-            # A file of the store may hold scores of other prompts, too: which of them are meant counts.
+            # A file of the store may hold scores of other prompts, too, so the key names the prompts.
             "score": [score.identity, score.about.get("tiers")],
             **({"groups": groups} if groups else {}),
-            **_judging(plan),
+            **_verification(plan),
         }
     )
 
 
-def _judging(plan: StagePlan) -> dict[str, Any]:
-    """Return what verdicts depend on besides the items, where there are any that are ours."""
+def _verification(plan: StagePlan) -> dict[str, Any]:
+    """Return the settings that verdicts depend on besides the items; none for external programs."""
     if plan.stage.command:
         return {}
     found: dict[str, Any] = {}
@@ -186,7 +186,7 @@ def tables_key(
     return fingerprint(
         {
             "protocol": [protocol.BRIDGE, protocol.REPORT],
-            "run": Path(plan.config.results).name,  # as the page calls it
+            "run": Path(plan.config.results).name,  # its name on the page
             "stage": plan.name,
             "steps": list(steps),
             "has_bridge": plan.stage.bridge is not None,
@@ -202,20 +202,20 @@ def tables_key(
 
 
 def _is_bridge_gone(plan: StagePlan) -> bool:
-    """Return whether the checkpoint was deleted that the bridge's results are of."""
+    """Return whether the bridge's checkpoint was deleted since it was scored."""
     score = read_record(plan.bridge_folder, SCORE) if plan.stage.bridge else None
     path = score.about.get("checkpoint") if score else None
     return isinstance(path, str) and not configuration_file(Path(path))
 
 
 def _levels(plan: StagePlan) -> dict[str, Any]:
-    """Return the state of what curves are seen against, where the configuration names some."""
+    """Return the state of the runs that are reference levels for curves, if there are any."""
     found = references(plan.config)
     return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
 
 
 def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Path, str]]:
-    """Return where the records are that a stage's tables are made from.
+    """Return the places of the records that a stage's tables are made from.
 
     Args:
         plan: The stage.
@@ -261,7 +261,7 @@ def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -
 
     Args:
         tables: Records of the stages' tables, by stage.
-        runs: The configuration's other runs by name, whose files are looked at.
+        runs: The configuration's other runs by name; the state of their files is read.
 
     Returns:
         The key.

@@ -1,1 +1,1 @@
-"""Fetches data and tokenizers, and turns them into the files that scoring reads offline."""
+"""Fetch data and tokenizers, and turn them into the files that scoring reads offline."""

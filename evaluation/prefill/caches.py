@@ -1,10 +1,10 @@
-"""Reads cache entries: slices, tasks and prompts, with every file's checksum compared to meta.json.
+"""Read cache entries: slices, tasks and prompts; compare every file's checksum with meta.json.
 
-    examples.jsonl   one Item a line
-    prompts.jsonl    one Prompt a line
-    docs.jsonl       one DocumentLine a line; of a task of ranked choices one QuestionLine
+    examples.jsonl   one Item per line
+    prompts.jsonl    one Prompt per line
+    docs.jsonl       one DocumentLine per line; one QuestionLine for tasks of ranked choices
 
-A reader raises CacheError that names what is missing, foreign or damaged, and what to do.
+Readers raise CacheError, which names what is missing, foreign or damaged, and what to do.
 """
 
 import struct
@@ -36,7 +36,7 @@ TokenId = Annotated[int, Field(ge=0, lt=2**31)]
 
 
 class Stored(BaseModel):
-    """Strict: a number is no text, nor the other way round. Keys of later versions are ignored."""
+    """Base of stored lines. Types are strict; unknown keys, as of later versions, are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
@@ -51,8 +51,8 @@ class Context(Stored):
 class Candidate(Stored):
     """A continuation to score after `contexts[context]`.
 
-    `chars` and `bytes` are the length of its text without one leading space, which counts too for
-    olmo-eval, and where there is no other candidate.
+    `chars` and `bytes` are the length of its text without one leading space. That space counts, too,
+    in tasks of olmo-eval, and where there is no other candidate.
     """
 
     context: Count
@@ -63,7 +63,7 @@ class Candidate(Stored):
 
 
 class Item(Stored):
-    """A question: candidates of which number `gold` is right; see `metrics.variance` for its groups."""
+    """A question: candidate number `gold` is right; see `metrics.variance` for its groups."""
 
     id: str
     cluster: str | None
@@ -75,7 +75,7 @@ class Item(Stored):
 
 
 class QuestionLine(Stored):
-    """The part of a question that grading reads, by the key that its scores are stored under.
+    """The part of a question that grading reads; scores are stored under its `key`.
 
     `sizes` are each candidate's tokens, characters and bytes.
     """
@@ -89,7 +89,7 @@ class QuestionLine(Stored):
 
 
 class Prompt(Stored):
-    """What a model is to complete."""
+    """A prompt that a model completes."""
 
     id: str
     prompt: str
@@ -112,9 +112,9 @@ Line = TypeVar("Line", bound=Stored)
 class SliceCache:
     """A slice: `tokens` (blocks, sequence length), `block_bytes` (blocks,), and where documents start.
 
-    `block_bytes` counts the UTF-8 bytes of the text of tokens 1.. of each block, those that are
-    scored. `document_starts` holds flat positions, ascending; `start_bytes` are those of the tokens
-    there, None in caches that do not know them.
+    `block_bytes` counts the UTF-8 bytes of the scored tokens 1.. of each block. `document_starts` holds
+    ascending flat positions; `start_bytes` has the bytes of the tokens there, or is None in caches
+    without them.
     """
 
     tokens: "torch.Tensor"
@@ -135,7 +135,7 @@ class TaskCache:
 
 @dataclass(frozen=True)
 class PromptCache:
-    """The prompts of a stage's probes in the order of the suite, or of a task in that of the dataset."""
+    """Prompts: of a stage's probes in the suite's order, or of a task in the dataset's order."""
 
     prompts: list[Prompt]
     meta: dict[str, Any]
@@ -168,7 +168,7 @@ def read_slice(folder: Path) -> SliceCache:
 
 
 def data_offset(path: Path, size: int) -> int:
-    """Return where the bytes of a torch file's one tensor begin: behind its record's local header.
+    """Return where the bytes of a torch file's only tensor begin: after its record's local header.
 
     Args:
         path: The file, as `torch.save` writes it.
@@ -210,7 +210,7 @@ def read_task(folder: Path) -> TaskCache:
 
 
 def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
-    """Read what grading needs of a Tier3 task, without its tokens.
+    """Read a Tier3 task's data for grading, without its tokens.
 
     Args:
         folder: Folder of the cache entry.
@@ -246,7 +246,7 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
 
 
 def check_cached_golds(plan: StagePlan, name: str) -> None:
-    """Check a Tier5 task's golds again where the verifiers are others than those of prefill.
+    """Check a Tier5 task's gold answers again if its verifiers have changed since prefill.
 
     Args:
         plan: The stage.
@@ -283,7 +283,7 @@ def _lines(path: Path, model: type[Line]) -> Iterator[Line]:
 
 
 def _reasons(error: ValidationError) -> str:
-    """Return the first mistakes, each by its key, on one line."""
+    """Return the first mistakes on one line, each with its key."""
     found = [
         f"`{'.'.join(map(str, mistake['loc'])) or 'the whole'}`: {mistake['msg']}"
         for mistake in error.errors(include_url=False, include_input=False)

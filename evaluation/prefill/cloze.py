@@ -1,4 +1,4 @@
-"""Tier3 tasks: questions as token ids in `examples.jsonl`, what grading reads in `docs.jsonl`."""
+"""Tier3 tasks: questions as token ids in `examples.jsonl`, data for grading in `docs.jsonl`."""
 
 import logging
 import math
@@ -30,7 +30,7 @@ _BATCH = 256
 
 
 def prefill_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier3", name)`; return at once if it is there already.
+    """Write a task to `plan.cache_folder("tier3", name)` unless it is there already.
 
     Args:
         plan: The stage.
@@ -82,12 +82,12 @@ def prefill_task(plan: StagePlan, name: str) -> None:
 
 def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) -> dict[str, Any]:
     keep = {"version", "num_fewshot", "datasets", "primary", "remarks"}
-    own = {"name": task.provider, **info.model_dump(include=keep)}
-    return own | sources.describe_provided(info)
+    reported = {"name": task.provider, **info.model_dump(include=keep)}
+    return reported | sources.describe_provided(info)
 
 
 class _Writer:
-    """Tokenizes questions: gives the lines of `examples.jsonl`, and keeps those of `docs.jsonl`.
+    """Tokenizes questions: yields the lines of `examples.jsonl`, and collects those of `docs.jsonl`.
 
     Args:
         plan: The stage, whose sequence length limits a question.
@@ -107,7 +107,7 @@ class _Writer:
 
         Args:
             questions: Questions in the order of the dataset.
-            bar: Progress bar, which is moved on by one for each question.
+            bar: Progress bar, which advances by one for each question.
 
         Yields:
             A question as token ids.
@@ -121,10 +121,10 @@ class _Writer:
                 bar.update()
 
     def counts(self) -> dict[str, Any]:
-        """Return what meta.json has of the questions written so far.
+        """Return statistics, for meta.json, of the questions written so far.
 
         Returns:
-            Number of candidates, accuracy by chance, longest question in tokens, and a fingerprint.
+            Number of candidates, chance accuracy, longest question in tokens, and a fingerprint.
         """
         candidates = [len(line["sizes"]) for line in self.documents]
         return {
@@ -143,11 +143,11 @@ class _Writer:
                 repeated.append(line["id"])
             seen.add(asked)
         found = {"repeat an earlier one": repeated, "have identical candidates": self._ambiguous}
-        said = [f"{len(ids)} {what} (the first: {ids[0]})" for what, ids in found.items() if ids]
-        if said:
+        remarks = [f"{len(ids)} {what} (the first: {ids[0]})" for what, ids in found.items() if ids]
+        if remarks:
             log.warning(
                 "tasks.%s: of %d questions, %s; all are scored as they are",
-                *(self._name, len(self.documents), " and ".join(said)),
+                *(self._name, len(self.documents), " and ".join(remarks)),
             )
 
     def _example(
@@ -179,7 +179,7 @@ class _Writer:
         ids: tuple[list[int], list[int]],
         contexts: dict[str, dict[str, Any]],
     ) -> dict[str, Any]:
-        """Return a candidate's keys; adds its context to `contexts` if it is not there."""
+        """Return a candidate's keys; add its context to `contexts` if it is new."""
         context, continuation = pair
         tokens = [*self._before, *ids[0]]
         self._check(question.id, continuation, ids[1])
@@ -209,7 +209,7 @@ class _Writer:
 
 
 def _question_key(asked: Mapping[str, Any]) -> str:
-    """Return the key of a question by what a model reads and scores: tokens alone, in order."""
+    """Return the key of a question: the fingerprint of only the tokens that a model reads and scores."""
     pairs = (asked["candidates"], asked["unconditional"] or [])
     return fingerprint(
         [

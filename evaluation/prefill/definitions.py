@@ -1,8 +1,8 @@
-"""Identity of a cache entry: what must be the same for its files to be used again.
+"""Definitions (identities) of cache entries: what must be the same to use an entry's files again.
 
 An entry is current if its meta.json holds the definition that the configuration gives now. Nothing
-here imports torch or transformers; `tokenizer` is the meta.json of a saved one, or what `describe`
-gives with its chat template.
+here imports torch or transformers; `tokenizer` is the meta.json of a saved tokenizer, or its
+`saved_description` with its chat template.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,8 +15,8 @@ from evaluation.fingerprints import fingerprint
 from evaluation.settings.plan import StagePlan
 
 Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
-"""Returns the definition of a stage's entry, given unchanged data, by the entry's name and the saved
-tokenizer's meta.json; raises SourceError or KeyError if they give none."""
+"""Returns the definition of a stage's entry from the entry's name and the saved tokenizer's meta.json,
+assuming unchanged data; raises SourceError or KeyError if there is none."""
 
 _DESCRIPTION = (
     *("name", "fingerprint", "class", "prepend_bos"),
@@ -25,7 +25,7 @@ _DESCRIPTION = (
 
 
 def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a tokenizer's meta.json that `describe` gave.
+    """Return the part of a tokenizer's meta.json that describes the tokenizer.
 
     Args:
         meta: Content of the saved tokenizer's meta.json.
@@ -40,10 +40,10 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
     """Return the files of a local tokenizer.
 
     Args:
-        folder: Its folder; a hub id is none.
+        folder: Its folder, or a hub id.
 
     Returns:
-        Sorted files; None for a tokenizer of the hub.
+        Sorted files; None for a tokenizer on the hub.
     """
     if not folder.is_dir():
         return None
@@ -68,7 +68,7 @@ def chat_template(plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
     if template is None:
         raise SourceError(
             f"tokenizer {plan.tokenizer.name} has no chat template, and none is given for "
-            f"{plan.name}: set `chat_template:` in the suite that asks for conversations"
+            f"{plan.name}: set `chat_template:` in the suite that has conversations"
         )
     return str(template)
 
@@ -106,7 +106,7 @@ slice_definition = _definition(
         "slice": plan.suite.slices[name].definition,
     }
 )
-"""Of a slice's tokens."""
+"""Returns the definition of a slice's tokens."""
 
 task_definition = _definition(
     lambda plan, name: {
@@ -114,18 +114,18 @@ task_definition = _definition(
         "task": plan.suite.tasks[name].definition,
     }
 )
-"""Of a task's examples."""
+"""Returns the definition of a task's questions and gold answers."""
 
 asked_task_definition = _definition(
     lambda plan, name: {"protocol": protocol.PREFILL_TASK, "task": plan.suite.tasks[name].asked}
 )
-"""Of a task's questions, whatever is made of the answers: the part that scores depend on."""
+"""Returns the definition of a task's questions alone: the part that scores depend on."""
 
 
 def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
     """Return the identity of a stage's prompts.
 
-    What becomes of the completions (checks, categories) is no part of it.
+    Checks and categories, which apply to the completions, are not part of it.
 
     Args:
         plan: The stage.

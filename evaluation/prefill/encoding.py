@@ -1,4 +1,4 @@
-"""From text to token ids, as every tier does it.
+"""Encode text as token ids, in the same way for every tier.
 
 No special token is ever added by the tokenizer itself: BOS is put in front where the
 configuration says so, and nowhere else.
@@ -15,7 +15,7 @@ AnyTokenizer: TypeAlias = PreTrainedTokenizerBase
 
 
 def vocabulary_size(tokenizer: AnyTokenizer) -> int:
-    """Return how many rows an embedding needs.
+    """Return the number of rows that an embedding needs.
 
     Args:
         tokenizer: A fast or slow tokenizer.
@@ -27,11 +27,11 @@ def vocabulary_size(tokenizer: AnyTokenizer) -> int:
 
 
 def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
-    """Return what stands before every text.
+    """Return the ids to put before every text.
 
     Args:
         tokenizer: The stage's tokenizer.
-        prepend_bos: Whether BOS is configured to stand there.
+        prepend_bos: Whether the configuration asks for BOS.
 
     Returns:
         BOS's id, or nothing.
@@ -50,7 +50,7 @@ def bos_ids(tokenizer: AnyTokenizer, prepend_bos: bool) -> list[int]:
 
 
 def encode(tokenizer: AnyTokenizer, texts: Sequence[str]) -> list[list[int]]:
-    """Return each text's ids as lm-evaluation-harness does: none added, special tokens count as such.
+    """Return each text's ids as lm-evaluation-harness does: none added, special tokens recognized.
 
     Args:
         tokenizer: The stage's tokenizer.
@@ -69,10 +69,10 @@ def encode_pairs(
 ) -> list[tuple[list[int], list[int]]]:
     """Return the ids of contexts and continuations, divided as lm-evaluation-harness divides them.
 
-    Spaces at the context's end go to the continuation, for most tokenizers put a space into the
-    token of the word behind it. Both are encoded as one text, and the continuation is what comes after
-    as many tokens as the context has by itself: it may lack its first characters where a token spans
-    the border, or be empty. Each distinct text is encoded once.
+    Spaces at the context's end go to the continuation, as most tokenizers put a space into the token
+    of the next word. Both are encoded as one text. The continuation's tokens follow after as many tokens
+    as the context has by itself; they may lack its first characters where a token spans the border, or
+    be empty. Each distinct text is encoded once.
 
     Args:
         tokenizer: The stage's tokenizer.

@@ -1,8 +1,8 @@
-"""One entry of the cache: a folder that appears whole, or not at all.
+"""An entry of the cache: a folder that appears complete, or not at all.
 
-An entry is built beside its place and renamed, so that an interrupted or a second, simultaneous
-prefill never leaves files that do not belong together. Of two that finish, the first stays. Its
-meta.json holds a checksum of every file, and one of itself.
+An entry is built in a temporary folder next to its place and then renamed. So an interrupted or a
+second, simultaneous prefill never mixes files. If two finish, the first entry stays. Its meta.json
+holds a checksum of every file, and one of itself.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ STEP = "prefill"
 META = "meta.json"
 
 META_CHECKSUM = "meta_checksum"
-"""Key of a meta.json under which its own checksum stands."""
+"""Key of a meta.json that holds its own checksum."""
 
 
 def read_meta(folder: Path) -> dict[str, Any]:
@@ -58,14 +58,14 @@ def read_meta(folder: Path) -> dict[str, Any]:
     if not isinstance(meta, dict) or not isinstance(meta.get("checksum"), dict):
         raise damaged(path, "it holds no checksums")
     if META_CHECKSUM not in meta:
-        raise damaged(path, "it has no checksum of its own, as those of older versions")
+        raise damaged(path, "it has no checksum of its own, as in older versions")
     if meta[META_CHECKSUM] != meta_checksum(meta):
         raise damaged(path, "it was changed after it was written")
     return meta
 
 
 def meta_checksum(meta: Mapping[str, Any]) -> str:
-    """Return the checksum of a meta.json but for this very key, whatever its layout.
+    """Return the checksum of a meta.json without this very key, whatever its layout.
 
     Args:
         meta: The file's content, with or without the key.
@@ -79,7 +79,7 @@ def meta_checksum(meta: Mapping[str, Any]) -> str:
 
 
 def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Check that files of an entry are there, and as they were written.
+    """Check that files of an entry exist and are as they were written.
 
     Args:
         folder: Folder of the cache entry.
@@ -107,7 +107,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
 
 
 def check_entry(folder: Path, definition: str) -> dict[str, Any]:
-    """Check that an entry is whole, and of this definition.
+    """Check that an entry is complete, and of this definition.
 
     Args:
         folder: Folder of the cache entry.
@@ -131,16 +131,16 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 def is_current(
     folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
 ) -> bool:
-    """Return whether an entry is there, undamaged, of this definition, and made of unchanged files.
+    """Return whether an entry exists undamaged, with this definition, made from unchanged files.
 
     Args:
         folder: Folder of the cache entry.
         definition: The entry's definition by the present configuration.
-        is_unchanged: Takes what the entry keeps of the files that it was made of. By default
+        is_unchanged: Takes the stored state of the files that the entry was made from. By default
             they are not checked.
 
     Returns:
-        Whether it can be used. If so, its record is there afterwards, with what the entry itself has.
+        Whether it can be used. If so, its record is brought up to date.
     """
     try:
         meta = check_entry(folder, definition)
@@ -160,7 +160,7 @@ def is_current(
 
 @contextlib.contextmanager
 def new_entry(folder: Path) -> Iterator[Path]:
-    """Give an empty folder that takes the entry's place at the end; it is removed on an error.
+    """Yield an empty folder that becomes the entry at the end; it is removed on an error.
 
     Args:
         folder: Folder of the cache entry; folders above it are made.
@@ -182,8 +182,8 @@ def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) ->
     """Write meta.json as the last file of an entry, with the named files' checksums and its own.
 
     Args:
-        building: Folder that `new_entry` gave.
-        meta: What the file is to hold besides checksums; must have `definition`.
+        building: Folder that `new_entry` yielded.
+        meta: Content of the file besides checksums; must have `definition`.
         names: Names of the entry's other files.
     """
     for name in names:
@@ -202,18 +202,18 @@ def _record(folder: Path, meta: Mapping[str, Any]) -> None:
 
 
 def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a run reads of an entry's record in place of the entry."""
+    """Return the fields of an entry's record that a run reads instead of the entry."""
     asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
     return {"state": _state(meta), **asked}
 
 
 def _state(meta: Mapping[str, Any]) -> Any:
-    """Return what an entry keeps of the files that it was made of, see `states.are_unchanged`."""
+    """Return the stored state of the files that an entry was made from, see `states.are_unchanged`."""
     return meta.get("source", {}).get("state")
 
 
 def _install(building: Path, folder: Path) -> None:
-    """Rename an entry into place, moving away what is there unless it is the same entry."""
+    """Rename an entry into place; move an existing one away unless it is the same entry."""
     meta = read_meta(building)
     while True:
         try:
@@ -228,7 +228,7 @@ def _install(building: Path, folder: Path) -> None:
         aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster
             os.rename(folder, aside)
-        if aside.is_symlink():  # the entry was a link; what it leads to is not ours to remove
+        if aside.is_symlink():  # the entry was a link; its target is not ours to remove
             aside.unlink()
         shutil.rmtree(aside, ignore_errors=True)
 

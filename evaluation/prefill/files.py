@@ -25,10 +25,10 @@ Row = dict[str, Any]
 SUFFIXES = (".parquet", ".jsonl", ".json", ".txt", ".jsonl.gz", ".json.gz", ".txt.gz")
 
 _BATCH = 64
-"""Rows decoded at once: documents may be long, and memory is to stay bounded."""
+"""Rows decoded at once; few, as documents may be long and memory is bounded."""
 
 _AT_ONCE = 1 << 25
-"""Bytes of Parquet decoded at once, by the mean length of its rows."""
+"""Bytes of Parquet decoded at once, estimated from the mean size of its rows."""
 
 LONGEST_LINE = 1 << 26
 LONGEST_ARRAY = 1 << 28
@@ -42,7 +42,7 @@ _LONGEST_DOCUMENT = 8 << 20
 
 
 def unreadable(path: Path, error: OSError) -> SourceError:
-    """Return the error for a file that the system does not give.
+    """Return the error for a file that the system cannot read.
 
     Args:
         path: The file.
@@ -60,7 +60,7 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
 
     Args:
         path: The file, or a folder of `save_to_disk`.
-        fields: Columns of Parquet to decode, where they are there; None: all.
+        fields: Columns of Parquet to decode, if all exist; None: all.
 
     Yields:
         Rows in order.
@@ -113,7 +113,7 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row
 
 
 def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
-    """Load at once what is only mapped into memory, and is no part of what its rows take."""
+    """Load the dataset at once: it is only mapped into memory, outside the limit for its rows."""
     import datasets
 
     with _saved_errors(folder):
@@ -158,7 +158,7 @@ def check_not_binary(fields: Row) -> None:
         fields: Values by name.
 
     Raises:
-        SourceError: A field is binary, or holds what is.
+        SourceError: A field is binary, or contains a binary value.
     """
     for name, value in fields.items():
         left = [value]
@@ -173,9 +173,8 @@ def check_not_binary(fields: Row) -> None:
 
 
 def check_unicode(text: str) -> None:
-    """Check that a text is valid Unicode.
+    """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts.
 
-    JSON can spell half a UTF-16 pair, which no tokenizer takes.
     Args:
         text: A text of the data.
 
@@ -225,7 +224,7 @@ def _read_json(path: Path) -> Iterator[list[Row]]:
 
 
 def _lines(path: Path, file: IO[bytes]) -> Iterator[tuple[bytes, str]]:
-    """Yield lines that are not blank, with their place in words."""
+    """Yield lines that are not blank, each with its number in words."""
     for number in itertools.count(1):
         line = file.readline(LONGEST_LINE + 1)
         if not line:

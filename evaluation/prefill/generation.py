@@ -1,10 +1,10 @@
-"""Tier5 tasks: prompts as token ids in `prompts.jsonl`, what verifiers read in `docs.jsonl`.
+"""Tier5 tasks: prompts as token ids in `prompts.jsonl`, documents for verifiers in `docs.jsonl`.
 
-Plain prompts are the description, the solved examples and the question under each other. In a chat
-the description stands before the first question, and every solved example is two turns.
+A plain prompt is the description, the solved examples and the question in this order. In a chat, the
+description comes before the first question, and every solved example is two turns.
 
 A prompt that leaves no room for `max_new_tokens` in the sequence length is left out and named in
-`meta.json`: an answer that was cut off by the window would be judged wrong.
+`meta.json`: an answer that the window cuts off would count as wrong.
 """
 
 import json
@@ -37,7 +37,7 @@ from evaluation.verification.golds import check_golds
 
 
 def prefill_generation_task(plan: StagePlan, name: str) -> None:
-    """Write a task to `plan.cache_folder("tier5", name)`; if it is there, only check its golds.
+    """Write a task to `plan.cache_folder("tier5", name)`; if it is current, only check its golds.
 
     Args:
         plan: The stage.
@@ -94,14 +94,14 @@ def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
 def _read(
     plan: StagePlan, name: str, sources: Sources, tokenizer: AnyTokenizer
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
-    """Return the prompts, the stop strings that count, and what meta.json records of their origin."""
+    """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
     if isinstance(task, ProviderTask):
         found, info, reported = provided_prompts(plan, name, task)
         if lacking := lacking_tokens(tokenizer, info.special_tokens):
             raise SourceError(
                 f"generation_tasks.{name}: the prompts of {task.task} are made with {', '.join(lacking)}, "
-                f"which are no tokens of the tokenizer {plan.tokenizer.name}; take the task out, or evaluate "
+                f"which are not tokens of the tokenizer {plan.tokenizer.name}; take the task out, or evaluate "
                 "a model that was trained to fill in code"
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
@@ -114,7 +114,7 @@ def _read(
 
 
 def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
-    """Return which texts are not read as one token each.
+    """Return the texts that are not one token each.
 
     Args:
         tokenizer: The stage's tokenizer.
@@ -155,7 +155,7 @@ def _tokenized(
 
 
 def _none_fits(plan: StagePlan, name: str, room: int, shortest: int) -> str:
-    """Return the sentence on a task of which even the shortest prompt leaves no room for an answer."""
+    """Return the message for a task whose shortest prompt leaves no room for an answer."""
     left = plan.sequence_length - shortest
     remedies = [
         f"raise sequence_length to {shortest + room:,} or more",
@@ -192,7 +192,7 @@ class PromptRecipe:
 
         Args:
             row: A row of the dataset.
-            number: The row's number, which is part of its id where the task has no template for it.
+            number: The row's number, part of the prompt's id where the task has no template for ids.
             shots: Solved examples: questions and answers.
 
         Returns:
@@ -252,7 +252,7 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
 
 
 def _task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
-    """Return the prompts of a task's rows: the first of `origins`; solved examples are of the second."""
+    """Return the prompts of a task's rows, from the first origin; the second has solved examples."""
     recipe = PromptRecipe(name, task)
     rows, total = origins[0].first(task.limit)
     if not rows:
@@ -264,7 +264,7 @@ def _task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) ->
             prompt = recipe.prompt(row, number, shots)
         if prompt.id in prompts:
             raise SourceError(
-                f"{recipe.key}.id: {prompt.id!r} is there twice; write what is unique for each row, or "
+                f"{recipe.key}.id: {prompt.id!r} is there twice; write an id that is unique for each row, or "
                 "leave `id` out"
             )
         prompts[prompt.id] = prompt

@@ -1,8 +1,8 @@
 """A limit on the time and the memory that one row's templates may take.
 
-A slip in a suite, such as `range(10**9)` or `'a' * 10**10`, then ends in an error instead of a
-machine that no longer answers. Memory is limited for the whole process, so that it does not matter
-which operator or filter asks for it; the alarm interrupts loops and regular expressions alike.
+A mistake in a suite, such as `range(10**9)` or `'a' * 10**10`, then ends in an error instead of a
+machine that no longer responds. Memory is limited for the whole process, whichever operator or filter
+allocates it; the alarm interrupts loops and regular expressions alike.
 """
 
 import contextlib
@@ -16,14 +16,14 @@ from evaluation.errors import SourceError
 
 SECONDS = 10.0
 MEMORY = 1 << 30
-"""Bytes beyond what the process has when a row begins."""
+"""Bytes that a row may take in addition to the process's memory when the row begins."""
 
 _AGAIN = 10.0
-"""Seconds until the alarm goes off again, should something have caught the first."""
+"""Seconds until the alarm goes off again, in case something has caught the first."""
 
 
 class OutOfTime(BaseException):
-    """A row takes too long. No Exception, as Jinja catches these while it folds constants."""
+    """A row takes too long. It is no Exception, as Jinja catches those while it folds constants."""
 
     def __str__(self) -> str:
         return f"it takes more than {SECONDS:g} seconds for one row"
@@ -49,7 +49,7 @@ def row_limits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited_row(place: str) -> Iterator[None]:
-    """Limit what is done for a row; an error names the row.
+    """Limit the time and memory of the block, which handles a row; errors name the row.
 
     Args:
         place: Source and number of the row, for messages.
@@ -65,13 +65,13 @@ def limited_row(place: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error in words, on one line; some have none.
+    """Return an error's message on one line; some errors have none.
 
     Args:
         error: What the code for a row raised.
 
     Returns:
-        The words, cut; the error's class where the words alone would explain nothing.
+        The message, shortened; with the error's class where the message alone explains nothing.
     """
     if isinstance(error, MemoryError):
         return "it takes more than a gigabyte of memory for one row"
@@ -79,7 +79,7 @@ def reason_of(error: BaseException) -> str:
         return str(error)
     words = " ".join(str(error).split())[:300]
     if "No filter named 'random'" in words:
-        return "it draws at random (`random`), and prompts must be the same whenever they are made"
+        return "it draws at random (`random`), but prompts must be the same whenever they are made"
     known = isinstance(error, OutOfTime | TypeError | ValueError)
     return words if words and known else f"{type(error).__name__}: {words}".removesuffix(": ")
 
@@ -89,7 +89,7 @@ def memory_limit(more: int) -> Iterator[None]:
     """Limit the memory that the block may take.
 
     Args:
-        more: Bytes that the process may take more than it has now.
+        more: Bytes that the process may take in addition to its present memory.
 
     Raises:
         MemoryError: The block takes more.

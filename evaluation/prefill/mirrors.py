@@ -60,7 +60,7 @@ def mirror_files(
         dataset: The dataset's name, for messages.
         config: Its configuration, a subfolder; None: it has only one.
         split: Name of the split.
-        patterns: The suite's own patterns for the split's files; empty: they are found by their names.
+        patterns: The suite's patterns for the split's files; empty: files are found by their names.
 
     Returns:
         The files in order, or the one folder of `save_to_disk`.
@@ -91,7 +91,7 @@ def mirror_files(
 
 
 def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
-    """Raise SourceError where a split is there twice, as the same rows in two formats."""
+    """Raise SourceError where a split has files in two formats, perhaps of the same rows."""
     found = {s.removesuffix(".gz") for f in files for s in SUFFIXES if f.name.endswith(s)}
     if len(found) > 1:
         raise SourceError(
@@ -101,7 +101,7 @@ def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
 
 
 def warn_of_missing_parts(files: Iterable[Path]) -> None:
-    """Log a warning for each split of which some numbered parts are not there.
+    """Log a warning for each split that lacks some of its numbered parts.
 
     Args:
         files: A split's files.
@@ -120,7 +120,7 @@ def warn_of_missing_parts(files: Iterable[Path]) -> None:
 def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path]:
     """Return files at the places they have on the hub; raises SourceError for a pattern without any.
 
-    Another layout will not do: the split's other files may be what the patterns leave out.
+    No other layout is tried: it could find files of the split that the patterns leave out.
     """
     found: list[Path] = []
     for pattern in patterns:
@@ -180,7 +180,7 @@ def _what_is_there(folder: Path) -> str:
 
 
 def _shown(path: Path) -> str:
-    """Return a name, and what it is where it looks like a file of data and is none."""
+    """Return a name; add what it is where it looks like a data file but is none."""
     if path.is_file() or not path.name.endswith(SUFFIXES):
         return path.name
     if path.is_dir():
@@ -198,7 +198,7 @@ def local_files(patterns: Sequence[str]) -> list[Path]:
         The files, in the order of the patterns, each pattern's sorted.
 
     Raises:
-        SourceError: A pattern names nothing, or what is no data file.
+        SourceError: A pattern names nothing, or something other than a data file.
     """
     files: list[Path] = []
     for pattern in patterns:
@@ -232,9 +232,9 @@ def _check_distinct(files: Sequence[Path]) -> None:
 
 
 def _check_no_circles(pattern: str) -> None:
-    """Raise SourceError if `**` would follow links to folders that it goes through anyhow.
+    """Raise SourceError if `**` would follow links to folders that it visits anyway.
 
-    Two such links lead to more paths than could ever be listed.
+    Two such links lead to endlessly many paths.
     """
     if "**" not in pattern:
         return

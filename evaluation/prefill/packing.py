@@ -1,4 +1,4 @@
-"""Packs documents into blocks of tokens, in bounded memory, with the bytes of text of each block.
+"""Pack documents into blocks of tokens, in bounded memory, and count each block's bytes of text.
 
     documents      BOS a b c EOS | BOS d e EOS | BOS f …
     blocks of 4    BOS a b c   EOS BOS d e   EOS BOS f …
@@ -6,10 +6,10 @@
 
 The last, incomplete block is dropped.
 
-A character that several tokens share counts for the first of them, and what no token covers for
-the next one, so the bytes of a document's tokens always add up to the document's. A slow
-tokenizer does not show where its tokens lie: the document's bytes are then divided in proportion
-to the lengths of the pieces, exact for the document and close for a block that cuts it.
+A character that several tokens share counts for the first of them, and text that no token covers
+counts for the next token. So the bytes of a document's tokens always add up to the document's. A slow
+tokenizer gives no offsets: the document's bytes are then divided in proportion to the lengths of the
+pieces, which is exact for the document and approximate for a block that cuts it.
 """
 
 import shutil
@@ -32,7 +32,7 @@ _BATCH_CHARACTERS = 1 << 19
 _BATCH_DOCUMENTS = 1024
 
 LONGEST_PIECE = 1 << 18
-"""Characters tokenized at once; a longer document is cut, before a line break where it can be."""
+"""Characters tokenized at once; a longer document is cut, before a line break if possible."""
 
 _FLUSH = 1 << 18
 """Tokens kept before whole blocks are written."""
@@ -192,10 +192,10 @@ class Packer:
     Args:
         file: The raw file, open for writing.
         sequence_length: Tokens of a block.
-        blocks: How many blocks are enough.
+        blocks: Number of blocks to write.
         dtype: Dtype of the ids in the file, as `smallest_dtype` gives it.
         before: Ids that are put before each document.
-        after: Ids that are put behind each document.
+        after: Ids that are put after each document.
     """
 
     def __init__(
@@ -241,10 +241,10 @@ class Packer:
             self._flush()
 
     def finish(self) -> Packed:
-        """Write what is left of whole blocks.
+        """Write the remaining whole blocks.
 
         Returns:
-            Where blocks and documents begin and what they stand for, of all that was taken.
+            Number and bytes of the blocks, and where documents begin.
         """
         self._flush()
         blocks = len(self._block_bytes)
@@ -264,13 +264,13 @@ class Packer:
         self.total += len(ids)
 
     def _flush(self) -> None:
-        """Write the whole blocks among what is kept."""
+        """Write the whole blocks among the kept tokens."""
         ids, sizes = np.concatenate(self._ids), np.concatenate(self._sizes)
         left = self.wanted // self._length - len(self._block_bytes)
         whole = min(len(ids) // self._length, left)
         cut = whole * self._length
         self._file.write(ids[:cut].astype(self._dtype).tobytes())
-        scored = sizes[:cut].reshape(whole, self._length)[:, 1:]  # a block's token 0 is not
+        scored = sizes[:cut].reshape(whole, self._length)[:, 1:]  # without a block's token 0
         self._block_bytes.extend(scored.sum(axis=1, dtype=np.int64).tolist())
         begun = len(self._block_bytes) * self._length - cut
         starts = np.frombuffer(self._starts, dtype=np.int64)[len(self._start_bytes) :].copy()
@@ -282,7 +282,7 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file, a chunk at a time: torch lays it out, and the ids go into their place.
+    """Write raw ids as a torch file, a chunk at a time: torch writes an empty one, ids are filled in.
 
     Args:
         raw: The file that a `Packer` wrote.

@@ -1,7 +1,7 @@
-"""Prompts as token ids: conversations as a chat template renders them, and Tier4's probes.
+"""Prompts as token ids: conversations rendered by a chat template, and Tier4's probes.
 
-Written to `prompts.jsonl`, with a `meta.json` last, once for all steps. A checkpoint and its bridge
-answer the same token ids and stop at the same tokens and strings, whatever their own configurations say.
+Prefill writes them once for all steps: `prompts.jsonl`, then `meta.json`. A checkpoint and its bridge
+get the same token ids and stop at the same tokens and strings, whatever their own configurations say.
 """
 
 import random
@@ -29,7 +29,7 @@ _CLOCK = (
     "| replace('%A', 'Wednesday') | replace('%H', '12') | replace('%M', '00') "
     "| replace('%S', '00') }}{%- endmacro -%}"
 )
-"""Put before a template that asks for the time, in place of the clock's own function."""
+"""Put before a template that calls `strftime_now`, to replace that function."""
 
 _ANOTHER = "set another `chat_template:` in the suite"
 
@@ -37,13 +37,13 @@ _ASKED, _REPLY = "ASKED", "REPLY"
 
 
 def prefill_probes(plan: StagePlan) -> None:
-    """Write a stage's prompts; return at once if they are there already.
+    """Write a stage's prompts unless they are there already.
 
     Args:
         plan: The stage.
 
     Raises:
-        ConfigError: A prompt leaves its answer no room in the sequence length.
+        ConfigError: A prompt leaves no room for its answer in the sequence length.
         SourceError: There is no chat template, or it refuses a conversation.
     """
     tokenizer, about = prefill_tokenizer(plan)
@@ -102,7 +102,7 @@ def _check_room(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
 def encode_prompts(
     plan: StagePlan, tokenizer: AnyTokenizer, texts: Sequence[str]
 ) -> list[list[int]]:
-    """Return the ids of each text, with BOS in front where the configuration asks for it.
+    """Return the ids of each text, with BOS in front where the configuration requires it.
 
     Args:
         plan: The stage.
@@ -129,7 +129,7 @@ def prompts_meta(
 
     Args:
         plan: The stage.
-        about: What meta.json has of the tokenizer.
+        about: Description of the tokenizer, as in its meta.json.
         rows: Lines of prompts.jsonl.
         template: Chat template; None where prompts are plain text.
         eos_ids: Token ids that end a completion.
@@ -159,10 +159,10 @@ def render_chat(
         template: Chat template.
         name: The prompt's key or id, for messages.
         messages: Turns in order.
-        answer: Whether the text goes on to where the next answer begins.
+        answer: Whether the text ends where the next answer begins.
 
     Returns:
-        The text, the same at any time: templates see a fixed date.
+        The text, which is always the same, as templates see a fixed date.
 
     Raises:
         SourceError: The template refuses the messages, draws at random, or writes nothing.
@@ -184,16 +184,16 @@ def render_chat(
         ) from None
     if random.getstate() != undrawn:
         raise SourceError(
-            f"{name}: the chat template draws at random, and prompts must be the same whenever they are "
+            f"{name}: the chat template draws at random, but prompts must be the same whenever they are "
             f"made; {_ANOTHER}"
         )
     if not text.strip():
-        raise SourceError(f"{name}: the chat template makes nothing of these messages; {_ANOTHER}")
+        raise SourceError(f"{name}: the chat template writes no text of these messages; {_ANOTHER}")
     return str(text)
 
 
 def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int], list[str]]:
-    """Return what ends a completion whatever its task configures.
+    """Return the tokens and strings that end a completion in addition to its task's settings.
 
     Args:
         tokenizer: The stage's tokenizer.
@@ -213,7 +213,7 @@ def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int
 def _end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
     """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
 
-    A base model's tokenizer may not know the token that the template writes out.
+    A base model's tokenizer may lack the token that the template writes out.
     """
     messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
     text = render_chat(tokenizer, template, "chat_template", messages, answer=False)

@@ -1,8 +1,8 @@
 """Tasks of a provider: as questions of ranked choices, or as prompts and documents.
 
-Before anything is generated, the provider judges a few of its own golds: a metric that fails on them would
-fail on every answer. It also judges texts out of its documents, which show metrics that are no credit from 0
-to 1, such as BLEU, where a task has no golds.
+Before anything is generated, the provider verifies a few of its own gold answers: a metric that fails on
+them would fail on every answer. It also verifies texts from its documents: where a task has no gold
+answers, they reveal metrics that give no credit from 0 to 1, such as BLEU.
 """
 
 import logging
@@ -27,10 +27,10 @@ from evaluation.verification.verdicts import shortened
 log = logging.getLogger(__name__)
 
 TRIED = 32
-"""Golds that are judged at prefill."""
+"""Gold answers that are verified at prefill."""
 
 QUOTED = 8
-"""Documents whose texts are judged as well, and texts of each."""
+"""Documents whose texts are verified as well, and texts of each document."""
 
 
 def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided) -> Provider:
@@ -55,7 +55,7 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
         tasks: Tasks of any providers.
 
     Raises:
-        SourceError: A task or data is missing; names all that are.
+        SourceError: Tasks or data are missing; names all of them.
     """
     asked: dict[Provider, list[dict[str, Any]]] = {}
     for task in tasks:
@@ -127,7 +127,7 @@ def provided_questions(
     found = render(provider_of(plan, task), f"tasks.{name}", asked, RankedQuestion)
     if task.kind == "ranked" and any(len(one.choices) < 2 for one in found.documents):
         raise SourceError(
-            f"tasks.{name}: {task.task} scores the right answer alone, so that nothing is ranked; set "
+            f"tasks.{name}: {task.task} scores only the right answer, so that nothing is ranked; set "
             "`kind: gold`"
         )
     for remark in found.info.remarks:
@@ -159,7 +159,7 @@ def provided_prompts(
         task: The provider's task.
 
     Returns:
-        The prompts, the provider's meta.json of the task, and what is recorded of both.
+        The prompts, the provider's meta.json of the task, and the record of both.
 
     Raises:
         SourceError: The provider cannot render the task; names the task.
@@ -172,7 +172,7 @@ def provided_prompts(
             f"{key}: {provider.title} does not say how long an answer of {task.task} may be; set "
             "`max_new_tokens`"
         )
-    golds, others = _judged(plan, provider, task, rendered)
+    golds, others = _verified(plan, provider, task, rendered)
     _check_golds(key, task, golds)
     metrics = _metrics(key, task, rendered.info.metrics, [*golds, *others])
     recorded = {
@@ -207,23 +207,23 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     return TaskPrompt(document.id, turns, document.document, strata)
 
 
-def _judged(
+def _verified(
     plan: StagePlan, provider: Provider, task: ProviderTask, rendered: Rendered[Document]
 ) -> tuple[list[Outcome], list[Outcome]]:
-    """Return the outcomes of golds, and of texts out of documents."""
+    """Return the outcomes of gold answers, and of texts from documents."""
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
     quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
     known = rendered.info.model_dump(include={"task_files", "packages"})
     request = _rendering_request(plan, task) | known
     limits = limits_of(plan)
-    judged = score(provider, request, [*golds, *quotes], limits)
-    found = run_programs(judged, limits, plan.config.verification.processes, task.python)
+    scored = score(provider, request, [*golds, *quotes], limits)
+    found = run_programs(scored, limits, plan.config.verification.processes, task.python)
     return found[: len(golds)], found[len(golds) :]
 
 
 def _quotes(document: Document) -> list[str]:
-    """Return texts in a document, right answers and wrong ones among them."""
+    """Return texts of a document, among them right and wrong answers."""
     return list(islice(dict.fromkeys(_texts(document.document)), QUOTED))
 
 
@@ -247,7 +247,7 @@ def _check_golds(key: str, task: ProviderTask, golds: Sequence[Outcome]) -> None
 def _metrics(
     key: str, task: ProviderTask, better: Mapping[str, bool], outcomes: Sequence[Outcome]
 ) -> list[str]:
-    """Return the metrics to report: those of which more is better, and that give credit from 0 to 1."""
+    """Return the metrics to report: those that give credit from 0 to 1, and for which more is better."""
     scored = [outcome for outcome in outcomes if outcome.scores is not None]
     given = dict.fromkeys(metric for outcome in scored for metric in outcome.scores or {})
     usable = [
@@ -258,14 +258,12 @@ def _metrics(
     ]
     if not usable:
         raise SourceError(
-            f"{key}: {task.task} has no metric from 0 to 1 of which more is better; it has "
+            f"{key}: {task.task} has no metric from 0 to 1 for which more is better; it has "
             f"{', '.join(given) or 'none'}"
         )
     for metric in (*task.metrics, *filter(None, [task.primary])):
         if metric not in usable:
-            why = (
-                "is not from 0 to 1, or less of it is better" if metric in given else "is not there"
-            )
+            why = "is not from 0 to 1, or less is better" if metric in given else "does not exist"
             raise SourceError(
                 f"{key}: no metric {metric!r} of {task.task} can be reported, as it {why}; there are "
                 f"{', '.join(usable)}"
@@ -274,6 +272,6 @@ def _metrics(
 
 
 def _share(metric: str, golds: Sequence[Outcome]) -> float:
-    """Return the share of golds that the metric calls right, read without a format around them."""
+    """Return the share of gold answers, as plain text, that the metric counts as right."""
     credits = [verdict_of(metric, outcome, "").credit or 0.0 for outcome in golds]
     return math.fsum(credits) / len(credits)

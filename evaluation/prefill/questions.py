@@ -1,7 +1,7 @@
-"""Tier3 tasks: rows of a benchmark as contexts and candidate continuations.
+"""Tier3 tasks: turn rows of a benchmark into contexts and candidate continuations.
 
-An item's context is the task's description, its solved examples and the question, joined as
-lm-evaluation-harness joins them: `description` as it is, the rest by a blank line.
+An item's context is the task's description, its solved examples and the question. They are joined as
+in lm-evaluation-harness: `description` unchanged, the rest with blank lines between.
 """
 
 import random
@@ -28,7 +28,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Question:
-    """An item as text: one pair a candidate, and one a candidate without the question."""
+    """An item as text: one pair for each candidate, and one more without the question for `pmi`."""
 
     id: str
     cluster: str | None
@@ -47,7 +47,7 @@ class Question:
 
 @dataclass(frozen=True)
 class TaskPrompt:
-    """A row as turns of a chat, or as one text; and what verifiers read of it."""
+    """A row as turns of a chat, or as one text; and its document, which verifiers read."""
 
     id: str
     turns: tuple[Message, ...] | str
@@ -130,7 +130,7 @@ class Recipe:
         return f"{text('context', shown)}{text('continuation', shown)}"
 
     def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
-        """Return what templates see of each candidate besides the row, and which one is right."""
+        """Return each candidate's variables for templates, and the index of the right one."""
         if not self._is_ranked:
             return [{}], 0
         choices = self._list_of_choices(values)
@@ -171,7 +171,7 @@ def read_questions(
 
     Args:
         recipe: The task's templates.
-        task: The task, whose limit is spread over its configurations.
+        task: The task, whose limit is distributed over its configurations.
         origins: One split per configuration.
         shots: The split of solved examples per configuration; empty without solved examples.
 
@@ -191,7 +191,7 @@ def read_questions(
 
 
 def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
-    """Return the rows that can be asked, and how many there are."""
+    """Return the rows within the limit, and the number of all rows."""
     rows, count = origin.first(limit)
     if not rows:
         raise SourceError(
@@ -249,10 +249,10 @@ def _shown(value: Any) -> str:
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
-    """Return how many items to take of each part: as equal as the parts allow.
+    """Return how many items to take from each part: as equal as the parts allow.
 
     Args:
-        limit: How many items are taken at most, in all.
+        limit: Most items to take in all.
         sizes: Items of each part.
 
     Returns:

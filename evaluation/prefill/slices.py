@@ -45,7 +45,7 @@ _SHUFFLED_CHARACTERS = 32 << 20
 
 @dataclass
 class _Count:
-    """The documents that were read, skipped, or empty."""
+    """Numbers of documents that were read, skipped, or empty."""
 
     read: int = 0
     skipped: int = 0
@@ -53,14 +53,14 @@ class _Count:
 
 
 def prefill_slice(plan: StagePlan, name: str) -> None:
-    """Write a slice to `plan.cache_folder("tier2", name)`; return at once if it is there already.
+    """Write a slice to `plan.cache_folder("tier2", name)` unless it is there already.
 
     Args:
         plan: The stage.
         name: The slice's key in the suite.
 
     Raises:
-        SourceError: The data cannot be read, or does not fill one block.
+        SourceError: The data cannot be read, or does not fill a block.
         ConfigError: Fewer tokens are configured than one block has.
     """
     item = plan.suite.slices[name]
@@ -87,7 +87,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
 def _build(
     plan: StagePlan, name: str, item: Slice, tokenizer: AnyTokenizer, origin: Origin, building: Path
 ) -> dict[str, Any]:
-    """Write tokens and index into `building`; return the meta.json but for its checksums."""
+    """Write tokens and index into `building`; return the meta.json without its checksums."""
     length = plan.sequence_length
     asked = item.tokens // length
     vocabulary = vocabulary_size(tokenizer)
@@ -144,7 +144,7 @@ def _fill(packer: Packer, pieces: Iterator[Piece], name: str) -> None:
 
 
 def _separator_id(tokenizer: AnyTokenizer) -> int:
-    """Return the token that ends a document in packed text, EOS."""
+    """Return EOS, the token that ends a document in packed text."""
     if tokenizer.eos_token_id is None:
         raise SourceError(
             f"tokenizer {tokenizer.name_or_path} has no EOS token, which separates documents in "
@@ -167,7 +167,7 @@ def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length:
 
 
 def _documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
-    """Return the texts of a slice: after the skipped ones, in the seed's order, without empty ones."""
+    """Return the texts of a slice, without skipped and empty ones, shuffled if there is a seed."""
     text_of, fields = _text_of(item, name)
     rows = origin.rows(fields)
     for _ in itertools.islice(rows, item.skip_documents):
@@ -196,7 +196,7 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
 
 
 def _as_text(value: Any) -> str:
-    """Return a field's value as text, None as an empty one; raise SourceError where it is no text."""
+    """Return a field's value as text, "" for None; raise SourceError where it is not text."""
     if value is None:
         return ""
     if not isinstance(value, str):

@@ -1,6 +1,6 @@
-"""Where the rows of a slice or task come from: local files, a mirror, or the hub.
+"""Sources of the rows of a slice or task: local files, a mirror, or the hub.
 
-Of the hub, rows are streamed or downloaded, without loading scripts or remote code.
+Rows on the hub are streamed or downloaded, without loading scripts or remote code.
 """
 
 import logging
@@ -21,12 +21,12 @@ from evaluation.settings.sources import Slice, Source, Task
 log = logging.getLogger(__name__)
 
 MOST_LETTERS = 10**9
-"""Characters of all rows of a task together; of text that is packed, no more than a few rows are kept."""
+"""Most characters of a task's rows, which are all kept in memory; slices keep only a few rows."""
 
 
 @dataclass
 class Reading:
-    """The files that are read of a source, with their status before; `ended`: all of them were."""
+    """The files that were read from a source, with their status before; `ended`: all were read."""
 
     files: dict[Path, Status] = field(default_factory=dict)
     ended: bool = False
@@ -161,7 +161,7 @@ def locate_item(
 
     Returns:
         A split per configuration for rows, and for examples; both empty for a provider's task,
-        whose files only the provider knows.
+        whose files the provider itself finds.
     """
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []
@@ -177,7 +177,7 @@ def locate_item(
 def _hub_rows(
     source: Source, config: str | None, split: str, fields: Sequence[str] | None
 ) -> Iterator[Row]:
-    """Yield rows of a split; stream where the source asks for it, else, or failing that, download."""
+    """Yield rows of a split; stream them if configured, else, or if streaming fails, download them."""
     try:
         rows: Iterable[Row] | None = None
         if source.streaming:
@@ -230,7 +230,7 @@ def resolved_commit(source: Source) -> str | None:
 
 
 def _failures() -> tuple[type[Exception], ...]:
-    """Return what `datasets` and the hub raise for data they cannot give; all of it is translated."""
+    """Return the errors of `datasets` and the hub for data they cannot load; all become SourceErrors."""
     import datasets.exceptions
     import pyarrow
 
@@ -239,7 +239,7 @@ def _failures() -> tuple[type[Exception], ...]:
 
 
 def _is_final(error: Exception) -> bool:
-    """Return whether a download would fail like the stream did."""
+    """Return whether a download would fail like the stream."""
     from datasets.exceptions import DatasetNotFoundError
 
     return isinstance(error, DatasetNotFoundError | ConnectionError) or _says(
@@ -248,7 +248,7 @@ def _is_final(error: Exception) -> bool:
 
 
 def _remedy(source: Source, error: Exception) -> str:
-    """Return what is wrong with a dataset, and what helps."""
+    """Return what is wrong with a dataset, and how to fix it."""
     from datasets.exceptions import DatasetNotFoundError
 
     if _says(error, "gated"):

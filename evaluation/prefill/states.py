@@ -1,9 +1,9 @@
-"""Whether the files that a cache was made of are still the same.
+"""Check whether the files that a cache entry was made from are still the same.
 
-A file's status in the file system is taken before it is read, and compared when all is read. What was
-changed in between is refused. Later a file is the same as long as its status is the same. Where that
-differs, as of a copy or after `touch`, the checksum decides. Files that were not read decide nothing:
-of a large mirror, a slice often takes the first.
+Prefill notes a file's status (size and times) before it reads the file, and compares it afterwards. A
+file that changed in between is refused. Later, a file with the same status counts as unchanged. Where
+the status differs, as for a copy or after `touch`, the checksum decides. Files that were not read do
+not count: a slice often reads only the first files of a large mirror.
 """
 
 import contextlib
@@ -42,10 +42,10 @@ class ReadFile(NamedTuple):
 
 
 class Checksums:
-    """Checksums of files, each taken once, and remembered with the file's status.
+    """Checksums of files, each computed once, and stored with the file's status.
 
-    In `<results>/.made/sources.json`: the cache may be another's, and only be read. Two processes that
-    write at once may lose what one of them has found, which is then computed again.
+    They are stored in `<results>/.made/sources.json`, as the cache may be another user's and read-only.
+    If two processes write at once, checksums of one may be lost; they are then computed again.
 
     Args:
         results: Folder of the results.
@@ -53,7 +53,7 @@ class Checksums:
 
     def __init__(self, results: Path) -> None:
         self._path = results / FOLDER / "sources.json"
-        self._known = _remembered(self._path)
+        self._stored = _stored_checksums(self._path)
         self._fresh: dict[str, tuple[Status, str]] = {}
 
     def of(self, path: Path, status: Status) -> str:
@@ -64,32 +64,32 @@ class Checksums:
             status: Its size and times as they are now.
 
         Returns:
-            The remembered checksum if the status is the same, else that of the file's content.
+            The stored checksum if the status is the same, else that of the file's content.
         """
-        known = self._known.get(str(path))
-        if known is not None and known[0] == status:
-            return known[1]
+        stored = self._stored.get(str(path))
+        if stored is not None and stored[0] == status:
+            return stored[1]
         if status.size >= _LARGE:
-            log.warning("%s: taking its checksum (%.1f GB)", path, status.size / 1e9)
+            log.warning("%s: computing its checksum (%.1f GB)", path, status.size / 1e9)
         checksum = file_checksum(path)
         if status_of(path) == status:
-            self._known[str(path)] = self._fresh[str(path)] = status, checksum
+            self._stored[str(path)] = self._fresh[str(path)] = status, checksum
         return checksum
 
     def keep(self) -> None:
-        """Write down new checksums; log it where this user may not."""
+        """Store new checksums; log a warning where this user may not write."""
         if not self._fresh:
             return
         try:
-            write_json(self._path, {**_remembered(self._path), **self._fresh})
+            write_json(self._path, {**_stored_checksums(self._path), **self._fresh})
         except OSError as error:
             why = f"{error.filename or self._path}: {error.strerror}"
-            log.warning("checksums of data cannot be stored and are taken again next time: %s", why)
+            log.warning("checksums of data cannot be stored and are computed again: %s", why)
         self._fresh = {}
 
 
-def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
-    """Return what is remembered: nothing where the file is damaged or not there."""
+def _stored_checksums(path: Path) -> dict[str, tuple[Status, str]]:
+    """Return the stored checksums: none where the file is damaged or missing."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         content = json.loads(read_text(path))
         return {name: (Status(*status), str(found)) for name, (status, found) in content.items()}
@@ -97,7 +97,7 @@ def _remembered(path: Path) -> dict[str, tuple[Status, str]]:
 
 
 def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
-    """Return what a record keeps of the files that were read.
+    """Return the state of the files that were read, for a record.
 
     Args:
         reading: The files.
@@ -107,7 +107,7 @@ def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
         Each file's path, status and checksum, and whether all were read.
 
     Raises:
-        SourceError: A file is another by now.
+        SourceError: A file has changed since.
     """
     files = [_check_read(*one, checksums) for one in reading.files.items()]
     return {"files": files, "ended": reading.ended}
@@ -127,11 +127,11 @@ def _check_read(path: Path, before: Status, checksums: Checksums) -> ReadFile:
 
 
 def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: Checksums) -> bool:
-    """Return whether sources hold what they held when something was made of them.
+    """Return whether sources have not changed since something was made from them.
 
     Args:
-        now: The files that each would be read from; None for the hub, which is not asked.
-        known: What is stored of each, as `state_of` gives it; None where all was elsewhere.
+        now: The files that each source would be read from now; None for the hub, which is not queried.
+        known: The stored state of each, as `state_of` returns it; None where no source was local.
         checksums: Used where a file's status differs.
 
     Returns:
@@ -166,7 +166,7 @@ def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Ch
 
 
 class Sources:
-    """All that an entry is made of: `origins`, or what a provider reads, which only it knows.
+    """The sources of an entry: its `origins`, or the files that a provider reports to have read.
 
     Args:
         plan: The stage.
@@ -181,10 +181,10 @@ class Sources:
         self._checksums = checksums or Checksums(Path(plan.config.results))
 
     def are_as(self, known: Any) -> bool:
-        """Return whether the sources hold what they held when a description of them was stored.
+        """Return whether the sources have not changed since a description of them was stored.
 
         Args:
-            known: What meta.json has of their state; it may be another version's.
+            known: Their state in meta.json, which another version may have written.
 
         Returns:
             Whether nothing has changed; raises as `locate`.
@@ -196,7 +196,7 @@ class Sources:
         return are_unchanged(now, known, self._checksums)
 
     def describe(self) -> dict[str, Any]:
-        """Return what meta.json has of the data's origin.
+        """Return the description of the data's origin for meta.json.
 
         Returns:
             Dataset, revision, commit (None for local files), and state of the files.
@@ -216,7 +216,7 @@ class Sources:
         }
 
     def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
-        """Return what meta.json has of data that a provider has read.
+        """Return the description, for meta.json, of data that a provider has read.
 
         Args:
             info: The provider's meta.json of the task.
@@ -236,7 +236,7 @@ class Sources:
         return {"kind": kind, **state_of(origin.reading, self._checksums)}
 
     def _provided(self, known: Any) -> list[Sequence[Path] | None]:
-        """Return the files that a provider would read now of each source that it has read."""
+        """Return the files that a provider would read now from each source that it has read."""
         found: list[Sequence[Path] | None] = []
         for one in known or ():
             if one["kind"] == "tasks":

@@ -1,10 +1,10 @@
 """Jinja2 templates and expressions over dataset rows, in a sandbox, with undefined names as errors.
 
-Filters are those of Jinja that give the same in every run, so none that draws, and one of our own:
+Jinja's filters are available, except those that draw at random. There is one more filter:
 `regex_replace(pattern, replacement)`, which is Python's `re.sub`.
 
-Whatever a template raises becomes one sentence with its key and its source. What it may take of
-time and memory is limited by who calls it for a row (`row_limits`).
+Any error of a template becomes one sentence with its key and its source. The caller limits the time
+and memory that a template may take for a row (`row_limits`).
 """
 
 import datetime
@@ -28,9 +28,9 @@ def _regex_replace(text: str, pattern: str, replacement: str) -> str:
 
 
 def _writable(value: Any) -> Any:
-    """Refuse what Jinja would write as Python does, and a model would be asked about.
+    """Refuse values that Jinja would write as Python code does, as they would spoil a prompt.
 
-    A null would become the word None, bytes `b'…'`, a date whatever its type in the file makes it.
+    A null would become the word None, bytes `b'…'`, and a date would depend on its type in the file.
     """
     if value is None:
         raise TypeError(
@@ -40,7 +40,7 @@ def _writable(value: Any) -> Any:
         raise TypeError("a field that it writes is not a number (NaN); leave such rows out")
     if isinstance(value, list | tuple | dict):
         raise TypeError(
-            f"a field that it writes is {kind_of(value)}; write what of it is meant, such as "
+            f"a field that it writes is {kind_of(value)}; write the part of it that is meant, as "
             "`{{ field | join(', ') }}`"
         )
     if isinstance(value, bytes | bytearray):
@@ -72,7 +72,7 @@ _ENVIRONMENT.globals = {name: _ENVIRONMENT.globals[name] for name in _GLOBALS}
 _ENVIRONMENT.filters["regex_replace"] = _regex_replace
 
 _LONGEST = 1 << 26
-"""Characters that one row may become; more would take the tokenizer minutes."""
+"""Most characters of a row's text; more would take the tokenizer minutes."""
 
 Render = Callable[[Mapping[str, Any]], Any]
 
@@ -123,7 +123,7 @@ def compile_expression(key: str, source: str) -> Render:
 
 
 def _compiled(key: str, source: str, kind: str, parse: Callable[[str], Any]) -> Any:
-    """Parse a source; Jinja computes constants at once, so within a row's limits."""
+    """Parse a source, within a row's limits, as Jinja computes constants at once."""
     try:
         with row_limits():
             return parse(source)
@@ -156,11 +156,11 @@ def _shown(source: str) -> str:
 
 
 class RowTemplates:
-    """The templates of a task that are applied to each row, after the variables of `let`.
+    """The templates of a task, applied to each row after the variables of `let`.
 
     Args:
         key: The task's key in the suite, with its section, for messages.
-        let: Expressions of variables that all templates see.
+        let: Expressions of variables that all templates can use.
         texts: Templates by name; None: the task does not have it.
         expressions: Expressions by name; None: the task does not have it.
     """
@@ -181,7 +181,7 @@ class RowTemplates:
         self._fields = fields_of(*given.values(), *written)
 
     def values(self, row: Row) -> dict[str, Any]:
-        """Return what templates see of a row.
+        """Return the values that templates can use for a row.
 
         Args:
             row: A row of the dataset.
@@ -199,11 +199,11 @@ class RowTemplates:
         return values
 
     def text(self, name: str, values: Mapping[str, Any]) -> str | None:
-        """Return what a template writes, checked to be Unicode.
+        """Return a template's text, checked to be valid Unicode.
 
         Args:
             name: Name of the template.
-            values: What `values` returned, and more if the template needs it.
+            values: The values that `values` returned, and more if the template needs them.
 
         Returns:
             The text; None where there is no such template.

@@ -1,7 +1,7 @@
-"""How each tier's caches are made and read, in one table that prefill, jobs and checks go through.
+"""How each tier's cache entries are made and read: one table for prefill, jobs and checks.
 
-Where an entry lies and what it is called stands in `settings.tiers`. Snakemake reads this table, too:
-torch and transformers are imported only once something is made.
+`settings.tiers` has folders and names of entries. Snakemake reads this table, too, so torch and
+transformers are imported only when an entry is made.
 """
 
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ from evaluation.settings.tiers import complete
 
 
 class Cached(Protocol):
-    """An entry as it is read: whatever its tier's scorer takes, and its meta.json."""
+    """An entry that was read: the input of its tier's scorer, and its meta.json."""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -36,18 +36,18 @@ class Cached(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Prefill:
-    """One tier's caches; a `name` is the item's, or the stage's where there is one entry for a stage."""
+    """One tier's entries; a `name` is the item's, or the stage's where a stage has one entry."""
 
     define: Define
     """Returns an entry's definition."""
     define_asked: Define | None = None
-    """Returns the part of it that scores depend on, where the entry also holds what grading reads."""
+    """Returns the part of it that scores depend on, where the entry also holds data for verification."""
     origins: Callable[[StagePlan, str], list[Origin]]
-    """Returns what an entry's items are read from; nothing if they stand in the suite."""
+    """Returns the sources of an entry's items; none if the suite itself contains them."""
     make: Callable[[StagePlan, str], None]
-    """Makes an entry in `plan.cache_folder(tier, name)`; returns at once if it is there already."""
+    """Makes an entry in `plan.cache_folder(tier, name)` unless it is there already."""
     read: Callable[[Path], Cached]
-    """Raises CacheError for an entry that is missing or damaged."""
+    """Reads an entry; raises CacheError for one that is missing or damaged."""
 
 
 def _origins(section: str) -> Callable[[StagePlan, str], list[Origin]]:

@@ -28,7 +28,7 @@ from evaluation.settings.planning import tokenizer_origin
 log = logging.getLogger(__name__)
 
 _TABLES = {"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json"}
-"""Files that are JSON objects; all of a tokenizer's are plain files."""
+"""A tokenizer's files that must be JSON objects; all its files must be regular files."""
 
 _SENTENCEPIECE_FILES = ("tokenizer.model", "spiece.model", "sentencepiece.bpe.model")
 
@@ -48,7 +48,7 @@ def prefill_tokenizer(plan: StagePlan) -> tuple[AnyTokenizer, dict[str, Any]]:
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetch a stage's tokenizer for use without a network, if it is not there.
+    """Fetch a stage's tokenizer for use without a network, unless it is there already.
 
     Args:
         plan: The stage.
@@ -57,7 +57,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
         Its description, under the keys of `saved_description`.
 
     Raises:
-        SourceError: It cannot be loaded, or lacks the BOS that is to be prepended.
+        SourceError: It cannot be loaded, or lacks the BOS token that must be prepended.
     """
     wanted = plan.tokenizer
     files, checksums = tokenizer_files(Path(wanted.name)), Checksums(Path(plan.config.results))
@@ -95,7 +95,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
 
 
 def _default_template(tokenizer: AnyTokenizer) -> str | None:
-    """Return the chat template that a tokenizer brings along, if it does."""
+    """Return a tokenizer's own chat template, if it has one."""
     found = tokenizer.chat_template
     found = found.get("default") if isinstance(found, dict) else found
     return str(found) if found else None
@@ -111,10 +111,10 @@ def _save(tokenizer: AnyTokenizer, folder: Path) -> None:
 
 
 def _fingerprint(tokenizer: AnyTokenizer) -> str:
-    """Return the identity of what a tokenizer does with text, wherever it was loaded from.
+    """Return the identity of a tokenizer's behaviour on text, wherever it was loaded from.
 
-    Made of its vocabulary, merges, normalization and added tokens, and of BOS and EOS; not of
-    its name, its padding, its chat template, nor what it would add around a text by itself.
+    It covers vocabulary, merges, normalization, added tokens, BOS and EOS. It does not cover name,
+    padding, chat template, or the tokens that the tokenizer would add around a text by itself.
     """
     if tokenizer.is_fast:
         model = json.loads(tokenizer.backend_tokenizer.to_str())
@@ -135,8 +135,8 @@ def load_tokenizer(
 ) -> AnyTokenizer:
     """Load a tokenizer from the hub or a folder.
 
-    transformers 5 makes every sentencepiece model fast and ignores `use_fast`. So `use_fast=False`
-    names the class that runs the model itself, with its own normalization (`legacy`), as transformers 4.
+    transformers 5 makes every sentencepiece model fast and ignores `use_fast`. So `use_fast=False` uses
+    the class that runs the model itself, with its own normalization (`legacy`), as transformers 4 does.
 
     Args:
         name_or_folder: Hub id, or folder.
@@ -163,14 +163,14 @@ def load_tokenizer(
             tokenizer = SentencePieceBackend.from_pretrained(
                 str(file.parent), vocab_file=str(file), legacy=True, trust_remote_code=False
             )
-    tokenizer.model_max_length = 10**30  # we cut texts; a warning of long ones would mislead
+    tokenizer.model_max_length = 10**30  # callers cut texts; a warning of long ones would mislead
     return tokenizer
 
 
 def _check_plain(folder: Path) -> None:
-    """Raise SourceError for what is not a tokenizer's file by its kind, or not JSON by its first byte.
+    """Raise SourceError for files that are not regular, or should be JSON and do not begin so.
 
-    A pipe would be waited for, and transformers names no file that is damaged.
+    Reading a pipe would block, and errors of transformers do not name the damaged file.
     """
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
         is_table = path.name in _TABLES
@@ -181,14 +181,14 @@ def _check_plain(folder: Path) -> None:
                 with open_regular(path) as file:
                     begin = file.read(1000).lstrip()
                 if not begin.startswith(b"{"):
-                    raise SourceError(f"{path}: is no JSON object; copy the tokenizer again")
+                    raise SourceError(f"{path}: is not a JSON object; copy the tokenizer again")
         except OSError as error:
             why = f"cannot be read ({error.strerror})"
             raise SourceError(f"{path}: {why}; copy the tokenizer again") from None
 
 
 def _sentencepiece_file(name: str, revision: str | None) -> Path:
-    """Return the model of a local tokenizer, or of one of the hub, which is downloaded."""
+    """Return the sentencepiece model of a local tokenizer, or of one downloaded from the hub."""
     folder = Path(name)
     if not folder.is_dir():
         patterns = [*_SENTENCEPIECE_FILES, "*token*.json"]
@@ -204,12 +204,12 @@ def _sentencepiece_file(name: str, revision: str | None) -> Path:
 
 @contextlib.contextmanager
 def _one_sentence(name: str) -> Iterator[None]:
-    """Turn what transformers and the hub raise for a tokenizer into one SourceError."""
+    """Turn any error of transformers or the hub into one SourceError."""
     try:
         yield
     except SourceError:
         raise
-    except (AttributeError, TypeError) as error:  # no words for a user, and no file's name
+    except (AttributeError, TypeError) as error:  # no message for a user, and no file's name
         log.debug("where it happened:", exc_info=True)
         raise SourceError(
             f"tokenizer {name} cannot be loaded: tokenizer.json or tokenizer_config.json does not hold "

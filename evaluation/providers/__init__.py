@@ -1,1 +1,1 @@
-"""Tasks of lighteval, lm-evaluation-harness and olmo-eval, each run in an environment of its own through files."""
+"""Tasks of lighteval, lm-evaluation-harness and olmo-eval, each run in its own environment."""

@@ -1,9 +1,9 @@
-"""A provider's program, which runs in an environment of its own and exchanges files with this one.
+"""A provider's program, which runs in the provider's environment and exchanges files with this package.
 
     request.json, cases.jsonl  ->  python -m evaluation.providers.adapters.<provider>  ->  its files
 
-`adapters.contract` describes the files. Whatever goes wrong over there becomes one sentence here.
-A provider's libraries take seconds to import: each is started once, and forks for every request.
+`adapters.contract` describes the files. Any error there becomes one sentence here. A provider's
+libraries take seconds to import, so each program is started once and forks for every request.
 """
 
 import json
@@ -45,12 +45,12 @@ class Provider:
 
     @property
     def title(self) -> str:
-        """Name of the provider as its users write it."""
+        """Name of the provider for messages."""
         return TITLES[self.name]
 
     @property
     def install(self) -> str:
-        """Return the command that makes its environment."""
+        """Return the command that installs its environment."""
         if IS_INSTALLED:
             pip = f"{self.python.parent}/pip install"
             lock = ROOT / f"requirements-{self.name.replace('_', '-')}.lock"
@@ -98,8 +98,8 @@ def run(
         provider: The provider.
         verb: `check`, `render` or `score`.
         folder: Empty folder in which the program finds its request and writes its files.
-        request: What request.json holds.
-        keep_on: Asked again and again; False: the program has taken too long and is killed.
+        request: Content of request.json.
+        keep_on: Called repeatedly; if it returns False, the program has taken too long and is killed.
 
     Returns:
         How the program ended.
@@ -109,15 +109,15 @@ def run(
     """
     provider.check()
     write_json(folder / "request.json", dict(request))
-    known: dict[Any, _Server] = vars(_servers).setdefault("known", {})
+    servers: dict[Any, _Server] = vars(_servers).setdefault("servers", {})
     key = os.getpid(), provider, verb == "score"
-    if key not in known or not known[key].running.is_alive:
-        known[key] = _Server(provider, verb)
+    if key not in servers or not servers[key].running.is_alive:
+        servers[key] = _Server(provider, verb)
     try:
-        return known[key].run(verb, folder, keep_on)
+        return servers[key].run(verb, folder, keep_on)
     finally:
-        if not known[key].is_idle:
-            del known[key]
+        if not servers[key].is_idle:
+            del servers[key]
 
 
 class _Server:
@@ -125,7 +125,7 @@ class _Server:
 
     Args:
         provider: The provider.
-        verb: What it is started for: scoring has other variables than rendering.
+        verb: The verb that it is started for: scoring has other variables than rendering.
     """
 
     def __init__(self, provider: Provider, verb: str) -> None:
@@ -158,12 +158,12 @@ class _Server:
 
 
 def _close(process: int, stack: ExitStack) -> None:
-    if os.getpid() == process:  # not in a fork of ours
+    if os.getpid() == process:  # not in a fork of this process
         stack.close()
 
 
 def _variables(provider: Provider, verb: str) -> dict[str, str]:
-    """Return what gives sets one order in every process, and scores no network."""
+    """Return variables that fix the order of sets, and keep scoring off the network."""
     given = {"TOKENIZERS_PARALLELISM": "false", "PYTHONHASHSEED": "0"}
     if provider.nltk_data is not None:
         given["NLTK_DATA"] = str(provider.nltk_data.resolve())

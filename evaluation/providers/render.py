@@ -1,4 +1,4 @@
-"""A provider's task as rendered by its program: its documents, and how they are to be completed."""
+"""A provider's task, rendered by its program: its documents, and settings for completing them."""
 
 import tempfile
 import time
@@ -13,7 +13,7 @@ from evaluation.interpreters import refusal
 from evaluation.providers.program import Provider, run
 
 SECONDS = 3600.0
-"""Time for a task to be rendered: it may have to be downloaded first."""
+"""Longest time for rendering a task, which may have to be downloaded first."""
 
 
 class Turn(BaseModel):
@@ -33,7 +33,7 @@ class Document(BaseModel):
 
 
 class RankedQuestion(BaseModel):
-    """A line of documents.jsonl of a task that ranks choices."""
+    """A line of documents.jsonl for a task that ranks choices."""
 
     id: str
     part: str
@@ -52,7 +52,7 @@ Line = TypeVar("Line", Document, RankedQuestion)
 
 
 class ReadSource(BaseModel):
-    """A dataset, or a user's task files, with each file's status from before it was read.
+    """A dataset, or a user's task files, with each file's status before it was read.
 
     `files` is None for the hub.
     """
@@ -78,15 +78,15 @@ class TaskInfo(BaseModel):
     read: list[ReadSource]
     documents: int = Field(gt=0)
     primary: str | None = None
-    """What the provider itself reports first: a metric, or of ranked choices a normalization."""
+    """The provider's headline: a metric, or for ranked choices a normalization."""
     sampling: dict[str, float | int] = {}
-    """Keys of a suite's `sampling` by which the provider draws tokens; greedily without."""
+    """Keys of a suite's `sampling` with which the provider draws tokens; if empty, greedily."""
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
     special_tokens: list[str] = []
-    """What the tokenizer must have for the prompts to mean what they should."""
+    """Tokens that the tokenizer must have, as prompts use them."""
     remarks: list[str] = []
-    """Sentences on tasks that report something else than their names promise."""
+    """Sentences on tasks that report something other than their names promise."""
     task_files: str | None = None
     """Checksum of a user's task files."""
     packages: str | None = None
@@ -112,7 +112,7 @@ def render(
     Args:
         provider: The provider that has the task.
         key: Key of the suite that names the task, for errors.
-        request: What request.json holds, but for the kind.
+        request: Content of request.json without the kind.
         line: `Document` for prompts, `RankedQuestion` for choices.
         seconds: Longest time that the program may take.
 
@@ -131,7 +131,7 @@ def render(
 
 
 def check(provider: Provider, request: dict[str, Any]) -> str | None:
-    """Look whether tasks can be rendered, before any is.
+    """Check whether tasks can be rendered, before any is.
 
     Args:
         provider: The provider that has the tasks.
@@ -150,7 +150,7 @@ def check(provider: Provider, request: dict[str, Any]) -> str | None:
 def _refusal(
     provider: Provider, key: str, verb: str, folder: Path, request: dict[str, Any], seconds: float
 ) -> str | None:
-    """Return the sentence by which the provider's program refuses a request, if it does."""
+    """Run a verb; return the sentence with which the program refuses the request, if it does."""
     end = time.monotonic() + seconds
     ended = run(provider, verb, folder, request, lambda: time.monotonic() < end)
     if (refused := refusal(folder)) is not None:

@@ -1,12 +1,11 @@
-"""Verdicts of a provider on many completions: one process for all of them, one verdict for each.
+"""Verify many completions by a provider's metrics: one process for all, one verdict for each.
 
-The program works through the cases in their order and writes each verdict as it has it. Where it
-dies, or is silent for longer than a case may take, the case that it was at gets a verdict without
-credit, and another process goes on behind it.
+The provider's program handles the cases in order and writes each verdict at once. Where it dies, or
+is silent for longer than a case may take, the current case gets a verdict without credit, and
+another process continues with the next case.
 
-Programs of tasks are run in the sandbox in which all programs are run. Providers run `python3 -c
-<program and tests>`: the program is the main module, and passes if it ends well. Here it must reach
-the last test, too.
+The sandbox runs the programs of tasks. Providers run `python3 -c <program and tests>`: the program is
+the main module, and passes if it exits without an error. Here it must reach the last test, too.
 """
 
 import json
@@ -28,15 +27,15 @@ from evaluation.verification.pool import verify_all
 from evaluation.verification.verdicts import Verdict, shortened
 
 START_SECONDS = 600.0
-"""Time for the program to import what it needs."""
+"""Time for the program to import its libraries."""
 
 MOST_STARTS = 20
-"""Processes for a batch; after so many the cases that are left have no verdict."""
+"""Most processes for a batch; after these, the remaining cases have no verdict."""
 
 _SETUP = '__name__ = "__main__"'
 
 _MEMORY_WITH_PACKAGES = 8192
-"""Megabytes of addresses, of which libraries reserve more than they use."""
+"""Megabytes of address space, as libraries reserve more than they use."""
 
 Scores = dict[str, Any]
 Case = tuple[Mapping[str, Any], str]
@@ -45,7 +44,7 @@ Case = tuple[Mapping[str, Any], str]
 
 @dataclass(frozen=True)
 class Limits:
-    """What a single case may take."""
+    """Limits of a single case."""
 
     seconds: float
     memory_mb: int
@@ -53,7 +52,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class ProgramWithTests:
-    """A program that decides a case; `failed` are the scores if it does not pass its tests."""
+    """A program that decides a case; `failed` has the scores if it does not pass its tests."""
 
     text: str
     tests: str
@@ -65,7 +64,7 @@ class ProgramWithTests:
 class Outcome:
     """Scores of a case by metric, or why there are none.
 
-    They hold only if `program` passes, where there is one (`run_programs`). `reason` and
+    If there is a `program`, the scores hold only if it passes (`run_programs`). `reason` and
     `note` are a verdict's.
     """
 
@@ -78,13 +77,13 @@ class Outcome:
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> list[Outcome]:
-    """AnyVerifier completions by the provider's own metrics.
+    """Verify completions by the provider's own metrics.
 
     Args:
         provider: The provider that has the task.
-        request: What request.json holds, but for the memory.
+        request: Content of request.json without the memory limit.
         cases: Documents, each with a completion.
-        limits: What a single case may take.
+        limits: Limits of a single case.
 
     Returns:
         An outcome for each case, in order.
@@ -96,18 +95,18 @@ def score(
     for _ in range(MOST_STARTS):
         if len(found) == len(cases):
             break
-        judged, ended = _once(provider, request, cases[len(found) :], limits)
-        found += judged
+        outcomes, ended = _once(provider, request, cases[len(found) :], limits)
+        found += outcomes
         if len(found) < len(cases):
             found.append(Outcome(None, _blame(ended, limits)))
-    late = Outcome(None, f"the provider's program died {MOST_STARTS} times before")
-    return found + [late] * (len(cases) - len(found))
+    unverified = Outcome(None, f"the provider's program died {MOST_STARTS} times before")
+    return found + [unverified] * (len(cases) - len(found))
 
 
 def _once(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
 ) -> tuple[list[Outcome], ProgramEnd]:
-    """Return the outcomes up to where the program ended, one a case, and how it ended."""
+    """Return the outcomes of the cases until the program ended, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows = [
@@ -117,7 +116,7 @@ def _once(
         keep_on = _still_writes(folder / "scores.jsonl", limits)
         ended = run(provider, "score", folder, {**request, "memory_mb": limits.memory_mb}, keep_on)
         if (refused := refusal(folder)) is not None:
-            raise ScoringError(f"{provider.title} does not judge the task: {refused}")
+            raise ScoringError(f"{provider.title} does not verify the task: {refused}")
         lines = _lines(folder / "scores.jsonl")
     _check_ready(provider, lines[:1], ended)
     found: list[Outcome] = []
@@ -131,21 +130,21 @@ def _once(
 def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: ProgramEnd) -> None:
     if not first or first[0].get("ready") is not True:
         raise ScoringError(
-            f"{provider.title} cannot judge answers: its program {ended}; run `{provider.install}` again"
+            f"{provider.title} cannot verify answers: its program {ended}; run `{provider.install}` again"
         )
     if (sentence := provider.other_version(first[0].get("version"))) is not None:
         raise ScoringError(sentence)
 
 
 def _still_writes(path: Path, limits: Limits) -> Callable[[], bool]:
-    """Watch whether the program still writes: a case may take its seconds, the first the start too."""
+    """Return a function that tells whether the program still writes within its time limits."""
     size, since = 0, time.monotonic()
 
     def keep_on() -> bool:
         nonlocal size, since
-        now, known = time.monotonic(), size
+        now, before = time.monotonic(), size
         size = path.stat().st_size if path.exists() else 0
-        if size != known:
+        if size != before:
             since = now
         return now - since < (limits.seconds if size else START_SECONDS)
 
@@ -153,7 +152,7 @@ def _still_writes(path: Path, limits: Limits) -> Callable[[], bool]:
 
 
 def _lines(path: Path) -> list[dict[str, Any]]:
-    """Return the whole lines that are JSON objects, up to the first that is none."""
+    """Return the complete lines that are JSON objects, up to the first that is not."""
     found: list[dict[str, Any]] = []
     content = path.read_bytes() if path.exists() else b""
     for line in content.split(b"\n")[:-1]:
@@ -187,12 +186,12 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
 def run_programs(
     outcomes: Sequence[Outcome], limits: Limits, workers: int, python: str | None
 ) -> list[Outcome]:
-    """Run the program of each outcome that has one, which settles its scores.
+    """Run the program of each outcome that has one, and settle the outcome's scores.
 
     Args:
         outcomes: Outcomes of a provider's task, in any order.
-        limits: What reading a program and its verdict may take, beside its own seconds.
-        workers: Programs run at once.
+        limits: Limits of reading a program and its verdict, in addition to its own seconds.
+        workers: Number of programs to run at once.
         python: Interpreter of the environment whose packages they use; None: they use none.
 
     Returns:
@@ -241,12 +240,12 @@ def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     """Return the verdict of one metric.
 
     Args:
-        metric: Name of the metric there.
+        metric: The provider's name of the metric.
         outcome: All scores of the completion.
-        completion: Text that was judged.
+        completion: Text that was verified.
 
     Returns:
-        The verdict; a list of scores, one an instruction, counts by its length.
+        The verdict; a list of scores, one per instruction, has its length as weight.
     """
     if outcome.program is not None:
         return Verdict(credit=None, reason="its program was not run")
@@ -259,7 +258,9 @@ def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     parts = value if isinstance(value, list) else [value]
     if not parts or not all(_is_credit(part) for part in parts):
         shown = shortened(str(value), 60)
-        return Verdict(credit=None, reason=f"{metric} is {shown}, which is no credit from 0 to 1")
+        return Verdict(
+            credit=None, reason=f"{metric} is {shown}, which is not a credit from 0 to 1"
+        )
     credit = math.fsum(parts) / len(parts)
     return Verdict(
         credit=credit,

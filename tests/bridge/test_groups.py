@@ -109,7 +109,7 @@ def test_means_and_their_intervals_by_hand(tmp_path: Path) -> None:
     folders = plan.step_folder(20), plan.bridge_folder
     sides = [read_results(folder, plan.tiers) for folder in folders]
     found = {(one.tier, one.item, one.metric): one for one in compare(*sides)}
-    for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_margin"):
+    for metric in ("delta_acc", "delta_gold_bits_per_byte", "delta_gold_margin"):
         group = found["tier3", "core (group)", metric]
         parts = {name: found["tier3", name, metric].estimate for name in CORE}
         value = sum(CORE[name] * part.value for name, part in parts.items())
@@ -197,7 +197,7 @@ def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
         (
             "hq",
             {"tier": "tier2", "members": ["web"]},
-            "a slice, or the `group` of one, is called so",
+            "a slice, or the `group` of one, has this name",
         ),
         (
             "whole",
@@ -207,7 +207,7 @@ def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
         (
             "whole",
             {"greedy": ["last_word", "quiz"]},
-            "greedy: 'quiz' is no member that has no choi",
+            "greedy: 'quiz' is not a member without choi",
         ),
         ("whole", {"also": ["tier2"], "greedy": []}, "no mean over tiers holds the nats per token"),
         ("whole", {"also": ["tier4"], "greedy": []}, "no mean over tiers holds the .* of tier4"),

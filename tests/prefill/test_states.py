@@ -220,7 +220,7 @@ def test_checksums_that_cannot_be_stored_are_reported_and_computed_again(
     assert stale(plan) == set()
     assert stale(plan) == set()
     assert sorted(summed) == [FIRST, FIRST, SECOND, SECOND]
-    assert "cannot be stored and are taken again next time: " in caplog.text
+    assert "cannot be stored and are computed again: " in caplog.text
 
 
 @pytest.mark.parametrize("content", ["", '{"x": [[1], "y"]}', "[" * 100_000])

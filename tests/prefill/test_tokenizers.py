@@ -43,8 +43,8 @@ def _in_added_tokens(file: Path) -> None:
 
 BOTH = ("tokenizer.json", "tokenizer_config.json")
 CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
-    ("null", BOTH, _written("null"), "{file}: is no JSON object; copy"),
-    ("a list", BOTH, _written("[]"), "{file}: is no JSON object; copy"),
+    ("null", BOTH, _written("null"), "{file}: is not a JSON object; copy"),
+    ("a list", BOTH, _written("[]"), "{file}: is not a JSON object; copy"),
     ("a pipe", BOTH, _piped, "{file}: cannot be read .it is a pipe, not a file"),
     ("a device", BOTH, _linked("/dev/zero"), "{file}: cannot be read .it is a device"),
     ("a link to nothing", BOTH, _linked("/nowhere"), "{file}: cannot be read .No such"),

@@ -122,7 +122,7 @@ def test_a_program_that_always_dies_ends(installed: Installed) -> None:
 def test_what_is_no_credit_is_no_verdict(value: Any, told: str) -> None:
     verdict = verdict_of("bleu", Outcome({"bleu": value}), "text")
     assert verdict.credit is None
-    assert verdict.reason == f"bleu is {told}, which is no credit from 0 to 1"
+    assert verdict.reason == f"bleu is {told}, which is not a credit from 0 to 1"
 
 
 @pytest.mark.parametrize(("does", "said"), cases("providers/refused", "scorers"))

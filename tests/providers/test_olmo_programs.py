@@ -184,7 +184,7 @@ def test_code_is_filled_in_only_with_the_tokens_for_it(
     tasks = {"fim": theirs("humanevalfim_single:olmo3base")}
     said = (
         r"generation_tasks\.fim: the prompts of humanevalfim_single:olmo3base are made with "
-        r"<\|fim_prefix\|>, <\|fim_suffix\|>, <\|fim_middle\|>, which are no tokens of the tokenizer .*; take the task"
+        r"<\|fim_prefix\|>, <\|fim_suffix\|>, <\|fim_middle\|>, which are not tokens of the tokenizer .*; take the task"
     )
     with pytest.raises(SourceError, match=said) as caught:
         ask_for_answers(world, tasks, **settings(mirrors))

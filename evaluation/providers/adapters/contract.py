@@ -5,46 +5,46 @@
     python -m evaluation.providers.adapters.<provider> score FOLDER
     python -m evaluation.providers.adapters.<provider> serve
 
-`serve` imports the provider's libraries, and reads lines `["render", "FOLDER"]`. A fork of it runs each,
-and it prints a zero byte, the folder and the exit code.
+`serve` imports the provider's libraries, and reads lines `["render", "FOLDER"]`. It runs each in a fork
+and then prints a zero byte, the folder and the exit code.
 
-`FOLDER/request.json` holds what is asked: `task`, `include_path` (a user's task files, or null),
-`kind` (`generative` or `choices`), `gold_alone` (whether of choices the right one alone is scored),
-`chat`, `num_fewshot`, `limit`, `mirrors`, `expands` (whether a suite may stand under
+`FOLDER/request.json` holds the request: `task`, `include_path` (a user's task files, or null),
+`kind` (`generative` or `choices`), `gold_alone` (whether only the right choice is scored),
+`chat`, `num_fewshot`, `limit`, `mirrors`, `expands` (whether a suite may be listed under
 `olmo_eval_suites`), `python` (of an environment whose packages programs use, or null); for `score`
-`memory_mb`, `task_files` and `packages`. A verb that refuses writes
+also `memory_mb`, `task_files` and `packages`. A verb that refuses writes
 `FOLDER/refused.json` with a sentence and exits with 3.
 
-`check` takes `tasks`, each with `task`, `include_path` and `python`, and `mirrors`. It refuses what the provider
-does not have, and data that neither a mirror nor the hub has, before anything is rendered.
+`check` takes `tasks`, each with `task`, `include_path` and `python`, and `mirrors`. Before anything is
+rendered, it refuses tasks that the provider lacks, and data that neither a mirror nor the hub has.
 
 `render` writes `documents.jsonl`, a line for each document:
 
     id            unique in the task
-    part          the task that it belongs to, where a group of tasks was asked for
+    part          the task that it belongs to, where a group of tasks was requested
     prompt        text, or null where there are messages
     messages      turns of a chat, or null
-    document      what `score` needs to judge a completion, as JSON
+    document      the data that `score` needs to verify a completion, as JSON
     gold          a text that answers it, or null
 
-of a ranked choice instead of prompt, messages, document and gold
+For ranked choices, it writes instead of prompt, messages, document and gold:
 
-    choices       candidates: pairs of a context and what is ranked behind it
+    choices       candidates: pairs of a context and the continuation that is ranked
     unconditional the same without the question, or null
     right         index of the right one
 
-and at last `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
+At last it writes `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
 `primary`, `sampling`, `counts_space`, `special_tokens` and `remarks` where the provider has them (`render.TaskInfo`),
 `documents` (how many there are in all), `datasets` (where each came from), and `read`: `dataset`,
-`config` and `files` of each, every file with its `data.status_of` from before it was read; null for the
-hub. A user's task files stand in `read` as `kind: tasks`, and their checksum in `task_files`; files that
-name the packages of `python` stand there as `kind: packages`, and their checksum in `packages`.
+`config` and `files` of each, every file with its `data.status_of` before it was read; null for the
+hub. `read` lists a user's task files as `kind: tasks`, with their checksum in `task_files`, and files
+that name the packages of `python` as `kind: packages`, with their checksum in `packages`.
 
 `score` reads `cases.jsonl` (lines of `number`, `document`, `completion`) and writes `scores.jsonl`,
 a line as soon as it has one: first `{"ready": true, "version": …}`, then `{"number": 0, "scores": {metric: …}}`
-or `{"number": 0, "error": "…"}`. A score is a number, or a list of them, one an instruction. A case that a
-program decides has `program`, `tests` and `seconds` as well: `scores` hold if it passes them in our
-sandbox, and `failed` if it does not.
+or `{"number": 0, "error": "…"}`. A score is a number, or a list with one per instruction. A case that a
+program decides has `program`, `tests` and `seconds` as well: `scores` hold if the program passes the
+tests in this project's sandbox, and `failed` if it does not.
 """
 
 import contextlib
@@ -69,7 +69,7 @@ Line = dict[str, Any]
 
 
 class ProgramWithTests(NamedTuple):
-    """A program that is to be run, with scores by metric for when it passes its tests, and when not."""
+    """A program to be run, with the scores by metric if it passes its tests, and if it fails."""
 
     program: str
     tests: str
@@ -79,26 +79,26 @@ class ProgramWithTests(NamedTuple):
 
 
 Score = Callable[[Any, str], Mapping[str, Any] | ProgramWithTests]
-"""Takes a document and a completion; gives scores by metric, or the program that decides them."""
+"""Takes a document and a completion; returns scores by metric, or the program that decides them."""
 
 _NO_USE = (
     *("socket.connect", "socket.getaddrinfo", "subprocess.Popen", "os.system", "os.exec"),
     *("os.fork", "os.forkpty", "os.posix_spawn", "pickle.find_class"),
 )
-"""Events that no scorer has a good reason for: connections, processes, unpickling."""
+"""Audit events that scorers may not raise: connections, processes, unpickling."""
 
 
 class Refused(Exception):
-    """The task cannot be taken; the text is a sentence for the user."""
+    """The task cannot be used; the text is a sentence for the user."""
 
 
 def not_taken(name: str, title: str, why: str) -> Refused:
     """Build the refusal of a task.
 
     Args:
-        name: Name of the task there.
+        name: The provider's name of the task.
         title: Name of the provider.
-        why: Half a sentence, behind "as".
+        why: The reason: the words after "as".
 
     Returns:
         The exception, to be raised.
@@ -128,9 +128,9 @@ def main(
     """Run the verb of the command line.
 
     Args:
-        package: The provider's, whose version is recorded.
-        render: Renders a request into a folder; returns what meta.json holds.
-        scorer: Makes what judges completions, for a request and its cases.
+        package: The provider's package, whose version is recorded.
+        render: Renders a request into a folder; returns the content of meta.json.
+        scorer: Returns the function that scores completions, for a request and its cases.
         check: Raises Refused for tasks that cannot be rendered.
         libraries: Modules that `serve` imports.
     """
@@ -158,7 +158,7 @@ def main(
 
 
 def served(libraries: Iterable[str]) -> tuple[str, str]:
-    """Wait for requests; return in a fork that is made for one, never in this process.
+    """Wait for requests; fork for each, and return only in the forks.
 
     Args:
         libraries: Modules that are imported once, before the first request.
@@ -202,9 +202,9 @@ def _score(
 
 
 def count_computing() -> None:
-    """Let alarms, by which metrics limit themselves, count seconds of computing from now on.
+    """Make alarms, by which metrics limit their time, count seconds of computing from now on.
 
-    By the clock, a busy machine would end right answers, and metrics take these for wrong ones.
+    By the clock, a busy machine would stop right answers, which metrics would count as wrong.
     """
     handle = signal.signal
 
@@ -231,7 +231,7 @@ def _outcome(score: Score, case: Line) -> Line:
         }
     except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
         if isinstance(error, MemoryError):
-            os._exit(77)  # nothing in this process can be trusted any more
+            os._exit(77)  # this process cannot be trusted any more
         return {"error": f"{type(error).__name__}: {error}"}
 
 
@@ -251,7 +251,7 @@ def _plain_scores(found: Mapping[str, Any]) -> Line:
 
 
 def _plain(value: Any) -> Any:
-    """Return numbers as JSON has them; anything else as the name of its type, which is no score."""
+    """Return numbers in JSON's types; anything else as the name of its type, which is not a score."""
     value = value.tolist() if hasattr(value, "tolist") else value
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]

@@ -1,7 +1,7 @@
 """Local mirrors of the datasets that tasks read, and whether the hub has the others.
 
-`prefill` asks here, too, what a provider would read now. A mirror is laid out as
-`evaluation.prefill.mirrors` says: `<config>/<split>….parquet`, or saved by `save_to_disk`.
+`prefill`, too, finds out here what a provider would read now. `evaluation.prefill.mirrors` describes
+the layout of a mirror: `<config>/<split>….parquet`, or saved by `save_to_disk`.
 """
 
 import re
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 from evaluation.providers.adapters.contract import Line, Refused, one_line
 
 _SECONDS = 10.0
-"""What the hub's answer is waited for."""
+"""Time to wait for the hub's answer."""
 
 _SUFFIXES = (".parquet", ".jsonl", ".json")
 
 
 class Status(NamedTuple):
-    """Bytes of a file, when its content and when it itself was changed in ns, and its inode.
+    """A file's bytes, its times of content change and status change (ns), and its inode.
 
-    A copy that keeps size and time of content differs in the other two.
+    A copy that keeps size and time of content change differs in the other two.
     """
 
     size: int
@@ -31,7 +31,7 @@ class Status(NamedTuple):
 
 
 def status_of(path: Path) -> Status:
-    """Return what shows that a file was changed.
+    """Return a file's status, which differs after the file was changed.
 
     Args:
         path: An existing file.
@@ -50,7 +50,7 @@ def parts_of(path: Path) -> list[Path]:
         path: A file, or a folder that `save_to_disk` wrote.
 
     Returns:
-        The file itself, or those of the folder without caches of `datasets`, in order.
+        The file itself, or the folder's files without caches of `datasets`, in order.
     """
     if not path.is_dir():
         return [path]
@@ -65,7 +65,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
         mirrors: Folders by dataset; `*` names one that holds any.
 
     Returns:
-        What meta.json says of the datasets, filled as they are read: `datasets`, where each came
+        The part of meta.json on the datasets, filled as they are read: `datasets`, where each came
         from, and `read`, the status of its files before.
     """
     import datasets
@@ -133,12 +133,12 @@ def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
 def check_tasks(
     request: Line, absent: Callable[[Line], Iterable[str]], how: str = "name local copies"
 ) -> None:
-    """Refuse all requested tasks that are not taken, and all data that cannot be had, in one sentence.
+    """Refuse all unsupported tasks and all unavailable data of a request, in one sentence.
 
     Args:
         request: `tasks` and `mirrors`, as the contract describes them.
-        absent: Returns which datasets a task reads without a mirror; raises Refused.
-        how: What a user can do without internet access.
+        absent: Returns the datasets that a task reads without a mirror; raises Refused.
+        how: A remedy for a user without internet access.
 
     Raises:
         Refused: There are such tasks or data.
@@ -160,7 +160,7 @@ def check_tasks(
 
 
 def _unreachable(names: list[str]) -> list[str]:
-    """Return which of these datasets no cache has, where the hub gives no answer."""
+    """Return the datasets that no cache has, if the hub does not answer."""
     from datasets import config
     from datasets.naming import camelcase_to_snakecase
     from huggingface_hub import HfApi, constants
@@ -182,7 +182,7 @@ def _unreachable(names: list[str]) -> list[str]:
 
 
 def _named(mirror: str, found: Mapping[str, Any]) -> Any:
-    """The splits; raises Refused for one that is not there."""
+    """Return the splits as a mapping that raises Refused for a missing one."""
     import datasets
 
     class Splits(datasets.DatasetDict):  # type: ignore[misc]
@@ -196,7 +196,7 @@ def _named(mirror: str, found: Mapping[str, Any]) -> Any:
 
 
 def mirrored_files(root: Path, name: str | None) -> list[Path]:
-    """Return what is read of a mirror for a configuration.
+    """Return the files that are read from a mirror for a configuration.
 
     Args:
         root: Folder of the mirrored dataset.
@@ -212,7 +212,7 @@ def mirrored_files(root: Path, name: str | None) -> list[Path]:
 
 
 def _folder(root: Path, name: str | None) -> Path | None:
-    """Where a mirror has a configuration; None where it does not."""
+    """Return a mirror's folder of a configuration; None if it has none."""
     folders = _places(root, name)
     return next((one for one in folders if _is_saved(one) or _data_files(one)), None)
 
@@ -253,7 +253,7 @@ def _data_files(folder: Path) -> dict[str, list[Path]]:
 
 
 def _read(files: list[Path]) -> Any:
-    """In memory, so that nothing is put into a cache that may not be there."""
+    """Read files into memory, as `datasets` might have no folder for its cache."""
     import datasets
     import pyarrow as pa
     import pyarrow.json

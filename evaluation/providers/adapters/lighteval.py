@@ -19,7 +19,7 @@ _FIELDS = ("query", "choices", "gold_index", "instruction", "specific", "task_na
 
 
 def _check(request: Line) -> None:
-    """Refuse tasks that lighteval lacks, and data that cannot be had."""
+    """Refuse tasks that lighteval lacks, and data that is not available."""
     check_tasks(request, _absent)
 
 
@@ -53,7 +53,7 @@ def _render(request: Line, folder: Path) -> Line:
 
 
 def _scorer(request: Line, cases: list[Line]) -> Score:
-    """Return what judges completions by the metrics of the task."""
+    """Return the function that scores completions by the task's metrics."""
     read_user_files(request)
     configs = find_configs(request)
     metrics = {name: _metrics(name, config) for name, config in configs.items()}
@@ -65,24 +65,24 @@ def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line
     from lighteval.tasks.requests import Doc
     from lighteval.utils.utils import remove_reasoning_tags
 
-    said = remove_reasoning_tags(completion, [("<think>", "</think>")])
+    answer_text = remove_reasoning_tags(completion, [("<think>", "</think>")])
     found: Line = {}
     for metric in metrics.values():
         doc = Doc(**json.loads(json.dumps(document["doc"])))  # metrics write into it
         seed(json.dumps(document["doc"], sort_keys=True))
-        answer = ModelResponse(text=[completion], text_post_processed=[said])
+        answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
         for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
             found[_plain_name(name)] = value
     return found
 
 
 def _plain_name(metric: str) -> str:
-    """Return a metric's name without parameters: for a single sample pass@k is the same for every k."""
+    """Return a metric's name without parameters: with one sample, pass@k is the same for every k."""
     return metric.partition(":")[0]
 
 
 def _metrics(name: str, config: Any) -> dict[str, Any]:
-    """Return the metrics that judge a single sample, by name; raises Refused."""
+    """Return the metrics of a single sample by name; raise Refused if there are none."""
     from lighteval.metrics.metrics_sample import (
         AvgAtN,
         GPassAtK,
@@ -119,7 +119,7 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
 
 
 def _check_measured(name: str, config: Any) -> None:
-    """Refuse a task that neither ranks choices nor has anything generated."""
+    """Refuse a task that neither ranks choices nor generates anything."""
     from lighteval.metrics.sample_preparator import TargetPerplexityPreparator
     from lighteval.tasks.requests import SamplingMethod
 
@@ -133,23 +133,23 @@ def _check_measured(name: str, config: Any) -> None:
 
 
 def _ranks(config: Any) -> bool:
-    """Tell whether all that a task measures are the likelihoods of choices."""
+    """Return whether a task measures only the likelihoods of choices."""
     from lighteval.tasks.requests import SamplingMethod
 
     return {metric.category for metric in config.metrics} == {SamplingMethod.LOGPROBS}
 
 
 def _docs(name: str, config: Any) -> list[Any]:
-    """Return documents in the dataset's order; raises Refused for what is not text in one turn."""
+    """Return documents in the dataset's order; raise Refused for images or several turns."""
     import datasets
     from lighteval.tasks import lighteval_task
 
-    lighteval_task.load_dataset = datasets.load_dataset  # it took the hub's when it was imported
+    lighteval_task.load_dataset = datasets.load_dataset  # its import bound the hub's function
     task = lighteval_task.LightevalTask(config)
     make = task.formatter
 
     def seeded(row: Any, task_name: str) -> Any:
-        seed(f"{name}/{row['__index']}")  # some shuffle the choices of a question
+        seed(f"{name}/{row['__index']}")  # some tasks shuffle the choices of a question
         return make(row, task_name)
 
     task.formatter = seeded
@@ -213,7 +213,7 @@ def _meta(configs: Mapping[str, Any], kind: str) -> Line:
 
 
 def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
-    """Tell for each metric whether more of it is better."""
+    """Return for each metric whether more is better."""
     found: dict[str, bool] = {}
     for name, config in configs.items():
         for metric in _metrics(name, config).values():

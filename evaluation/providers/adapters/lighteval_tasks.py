@@ -1,7 +1,7 @@
 """Tasks of lighteval by name, without its registry.
 
-The registry cannot be used: what it imports reaches for the network, and unpickles what comes back.
-So the one module that has a task is imported by itself.
+The registry cannot be used: its imports access the network and unpickle the answers. So only the
+module that has the task is imported.
 """
 
 import difflib
@@ -38,16 +38,16 @@ def _modules() -> dict[str, Path]:
 
 
 def find_configs(request: Line) -> dict[str, Any]:
-    """Return the requested task, or those whose names begin with its name and a colon.
+    """Return the requested task, or the tasks whose names begin with its name and a colon.
 
     Args:
-        request: What request.json holds.
+        request: Content of request.json.
 
     Returns:
         lighteval's configurations of the tasks, by name.
 
     Raises:
-        Refused: There is none, or it is not taken.
+        Refused: There is none, or it is not supported.
     """
     _without_downloads()
     name, own = request["task"], request.get("include_path")
@@ -83,7 +83,7 @@ def _unknown(name: str, known: list[str]) -> NoReturn:
 
 
 def _user_table(name: str, path: Path) -> dict[str, Any]:
-    """Return a user's tasks: what their module lists under `TASKS_TABLE`."""
+    """Return a user's tasks, which their module lists under `TASKS_TABLE`."""
     spec = importlib.util.spec_from_file_location("user_tasks", path)
     if path.is_dir() or spec is None or spec.loader is None:
         raise Refused(f"`include_path` of a task of lighteval is a Python file, and {path} is none")
@@ -106,14 +106,14 @@ def _table(module: str, source: str) -> dict[str, Any]:
     loaded = importlib.import_module(
         f"{package}.{module}.main" if is_folder else f"{package}.{module}"
     )
-    if module == "ifbench":  # else each of its instructions would install a model of spaCy
+    if module == "ifbench":  # otherwise each of its instructions would install a spaCy model
         instructions: Any = importlib.import_module(f"{package}.ifbench.instructions")
         instructions.RESOURCES_DOWNLOADED = True
     return {config.name: config for config in loaded.TASKS_TABLE}
 
 
 def _without_downloads() -> None:
-    """Stop modules that fetch NLTK's data when they are imported."""
+    """Keep modules from downloading NLTK's data when they are imported."""
     import nltk
 
     nltk.download = lambda *_, **__: True

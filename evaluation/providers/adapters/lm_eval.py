@@ -12,33 +12,33 @@ from evaluation.providers.adapters.rendering import check_section, common_stop, 
 from evaluation.providers.adapters.task_files import read_user_files
 
 _SEED = 1234
-"""What lm-evaluation-harness draws solved examples with, if nothing else is set."""
+"""lm-evaluation-harness's default seed for drawing solved examples."""
 
 _FORMATS = ("arrow", "csv", "json", "parquet", "text")
-"""What stands in place of a dataset where a task names its files."""
+"""Values in place of a dataset's id where a task names its files."""
 
 
 def _check(request: Line) -> None:
-    """Refuse tasks that lm-evaluation-harness lacks, and data that cannot be had."""
+    """Refuse tasks that lm-evaluation-harness lacks, and data that is not available."""
     check_tasks(request, _absent_data)
 
 
-class _Known(BaseException):
-    """The dataset of a task, which is not loaded."""
+class _DatasetName(BaseException):
+    """Reports a task's dataset in place of loading it."""
 
 
 def _absent_data(request: Line) -> list[str]:
     """Return the dataset of a task, or of the first of a group, if it has no mirror."""
     from lm_eval.api.task import ConfigurableTask
 
-    def tell(task: Any, *_: Any, **__: Any) -> None:
-        raise _Known(task.DATASET_PATH)
+    def report(task: Any, *_: Any, **__: Any) -> None:
+        raise _DatasetName(task.DATASET_PATH)
 
-    ConfigurableTask.download = tell
+    ConfigurableTask.download = report
     try:
         load_tasks(request)
-    except _Known as known:
-        path = str(known)
+    except _DatasetName as name:
+        path = str(name)
         is_mirrored = find_mirror(path, request["mirrors"]) is not None
         return [] if is_mirrored or path in _FORMATS or Path(path).exists() else [path]
     return []
@@ -65,11 +65,11 @@ def _render(request: Line, folder: Path) -> Line:
 
 
 def _load_for_documents(request: Line) -> dict[str, Any]:
-    """Load tasks to be rendered: what they draw is seeded, and unneeded splits are not read."""
+    """Load tasks for rendering: seed their random draws, and do not read unneeded splits."""
     import datasets
     from lm_eval.api.task import ConfigurableTask
 
-    datasets.disable_caching()  # else what was drawn by whoever came first would be found again
+    datasets.disable_caching()  # a cache would return an earlier random draw
     download, examples = ConfigurableTask.download, ConfigurableTask.fewshot_docs
     shots = request["num_fewshot"]
 
@@ -77,16 +77,16 @@ def _load_for_documents(request: Line) -> dict[str, Any]:
         seed(f"{task.config.task}/data")
         download(task, *arguments, **options)
 
-    def if_wanted(task: Any) -> Any:
+    def if_needed(task: Any) -> Any:
         seed(f"{task.config.task}/solved examples")
         return examples(task) if (task.config.num_fewshot if shots is None else shots) else None
 
-    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_wanted
+    ConfigurableTask.download, ConfigurableTask.fewshot_docs = seeded, if_needed
     return load_tasks(request)
 
 
 def _scorer(request: Line, cases: list[Line]) -> Score:
-    """Build the tasks on the documents that are judged, so that nothing is fetched."""
+    """Build the tasks from the verified documents, so that nothing is fetched."""
     from lm_eval.api.task import ConfigurableTask
 
     first: dict[str, Any] = {}
@@ -98,12 +98,12 @@ def _scorer(request: Line, cases: list[Line]) -> Score:
 
     ConfigurableTask.download = download
     read_user_files(request)
-    known = load_tasks(request)
-    return lambda document, completion: _scores(known[document["part"]], document, completion)
+    tasks = load_tasks(request)
+    return lambda document, completion: _scores(tasks[document["part"]], document, completion)
 
 
 def _stand_in(task: Any, documents: Mapping[str, Any]) -> None:
-    """Give a task a dataset of one document, which was processed already."""
+    """Give a task a dataset of one document, which is already processed."""
     import datasets
 
     given = documents.get(task.config.task, next(iter(documents.values())))
@@ -132,7 +132,7 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
 
 
 def _drawn(name: str, task: Any) -> Any:
-    """Return a task's documents; some tasks shuffle each one's choices whenever it is read."""
+    """Return a task's documents; some tasks shuffle a document's choices whenever it is read."""
     seed(f"{name}/documents")
     return task.eval_docs
 
@@ -189,12 +189,12 @@ def _right(name: str, number: int, task: Any, doc: Any) -> int:
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int):
-        raise Refused(f"{name}/{number} has not one right choice but {right!r}")
+        raise Refused(f"{name}/{number} needs one right choice, and has {right!r}")
     return right
 
 
 def _as_messages(messages: Any, add_generation_prompt: bool = True) -> str:
-    """Return the turns as they are, in place of a chat template."""
+    """Return the turns as JSON, in place of a chat template."""
     return json.dumps(messages)
 
 
@@ -214,10 +214,10 @@ def _meta(tasks: Mapping[str, Any]) -> Line:
         for task in tasks.values()
         if task.config.generation_kwargs
     ]
-    known = [limit for limit in limits if limit is not None]
+    given = [limit for limit in limits if limit is not None]
     return {
         "stop": common_stop(stops),
-        "max_new_tokens": max(known) if known else None,
+        "max_new_tokens": max(given) if given else None,
         "num_fewshot": {name: task.config.num_fewshot or 0 for name, task in tasks.items()},
         "metrics": {
             m: bool(up) for task in tasks.values() for m, up in task.higher_is_better().items()

@@ -1,4 +1,4 @@
-"""Tasks of lm-evaluation-harness by name: found, looked at before their code is run, and loaded."""
+"""Tasks of lm-evaluation-harness by name: find them, check them before their code runs, load them."""
 
 import difflib
 import re
@@ -12,26 +12,26 @@ from evaluation.providers.adapters.task_files import check_files, user_files
 TITLE = "lm-evaluation-harness"
 
 _SEVERAL = ("majority_vote", "take_first_k")
-"""Filters that look at several samples of a prompt."""
+"""Filters that combine several samples of a prompt."""
 
 _LIKELIHOODS = {
     "loglikelihood_rolling": "it measures perplexity; make its text a slice",
     "loglikelihood": "it scores one given continuation, so that it ranks and generates nothing",
 }
-"""Why what only measures likelihoods is not taken, by output type."""
+"""Why tasks that only measure likelihoods are not supported, by output type."""
 
 
 def load_tasks(request: Line) -> dict[str, Any]:
     """Load the requested task, or the tasks of a group.
 
     Args:
-        request: What request.json holds.
+        request: Content of request.json.
 
     Returns:
         The tasks by name.
 
     Raises:
-        Refused: There is none, or it is not taken.
+        Refused: There is none, or it is not supported.
     """
     from lm_eval.tasks import TaskManager
 
@@ -56,7 +56,7 @@ def load_tasks(request: Line) -> dict[str, Any]:
 
 
 def _check_readable(folder: Path) -> None:
-    """Raise Refused for a user's file that lm-evaluation-harness would silently pass over."""
+    """Raise Refused for a user's file that lm-evaluation-harness would silently skip."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
     if not folder.is_dir():
@@ -70,7 +70,7 @@ def _check_readable(folder: Path) -> None:
 
 
 def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:
-    """Yield the YAML files of a task and of the members of a group, and the code beside them."""
+    """Yield the YAML files of a task and of the members of a group, and the code next to them."""
     entry = manager.task_index.get(name)
     if entry is None or name in seen:
         return

@@ -32,7 +32,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def _check(request: Line) -> None:
-    """Refuse tasks that olmo-eval lacks, and data that cannot be had."""
+    """Refuse tasks that olmo-eval lacks, and data that is not available."""
     check_environment()
     module = "evaluation.providers.adapters.olmo_eval_mirror"
     copy = f"`PYTHONPATH={ROOT} {sys.executable} -m {module} mirrors TASK_OR_SUITE…`"
@@ -46,7 +46,7 @@ def _absent(request: Line) -> list[str]:
 
 
 def _dataset_of(task: Any) -> str | None:
-    """Return what a task reads from the hub."""
+    """Return the dataset that a task reads from the hub."""
     source = task.config.data_source
     if source is None:
         return RULER if task.config.name.startswith("ruler_") else None
@@ -62,14 +62,14 @@ def render(request: Line, folder: Path) -> Line:
     """Render a task or a suite of olmo-eval.
 
     Args:
-        request: What request.json holds.
+        request: Content of request.json.
         folder: Folder of the request.
 
     Returns:
-        What meta.json holds.
+        Content of meta.json.
 
     Raises:
-        Refused: A task is not taken, or its rows are missing.
+        Refused: A task is not supported, or its rows are missing.
     """
     check_environment()
     tasks = find_tasks(request["task"], request.get("python"))
@@ -103,14 +103,14 @@ def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
     """Draw a task's instances as olmo-eval's runner draws them.
 
     Args:
-        spec: Name of the task there.
+        spec: Olmo-eval's name of the task.
         task: The task.
 
     Returns:
         Pairs of an instance and its request.
 
     Raises:
-        Refused: Its code fails, or gives nothing.
+        Refused: Its code fails, or returns nothing.
     """
     try:
         instances = list(task.instances)
@@ -178,7 +178,7 @@ def _question(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 
 
 def _gold(spec: str, task: Any, instance: Any, asked: Any) -> Line:
-    """Return the right answer alone: of the choices, of which a task may send no others."""
+    """Return only the right answer; some tasks send no other choices."""
     normalization_of(spec, task)
     right = instance.metadata.get("gold_idx") or 0
     right = right if 0 <= right < len(asked.continuations) else 0
@@ -191,7 +191,7 @@ def _gold(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 
 
 def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:
-    """Raise Refused if a metric cannot be computed of log-probabilities of these continuations."""
+    """Raise Refused if a metric cannot be computed from log-probabilities of these continuations."""
     from olmo_eval.common.types import LMOutput, Response
 
     entries: Any = [{"token": "", "logprob": -1.0, "bytes": []}]
@@ -258,7 +258,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
 
 
 def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:
-    """Return what all instances of a task are decoded by."""
+    """Return the sampling parameters that all instances of a task share."""
     from olmo_eval.common.types import SamplingParams
 
     found = [task.get_sampling_params(instance) or SamplingParams() for instance, _ in prepared]
@@ -268,7 +268,7 @@ def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:
 
 
 def _settings(params: Any) -> Line:
-    """Return the keys of `sampling` in a suite; `do_sample` with temperature 0 is greedy."""
+    """Return the keys of a suite's `sampling`; `do_sample` with temperature 0 is greedy."""
     if not params.temperature or not params.do_sample:
         return {}
     given = {"temperature": params.temperature, "top_p": params.top_p, "top_k": params.top_k}
@@ -276,7 +276,7 @@ def _settings(params: Any) -> Line:
 
 
 def _special_tokens(prompts: list[str]) -> list[str]:
-    """Return the tokens by which prompts mark the place of code that is to be filled in."""
+    """Return the tokens with which prompts mark the place of code to fill in."""
     from olmo_eval.evals.constants.code import OLMO_FIM
 
     marks = (OLMO_FIM.lead_token, OLMO_FIM.center_token, OLMO_FIM.end_token)

@@ -1,7 +1,7 @@
-"""Where olmo-eval's tasks read their rows: mirrors, by the ids that its code asks for; and packages.
+"""The rows that olmo-eval's tasks read, from mirrors by the ids in its code; and packages.
 
-olmo-eval swallows every Exception while it loads solved examples, and goes on without them. So
-whatever cannot be read raises `NoRows`, which is none.
+olmo-eval swallows every Exception while it loads solved examples, and continues without them. So
+rows that cannot be read raise `NoRows`, which is not an Exception.
 """
 
 import hashlib
@@ -23,17 +23,17 @@ OTHER_NAMES = {
     "social_i_qa": "allenai/social_i_qa",
     "winogrande": "allenai/winogrande",
 }
-"""Where the hub keeps a dataset today, by the id in olmo-eval's code; either may name a mirror."""
+"""A dataset's present id on the hub, by the id in olmo-eval's code; either may name a mirror."""
 
 _DEFAULT_CONFIG = {
     "google-research-datasets/mbpp": "full",
     "openai_humaneval": "openai_humaneval",
     "piqa": "plain_text",
 }
-"""The configuration that the hub serves where olmo-eval names none, and a mirror may have several."""
+"""The hub's default configuration where olmo-eval names none, as a mirror may have several."""
 
 Split = tuple[str, str | None, str]
-"""Id, configuration and split, as olmo-eval asks for them."""
+"""Id, configuration and split, as in olmo-eval's code."""
 
 EXAMPLE_ROWS: dict[Split, int] = {
     ("allenai/sciq", None, "train"): 11_679,
@@ -43,10 +43,10 @@ EXAMPLE_ROWS: dict[Split, int] = {
     ("openai_humaneval", None, "test"): 164,
     ("openlifescienceai/medmcqa", None, "train"): 182_822,
 }
-"""Rows on the hub of splits that solved examples are drawn from."""
+"""Number of rows on the hub, for splits from which solved examples are drawn."""
 
 _SCRIPT = ("Dataset scripts are no longer supported", "Couldn't find cache")
-"""What olmo-eval knows a repository by whose files it has to read one by one."""
+"""Errors by which olmo-eval recognizes a repository whose files it must read one by one."""
 
 RULER = "allenai/ruler_data"
 
@@ -59,9 +59,9 @@ class NoRows(BaseException):
 
 
 class Rows:
-    """The rows that tasks read from now on.
+    """Makes tasks read their rows from mirrors from now on.
 
-    `record` is what meta.json says of them.
+    `record` is the part of meta.json on these rows.
 
     Args:
         mirrors: Folders by dataset; `*` names one that holds any.
@@ -109,10 +109,10 @@ class Rows:
         return found
 
     def take_short(self) -> list[str]:
-        """Look whether the mirrors that were read since the last call have all rows that examples are drawn from.
+        """Return which mirrors, of those read since the last call, lack rows for drawing examples.
 
         Returns:
-            A phrase for each that has too few.
+            A phrase for each mirror with too few rows.
         """
         read, self._counts = self._counts, {}
         return [
@@ -148,10 +148,10 @@ class Rows:
 
 
 def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
-    """Return by which of its names a dataset is mirrored.
+    """Return the name under which a dataset is mirrored.
 
     Args:
-        dataset: Id that olmo-eval asks for.
+        dataset: Id in olmo-eval's code.
         mirrors: Folders by dataset; `*` names one that holds any.
 
     Returns:
@@ -187,7 +187,7 @@ def _from_hub(load: Callable[..., Any], dataset: str, *arguments: Any, **options
 
 
 def _replace_ruler_data(find: Callable[[str, Callable[[], str]], str]) -> None:
-    """Let RULER's tasks ask `find` for the folder of their file."""
+    """Make RULER's tasks call `find` for the folder of their file."""
     import olmo_eval.evals.tasks.ruler as ruler
 
     download, read = ruler.download_ruler_data, ruler.RulerTask._load_data
@@ -218,7 +218,7 @@ def _folder_of_packages(python: str) -> Path:
 
 
 def _about(python: str) -> tuple[tuple[int, ...] | None, str]:
-    """Return an interpreter's version, None of anything else, and the folder of its packages."""
+    """Return an interpreter's version (None if it is no Python), and the folder of its packages."""
     code = "import sys, sysconfig; print(*sys.version_info[:2], sysconfig.get_path('purelib'))"
     try:
         done = subprocess.run(
@@ -231,7 +231,7 @@ def _about(python: str) -> tuple[tuple[int, ...] | None, str]:
 
 
 def sources_read(rows: Rows, python: str | None) -> Line:
-    """Return what meta.json says of all that was read; the packages of programs are one source.
+    """Return the part of meta.json on everything that was read; programs' packages are one source.
 
     Args:
         rows: The rows that tasks have read.

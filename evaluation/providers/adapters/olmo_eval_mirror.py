@@ -3,7 +3,7 @@
     python -m evaluation.providers.adapters.olmo_eval_mirror FOLDER TASK_OR_SUITE…
 
 It runs in olmo-eval's environment, with internet access, and lets olmo-eval itself load the rows. So a
-copy has what a task reads, under the id that its code asks for: `<id>/<configuration>/<split>.parquet`.
+copy has the rows that a task reads, by the id in its code: `<id>/<configuration>/<split>.parquet`.
 """
 
 import shutil
@@ -20,11 +20,11 @@ from evaluation.providers.adapters.olmo_eval_tasks import check_environment, fin
 
 
 def mirror(folder: Path, names: list[str]) -> list[str]:
-    """Copy what tasks and suites read.
+    """Copy the datasets that tasks and suites read.
 
     Args:
-        folder: Where the copies go.
-        names: Names of tasks and suites there.
+        folder: Folder for the copies.
+        names: Olmo-eval's names of tasks and suites.
 
     Returns:
         A sentence for each task whose rows could not be read.
@@ -77,7 +77,7 @@ def _copy_what_is_loaded(folder: Path) -> None:
 
 
 def _loaded(dataset: str, load: Any) -> Any:
-    """Whatever fails is no Exception, as olmo-eval would go on without solved examples."""
+    """Load; an error becomes NoRows, as olmo-eval swallows Exceptions and drops solved examples."""
     try:
         return load()
     except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes

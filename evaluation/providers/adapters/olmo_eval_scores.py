@@ -1,11 +1,11 @@
 """Scores of completions by olmo-eval's own scorers and metrics.
 
-olmo-eval runs `python3 -c <program and tests>` in a container, behind `execute_code`. Its scorers get
-an environment whose `execute_code` keeps that text, and says that the program passed, or that it failed:
-programs are taken down here, and run in this project's sandbox.
+olmo-eval runs `python3 -c <program and tests>` in a container, by `execute_code`. Here its scorers get
+an environment whose `execute_code` records that text, and reports that the program passed, or failed.
+This project's sandbox runs the recorded programs later.
 
-Around programs of BigCodeBench and DS-1000, which use packages, it runs a script of its own. The same
-script runs in the sandbox, but for what starts or limits processes.
+Olmo-eval wraps programs of BigCodeBench and DS-1000, which use packages, in a script. The sandbox runs
+the same script without the parts that start or limit processes.
 """
 
 import ast
@@ -17,7 +17,7 @@ from evaluation.providers.adapters.contract import Line, ProgramWithTests, Score
 from evaluation.providers.adapters.olmo_eval_tasks import check_environment, find_tasks
 
 _SAMPLES_TOGETHER = ("PassAtKMetric", "PassPowKMetric")
-"""Metrics that count over several samples, as this project does by itself."""
+"""Metrics that count over several samples; this project does that itself."""
 
 _SETUP = "import resource\nresource.setrlimit = lambda *limits: None\n"
 """The sandbox has limits of its own, which no program may widen."""
@@ -33,13 +33,13 @@ _RAISED = """for _, _trace in test_result.failures + test_result.errors:
 
 
 def single_metrics(task: Any) -> dict[str, Any]:
-    """Return the metric that judges a single completion, one of each scorer.
+    """Return the metrics of a single completion, one for each scorer.
 
     Args:
         task: A task of olmo-eval.
 
     Returns:
-        Metrics by `metric:scorer`; of a scorer that counts over several samples, pass@1.
+        Metrics by `metric:scorer`; pass@1 for a scorer that counts over several samples.
     """
     counted = {
         one.scorer().name: one
@@ -62,7 +62,7 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
         metrics: Its `single_metrics`.
 
     Returns:
-        Its key in `metrics`; the first one where its own headline is none of them.
+        Its key in `metrics`; the first one if olmo-eval's headline is not among them.
     """
     from olmo_eval.runners.processing.utils import get_metric_metadata
 
@@ -71,10 +71,10 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
 
 
 class Recorder:
-    """What `execute_code` was asked to run.
+    """Records the program that `execute_code` gets.
 
     Args:
-        success: What it answers, whatever the program is.
+        success: The result that it reports, whatever the program is.
     """
 
     def __init__(self, *, success: bool) -> None:
@@ -85,7 +85,7 @@ class Recorder:
     async def execute_code(
         self, code: str, language: str = "python", timeout: float | None = None
     ) -> Any:
-        """Keep a program instead of running it.
+        """Record a program instead of running it.
 
         Args:
             code: Source of the program with its tests.
@@ -93,7 +93,7 @@ class Recorder:
             timeout: Seconds that it may take.
 
         Returns:
-            The answer that was settled before.
+            The result by `success`.
 
         Raises:
             ValueError: Another program was given before, or there is no limit.
@@ -106,21 +106,21 @@ class Recorder:
         return ExecutionResult(success=self.success, exit_code=0 if self.success else 1)
 
     async def execute_command(self, command: str, timeout: float | None = None) -> Any:
-        """Keep the script that a shell command writes into a file and runs.
+        """Record the script that a shell command writes into a file and runs.
 
         Args:
             command: The command, with `printf` and `timeout` as its scorers build it.
             timeout: Seconds that the command may take.
 
         Returns:
-            The answer that was settled before.
+            The result by `success`.
         """
         words = shlex.split(command)
         code, seconds = words[words.index("printf") + 2], words[words.index("timeout") + 1]
         return await self.execute_code(code, timeout=float(seconds))
 
     def parts(self, tests: str) -> tuple[str, str]:
-        """Split what was kept.
+        """Split the recorded code.
 
         Args:
             tests: The instance's tests, with which the code may end.
@@ -137,7 +137,7 @@ class Recorder:
 def _split_script(code: str) -> tuple[str, str]:
     """Return the statement that assigns a script's program, and the script that reads it.
 
-    Of BigCodeBench a script has the solution in `_code`; of DS-1000 it writes the program, in
+    A script of BigCodeBench has the solution in `_code`. A script of DS-1000 writes the program, in
     `_TEST_CODE`, and another script into a file and starts it.
     """
     tree = ast.parse(code)
@@ -157,7 +157,7 @@ def _split_script(code: str) -> tuple[str, str]:
 
 
 def _score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> float:
-    """Return what a scorer says of one completion."""
+    """Return a scorer's score of one completion."""
     from olmo_eval.common.scorers.base import ProcessScorer
     from olmo_eval.common.scorers.execution import ExecutionScorer
 
@@ -168,14 +168,14 @@ def _score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> flo
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    """Make what judges completions in this process's main thread: elsewhere mathematics compare as strings.
+    """Return the scorer; call it in the main thread, as others compare mathematics as strings.
 
     Args:
-        request: What request.json holds.
+        request: Content of request.json.
         cases: Documents with their completions.
 
     Returns:
-        A function of a document and a completion that gives scores by metric, or a program.
+        A function of a document and a completion that returns scores by metric, or a program.
     """
     check_environment()
     _parse_once()
@@ -187,7 +187,7 @@ def scorer(request: Line, cases: list[Line]) -> Score:
 
 
 def _parse_once() -> None:
-    """Import what sympy reads LaTeX with, which would take time of the first answer."""
+    """Import sympy's LaTeX parser, which would otherwise take time of the first answer."""
     import olmo_eval.evals.extract.math as mathematics
 
     mathematics.parse_latex("1")
@@ -196,7 +196,7 @@ def _parse_once() -> None:
 def _scores(
     task: Any, metrics: dict[str, Any], fields: Line, completion: str
 ) -> Line | ProgramWithTests:
-    """Return scores; of a task that runs programs, those of one that passes and of one that fails."""
+    """Return scores; for a task that runs programs, the scores of passing and of failing."""
     passing, failing = Recorder(success=True), Recorder(success=False)
     passed = values_of(task, metrics, fields, completion, passing)
     if passing.code is None:
@@ -215,11 +215,11 @@ def values_of(
         task: A task of olmo-eval.
         metrics: Its `single_metrics`.
         fields: Fields of the instance.
-        completion: Text that is judged.
-        recorder: What answers for the environment in which programs would run.
+        completion: Text that is scored.
+        recorder: Stands in for the environment in which programs would run.
 
     Returns:
-        Values by key of `metrics`, those that have one.
+        Values by key of `metrics`, without metrics that have none.
     """
     from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
 

@@ -1,6 +1,6 @@
-"""Tasks of olmo-eval by name: found, checked before anything is rendered, and what each measures.
+"""Tasks of olmo-eval by name: find them, check them before rendering, and determine their metrics.
 
-A name is `task[:variant…]`, of which a later variant overwrites what an earlier one set, or a suite's.
+A name is a suite's, or `task[:variant…]`, where later variants overwrite settings of earlier ones.
 """
 
 import difflib
@@ -19,28 +19,28 @@ NORMALIZATIONS = {
     "LogprobPerTokenMCAccuracyMetric": "per_token",
     "LogprobUncondMCAccuracyMetric": "pmi",
 }
-"""How each of its metrics compares candidates, in this project's words."""
+"""This project's name for how each of olmo-eval's metrics normalizes candidates."""
 
 GOLD_ONLY = {
     "BPBMetricInstanceAvg": "gold_bits_per_byte",
     "GreedyAccuracyMetric": "greedy",
 }
-"""The same of metrics that need nothing but the right answer's log-probability."""
+"""This project's name of metrics that need only the right answer's log-probability."""
 
 _ANTLR = "4.11"
-"""The version that sympy reads LaTeX with; without it answers are silently compared as strings."""
+"""The version with which sympy reads LaTeX; without it, answers are silently compared as strings."""
 
 _WITH_PACKAGES = {
     "bigcodebench": "those that its requirements-eval.txt lists",
     "ds1000": "Python 3.10 with PyTorch, TensorFlow and others in old versions",
 }
-"""Tasks whose programs use packages, by the begin of their names, and which."""
+"""Packages that programs of tasks use, by the first part of the tasks' names."""
 
 _OTHER_LANGUAGES = "its programs are in C++, Java, JavaScript, PHP, Rust and shell"
 
 
 def check_environment() -> None:
-    """Raise Refused where olmo-eval would judge otherwise, or not at all."""
+    """Raise Refused where olmo-eval would score differently, or not at all."""
     if sys.version_info < (3, 12):
         raise Refused(
             f"{TITLE} needs Python 3.12 or newer, and its environment has {sys.version.split()[0]}; "
@@ -69,7 +69,7 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
         Tasks of olmo-eval by their names.
 
     Raises:
-        Refused: There is none of this name, or one that is not taken.
+        Refused: There is none of this name, or one is not supported.
     """
     import olmo_eval.evals.tasks  # noqa: F401
     from olmo_eval.evals.suites import get_suite, suite_exists
@@ -100,9 +100,9 @@ def task_names() -> Iterator[str]:
     variants = list_variants()
     for task in list_tasks():
         yield task
-        own = variants.get(task, [])
-        yield from (f"{task}:{one}" for one in own)
-        yield from (f"{task}:{one}:{two}" for one in own for two in own if one != two)
+        names = variants.get(task, [])
+        yield from (f"{task}:{one}" for one in names)
+        yield from (f"{task}:{one}:{two}" for one in names for two in names if one != two)
 
 
 def _check(spec: str, task: Any, *, has_packages: bool) -> None:
@@ -149,22 +149,22 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
 
 
 def normalization_of(spec: str, task: Any) -> str:
-    """Return what a task of log-likelihoods is measured by.
+    """Return the measure of a task of log-likelihoods.
 
     Args:
-        spec: Name of the task there.
+        spec: Olmo-eval's name of the task.
         task: The task.
 
     Returns:
-        A normalization, or the measure of the right answer alone, by this project's name.
+        This project's name of a normalization, or of a measure of only the right answer.
 
     Raises:
-        Refused: It is measured by something else.
+        Refused: It has another measure.
     """
     names = [type(metric).__name__ for metric in task.config.metrics]
     ranked = [NORMALIZATIONS[name] for name in names if name in NORMALIZATIONS]
     if ranked:
-        return ranked[-1]  # they share a key in its results, of which the last one stays
+        return ranked[-1]  # they share a key in olmo-eval's results, so the last one stays
     alone = [GOLD_ONLY[name] for name in names if name in GOLD_ONLY]
     if not alone:
         raise not_taken(spec, TITLE, f"it is measured by {', '.join(names)}")
@@ -172,10 +172,10 @@ def normalization_of(spec: str, task: Any) -> str:
 
 
 def remark_on(spec: str, task: Any, normalization: str) -> str | None:
-    """Return a sentence where a task's name or headline is not what olmo-eval computes.
+    """Return a sentence if olmo-eval does not compute what a task's name or headline promises.
 
     Args:
-        spec: Name of the task there.
+        spec: Olmo-eval's name of the task.
         task: The task.
         normalization: Its `normalization_of`.
 
@@ -198,11 +198,11 @@ def remark_on(spec: str, task: Any, normalization: str) -> str | None:
 
 
 def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
-    """Return what all tasks of a suite share.
+    """Return the value that all tasks of a suite share.
 
     Args:
-        request: What request.json holds.
-        how: States that they differ, behind "the tasks".
+        request: Content of request.json.
+        how: How they differ: the words after "the tasks".
         values: The value of each task, by name.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What adapters share when they render: the section of a task, its stop strings, its documents."""
+"""Functions that adapters share for rendering: a task's section, stop strings and documents."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
     """Refuse a task that was requested under the wrong section of a suite.
 
     Args:
-        name: Name of the task there.
+        name: The provider's name of the task.
         kind: Kind that was requested: `choices` or `generative`.
         ranks: Whether the task ranks choices.
 
@@ -49,7 +49,7 @@ def write_documents(folder: Path, documents: list[Line]) -> None:
         documents: A line for each document.
 
     Raises:
-        Refused: A document is nothing that JSON can hold.
+        Refused: JSON cannot hold a document.
     """
     with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
         for line in documents:

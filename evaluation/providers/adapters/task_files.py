@@ -1,4 +1,4 @@
-"""The files of a user's tasks and packages: found, checked before they are imported, and noted."""
+"""Files of a user's tasks and packages: find them, check them before import, and record them."""
 
 import hashlib
 from collections.abc import Iterable
@@ -17,19 +17,19 @@ _UNSAFE = {
     "subprocess": "its scorer starts programs",
     "exec(": "its scorer runs code",
 }
-"""What the files of a task may not hold, and why."""
+"""Words that a task's files must not contain, and why."""
 
 
 def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
-    """Refuse task files that do what is not safe here, before their code is imported.
+    """Refuse unsafe task files before their code is imported.
 
     Args:
-        name: Name of the task there.
+        name: The provider's name of the task.
         title: Name of the provider.
         paths: Its files.
 
     Raises:
-        Refused: One of them does.
+        Refused: A file is unsafe.
     """
     for path in paths:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -45,7 +45,7 @@ def user_files(include_path: Path) -> list[Path]:
         include_path: A file, or a folder.
 
     Returns:
-        The file itself, or all files of the folder but hidden ones and caches, in order.
+        The file itself, or all files of the folder except hidden ones and caches, in order.
     """
     if not include_path.is_dir():
         return [include_path] if include_path.is_file() else []
@@ -58,7 +58,7 @@ def user_files(include_path: Path) -> list[Path]:
 
 
 def package_files(folder: Path) -> list[Path]:
-    """Return a file of each package that a folder of packages has.
+    """Return a file for each package in a folder of packages.
 
     Args:
         folder: The folder, `site-packages` of an environment.
@@ -70,13 +70,13 @@ def package_files(folder: Path) -> list[Path]:
 
 
 def read_user_files(request: Line) -> Line:
-    """Return what meta.json says of a user's task files.
+    """Return the part of meta.json on a user's task files.
 
     Args:
-        request: What request.json holds.
+        request: Content of request.json.
 
     Returns:
-        `task_files`, their checksum, and `read` with one more source; None and nothing without such files.
+        `task_files`, their checksum, and `read` with one source; None and empty without `include_path`.
 
     Raises:
         Refused: There are none, or they are not those that the request expects.
@@ -96,7 +96,7 @@ def read_user_files(request: Line) -> Line:
 
 
 def _checksum(root: Path, paths: Iterable[Path]) -> str:
-    """Return the checksum of their names below `root`, and of their content."""
+    """Return the checksum of the files' names below `root` and of their content."""
     digest = hashlib.sha256()
     for path in paths:
         content = hashlib.sha256(path.read_bytes()).hexdigest()
