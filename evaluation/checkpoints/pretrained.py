@@ -1,4 +1,4 @@
-"""Hugging Face folders loaded by transformers, whose many errors become sentences."""
+"""Load Hugging Face folders by transformers, and turn its many kinds of errors into one sentence each."""
 
 import contextlib
 import logging
@@ -80,7 +80,7 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
             local_files_only=True,
             trust_remote_code=False,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # which `_check_report` refuses by name
+            ignore_mismatched_sizes=True,  # `_check_report` refuses them and names the tensors
         )
     _check_report(checkpoint, report)
     _check_dtypes(checkpoint, model)
@@ -119,9 +119,9 @@ def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
 
 
 def _check_sizes(checkpoint: Checkpoint) -> None:
-    """Raise CheckpointError for sizes that weights of this extent cannot have.
+    """Raise CheckpointError for sizes in config.json that are larger than the weights can have.
 
-    transformers would build a model of any size first, and for a million layers never end.
+    transformers builds the model first, whatever its size: with a million layers it would never end.
     """
     headers = read_folder_headers(checkpoint.path)
     entries = [entry for header in headers for entry in header.tensors.values()]
@@ -139,7 +139,7 @@ def _check_sizes(checkpoint: Checkpoint) -> None:
 
 
 def _check_regular_files(folder: Path) -> None:
-    """Raise CheckpointError for a pipe or socket, which transformers would wait for."""
+    """Raise CheckpointError for a pipe or socket, on which transformers would wait."""
     for path in sorted(folder.iterdir()):
         try:
             if not path.is_dir():
@@ -149,9 +149,9 @@ def _check_regular_files(folder: Path) -> None:
 
 
 def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Raise CheckpointError where a file holds a head of its own that the configuration denies.
+    """Raise CheckpointError if a file has a separate output head although the configuration ties it.
 
-    Versions of transformers differ in which of the two they take.
+    Versions of transformers differ in which of the two they use.
     """
     head = model.get_output_embeddings()
     is_tied = getattr(model.config.get_text_config(), "tie_word_embeddings", False)
@@ -163,7 +163,7 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
 
 
 def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
-    """Warn of keys that the class does not have, and remove those that vLLM would apply."""
+    """Warn of keys that the configuration's class does not have; remove those that vLLM would apply."""
     config, known = model.config, type(model.config)
     unknown = [
         key
@@ -173,7 +173,7 @@ def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None
     ]  # fmt: skip
     if unknown:
         log.warning(
-            "%s: %s does not have %s and leaves it out; correct `model_type` if the model has it",
+            "%s: %s does not have %s and ignores it; correct `model_type` if the model uses it",
             checkpoint.path / "config.json",
             known.__name__,
             ", ".join(unknown)[:300],
@@ -183,7 +183,7 @@ def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None
 
 
 def _check_whole_model(checkpoint: Checkpoint) -> None:
-    """Raise UnsupportedCheckpoint for weights that are not all that the model computes with."""
+    """Raise UnsupportedCheckpoint for a quantized model, and for a folder that holds an adapter."""
     if checkpoint.model_config.get("quantization_config"):
         raise UnsupportedCheckpoint(
             f"{checkpoint.path / 'config.json'}: a quantized model (`quantization_config`), which is not "
@@ -192,8 +192,8 @@ def _check_whole_model(checkpoint: Checkpoint) -> None:
     adapter = checkpoint.path / "adapter_config.json"
     if exists(adapter):
         raise UnsupportedCheckpoint(
-            f"{adapter}: an adapter, which would be left out; merge it into the weights (`merge_and_unload` "
-            "of PEFT) and name that folder, or remove the file"
+            f"{adapter}: an adapter, which would not be applied; merge it into the weights "
+            "(`merge_and_unload` of PEFT) and name that folder, or remove the file"
         )
 
 
@@ -214,7 +214,7 @@ def _check_report(checkpoint: Checkpoint, report: dict[str, Any]) -> None:
     for problem, names in (
         ("has no", report["missing_keys"]),
         ("has another shape for", report["mismatched_keys"]),
-        ("has what its class does not know:", unexpected),
+        ("has tensors that its class does not have:", unexpected),
     ):
         if names:
             raise CheckpointError(

@@ -115,7 +115,7 @@ def test_keys_that_the_class_does_not_have(
     sound: Path, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     model = load_model(open_checkpoint(sound))
-    assert "leaves it out" not in caplog.text
+    assert "ignores it" not in caplog.text
     unknown = {
         "sliding_window": 4,
         "layer_types": ["sliding_attention"] * 2,
