@@ -17,7 +17,7 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import check_current, stage_entries, tier_entries
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.dependencies.outdated import Outdated, are_tables_late
+from evaluation.dependencies.outdated import Outdated, are_tables_outdated
 from evaluation.dependencies.steps import COLLECT, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
@@ -104,7 +104,7 @@ class CommandInputs:
             plan: The stage.
         """
         self.check_deltas(plan)
-        if read_record(plan.results, TABLES) is not None and are_tables_late(plan):
+        if read_record(plan.results, TABLES) is not None and are_tables_outdated(plan):
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
 
     def _refuse(self, what: str, command: str, outdated: Sequence[Subject]) -> None:

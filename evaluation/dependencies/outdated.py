@@ -120,7 +120,7 @@ class Outdated(AskedOnce):
         """
         record = read_record(Path(self._config.results), keys.COMPARISON)
         is_made = record is not None and record.error is None
-        return not is_made or self._lacks_tables() or is_comparison_late(self.plans)
+        return not is_made or self._lacks_tables() or is_comparison_outdated(self.plans)
 
     def front(self) -> bool:
         """Return whether the page of all stages has to be made.
@@ -129,7 +129,7 @@ class Outdated(AskedOnce):
             Whether the page, or something that it shows, is outdated.
         """
         lacks_page = bool(self._config.runs) and self.comparison()
-        return lacks_page or self._lacks_tables() or is_front_late(self.plans)
+        return lacks_page or self._lacks_tables() or is_front_outdated(self.plans)
 
     @property
     def _config(self) -> Config:
@@ -186,7 +186,7 @@ class Outdated(AskedOnce):
             subjects.append(bridge_subject(plan, self.plans))
             if any(self.deltas(plan, step) for step in steps):
                 return False
-        return not any(map(self.collect, subjects)) and not are_tables_late(plan)
+        return not any(map(self.collect, subjects)) and not are_tables_outdated(plan)
 
 
 def _is_made(folder: Path, step: str, key: str) -> bool:
@@ -208,7 +208,7 @@ def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
     return {name: record for name, record in found.items() if record is not None}
 
 
-def are_tables_late(plan: StagePlan) -> bool:
+def are_tables_outdated(plan: StagePlan) -> bool:
     """Return whether there are results that a stage's tables do not show.
 
     Args:
@@ -223,7 +223,7 @@ def are_tables_late(plan: StagePlan) -> bool:
     return any(records) and not _is_made(plan.results, keys.TABLES, key)
 
 
-def are_figures_late(plan: StagePlan) -> bool:
+def are_figures_outdated(plan: StagePlan) -> bool:
     """Return whether there are tables that a stage's figures do not show.
 
     Args:
@@ -236,7 +236,7 @@ def are_figures_late(plan: StagePlan) -> bool:
     return tables is not None and not _is_made(plan.results, keys.FIGURES, keys.figures_key(tables))
 
 
-def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
+def is_comparison_outdated(plans: Mapping[str, StagePlan]) -> bool:
     """Return whether the page of other runs was made from other tables or runs than there are now.
 
     Args:
@@ -251,7 +251,7 @@ def is_comparison_late(plans: Mapping[str, StagePlan]) -> bool:
     return is_asked and not _is_made(Path(config.results), keys.COMPARISON, key)
 
 
-def is_front_late(plans: Mapping[str, StagePlan]) -> bool:
+def is_front_outdated(plans: Mapping[str, StagePlan]) -> bool:
     """Return whether the page of all stages was made from other tables than there are now.
 
     Args:

@@ -16,7 +16,7 @@ from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
 from evaluation.dependencies.estimates import estimate_answers
-from evaluation.dependencies.outdated import are_tables_late
+from evaluation.dependencies.outdated import are_tables_outdated
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
@@ -277,7 +277,7 @@ def _make_what_there_is(plan: StagePlan) -> None:
     """Make tables and report of a stage for which a job failed, so that they name it."""
     from evaluation.reporting.steps import make_tables
 
-    if not are_tables_late(plan):
+    if not are_tables_outdated(plan):
         return
     with contextlib.suppress(EvaluationError):  # what failed is reported all the same
         make_tables(plan)

@@ -20,7 +20,7 @@ from evaluation.checkpoints.subjects import (
     stage_candidates,
 )
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
-from evaluation.dependencies.outdated import Outdated, are_figures_late
+from evaluation.dependencies.outdated import Outdated, are_figures_outdated
 from evaluation.dependencies.steps import (
     COLLECT,
     COMPARISON,
@@ -215,7 +215,7 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        is_late = self._is_late(lambda: self.outdated.tables(plan) or are_figures_late(plan))
+        is_late = self._is_late(lambda: self.outdated.tables(plan) or are_figures_outdated(plan))
         tables, made = (record_path(plan.results, step) for step in (TABLES, FIGURES))
         return self.read([tables], made, is_late, [plan])
 

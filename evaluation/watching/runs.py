@@ -17,10 +17,10 @@ from pathlib import Path
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.outdated import (
     Outdated,
-    are_figures_late,
-    are_tables_late,
-    is_comparison_late,
-    is_front_late,
+    are_figures_outdated,
+    are_tables_outdated,
+    is_comparison_outdated,
+    is_front_outdated,
 )
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS
 from evaluation.files import forget_link
@@ -40,8 +40,8 @@ PATIENCE = 60.0
 
 
 _PAGES = {
-    "comparison of runs": ("comparison", is_comparison_late),
-    "front page": ("front-page", is_front_late),
+    "comparison of runs": ("comparison", is_comparison_outdated),
+    "front page": ("front-page", is_front_outdated),
 }
 """Pages of all stages together: the command that makes each, and whether it is late."""
 
@@ -142,7 +142,9 @@ def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[st
         Names of stages and of pages of all, in the order of their making.
     """
     chosen = [plans[name] for name in stages]
-    found = [plan.name for plan in chosen if are_tables_late(plan) or are_figures_late(plan)]
+    found = [
+        plan.name for plan in chosen if are_tables_outdated(plan) or are_figures_outdated(plan)
+    ]
     return [*found, *(page for page, (_, is_late) in _PAGES.items() if stages and is_late(plans))]
 
 

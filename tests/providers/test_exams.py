@@ -126,7 +126,7 @@ def test_splits_of_solved_examples_are_read_where_there_are_any(mirrors: dict[st
 def test_one_given_continuation_is_refused_wherever_it_stands(
     ask: Any, name: str, task: str, mirrors: dict[str, str]
 ) -> None:
-    said = f"{task} is not taken from .*, as it scores one given continuation"
+    said = f"{task} of .* is not supported, as it scores one given continuation"
     with pytest.raises(SourceError, match=said):
         ask(name, task, mirrors)
 

@@ -106,7 +106,7 @@ def test_prompts_few_shot_and_as_a_chat(name: str, shared: Path) -> None:
         assert text.prompt.startswith(turns.messages[0].content)
 
 
-@pytest.mark.parametrize(("name", "task", "said"), cases("providers/refused", "not_taken"))
+@pytest.mark.parametrize(("name", "task", "said"), cases("providers/refused", "not_supported"))
 def test_what_is_not_taken_is_refused_by_name(
     name: str, task: str, said: str, shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,7 +92,7 @@ class Refused(Exception):
     """The task cannot be used; the text is a sentence for the user."""
 
 
-def not_taken(name: str, title: str, why: str) -> Refused:
+def not_supported(name: str, title: str, why: str) -> Refused:
     """Build the refusal of a task.
 
     Args:
@@ -103,7 +103,7 @@ def not_taken(name: str, title: str, why: str) -> Refused:
     Returns:
         The exception, to be raised.
     """
-    return Refused(f"{name} is not taken from {title}, as {why}")
+    return Refused(f"{name} of {title} is not supported, as {why}")
 
 
 def one_line(error: BaseException) -> str:

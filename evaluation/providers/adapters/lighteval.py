@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, Score, main, not_taken, seed
+from evaluation.providers.adapters.contract import Line, Refused, Score, main, not_supported, seed
 from evaluation.providers.adapters.data import check_tasks, find_mirror, read_mirrors
 from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
 from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
@@ -98,7 +98,7 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
     for metric in config.metrics:
         judge = metric.sample_level_fn
         if isinstance(judge, JudgeLLM):
-            raise not_taken(name, TITLE, "its metric asks another model")
+            raise not_supported(name, TITLE, "its metric asks another model")
         if metric.category != SamplingMethod.GENERATIVE:
             continue
         if isinstance(judge, MajAtN | GPassAtK):
@@ -114,7 +114,7 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
                 judge.k = 1
             found[str(metric.metric_name)] = metric
     if not found:
-        raise not_taken(name, TITLE, why)
+        raise not_supported(name, TITLE, why)
     return found
 
 
@@ -129,7 +129,7 @@ def _check_measured(name: str, config: Any) -> None:
     elif all(isinstance(m.sample_level_fn, TargetPerplexityPreparator) for m in config.metrics):
         why = "it scores one given continuation, so that it ranks and generates nothing"
     if why is not None:
-        raise not_taken(name, TITLE, why)
+        raise not_supported(name, TITLE, why)
 
 
 def _ranks(config: Any) -> bool:
@@ -156,9 +156,9 @@ def _docs(name: str, config: Any) -> list[Any]:
     docs = sorted(task.get_docs(), key=lambda doc: int(doc.id))
     for doc in docs:
         if not isinstance(doc.query, str) or "multi_turn_queries" in (doc.specific or {}):
-            raise not_taken(name, TITLE, "it has several turns")
+            raise not_supported(name, TITLE, "it has several turns")
         if doc.images:
-            raise not_taken(name, TITLE, "it asks about images")
+            raise not_supported(name, TITLE, "it asks about images")
     return docs
 
 

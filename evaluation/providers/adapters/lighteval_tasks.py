@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line, seed
+from evaluation.providers.adapters.contract import Line, Refused, not_supported, one_line, seed
 from evaluation.providers.adapters.task_files import check_files
 
 TITLE = "lighteval"
@@ -62,7 +62,7 @@ def find_configs(request: Line) -> dict[str, Any]:
     for module in near:
         if module in _REFUSED_MODULES:
             if f'"{base}' in files[module]:
-                raise not_taken(name, TITLE, _REFUSED_MODULES[module])
+                raise not_supported(name, TITLE, _REFUSED_MODULES[module])
             continue
         table = _table(module, files[module])
         known += table

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken, one_line
+from evaluation.providers.adapters.contract import Line, Refused, not_supported, one_line
 from evaluation.providers.adapters.task_files import check_files, user_files
 
 TITLE = "lm-evaluation-harness"
@@ -114,4 +114,4 @@ def _check(name: str, task: Any) -> None:
     elif any(one in _SEVERAL for one in filters):
         why = "its metric judges several samples of a prompt together"
     if why is not None:
-        raise not_taken(name, TITLE, why)
+        raise not_supported(name, TITLE, why)

@@ -205,7 +205,7 @@ def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:
 
 def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
     if asked.tools:
-        raise Refused(f"{spec} is not taken from {TITLE}, as its answers call tools")
+        raise Refused(f"{spec} of {TITLE} is not supported, as its answers call tools")
     chat = asked.request_type.value == "chat"
     turns = list(asked.messages)
     if chat and asked.system_prompt:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken
+from evaluation.providers.adapters.contract import Line, Refused, not_supported
 
 TITLE = "olmo-eval"
 
@@ -119,7 +119,7 @@ def _check(spec: str, task: Any, *, has_packages: bool) -> None:
     elif not task.config.metrics:
         why = "it has no metric"
     if why is not None:
-        raise not_taken(spec, TITLE, why)
+        raise not_supported(spec, TITLE, why)
 
 
 def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> None:
@@ -145,7 +145,7 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
     ):
         why = "its programs are run in a way that this project does not know"
     if why is not None:
-        raise not_taken(spec, TITLE, why)
+        raise not_supported(spec, TITLE, why)
 
 
 def normalization_of(spec: str, task: Any) -> str:
@@ -167,7 +167,7 @@ def normalization_of(spec: str, task: Any) -> str:
         return ranked[-1]  # they share a key in olmo-eval's results, so the last one stays
     alone = [GOLD_ONLY[name] for name in names if name in GOLD_ONLY]
     if not alone:
-        raise not_taken(spec, TITLE, f"it is measured by {', '.join(names)}")
+        raise not_supported(spec, TITLE, f"it is measured by {', '.join(names)}")
     return alone[0]
 
 

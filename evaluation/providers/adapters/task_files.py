@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.providers.adapters.contract import Line, Refused, not_taken
+from evaluation.providers.adapters.contract import Line, Refused, not_supported
 from evaluation.providers.adapters.data import status_of
 
 _UNSAFE = {
@@ -35,7 +35,7 @@ def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
         text = path.read_text(encoding="utf-8", errors="replace")
         for word, why in _UNSAFE.items():
             if word in text:
-                raise not_taken(name, title, why)
+                raise not_supported(name, title, why)
 
 
 def user_files(include_path: Path) -> list[Path]:
