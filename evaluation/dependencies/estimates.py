@@ -35,7 +35,7 @@ def estimate_answers(
     if not count:
         return f"{plan.name}: nothing is to be generated"
     completions, tokens = work
-    text = f"{count} checkpoints × {completions:,} completions, {tokens:,} tokens at most in all of one"
+    text = f"{count} checkpoints × {completions:,} completions ({tokens:,} tokens at most in total)"
     speed = _last_speed(plan)
     if speed is None:
         return f"{plan.name}: {text}"

@@ -205,7 +205,7 @@ def read_task(folder: Path) -> TaskCache:
     keys = [line.key for line in read_questions(folder)[0]]
     for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
         if len(lines) != meta["items"]["used"]:
-            raise damaged(folder / name, f"it has {len(lines)} items, not those of meta.json")
+            raise damaged(folder / name, f"it has {len(lines)} items, not the number in meta.json")
     return TaskCache(items, meta, keys)
 
 

@@ -94,7 +94,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
         expected = meta["checksum"].get(name)
         if name != Path(name).name or "\0" in name:
             raise damaged(
-                folder / META, f"`checksum` names {name!r}, which is no file of the entry"
+                folder / META, f"`checksum` names {name!r}, which is not a file of the entry"
             )
         try:
             found = file_checksum(path)

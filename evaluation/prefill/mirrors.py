@@ -185,7 +185,7 @@ def _shown(path: Path) -> str:
         return path.name
     if path.is_dir():
         return f"{path.name} (a folder)"
-    return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a link to nothing'})"
+    return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a broken link'})"
 
 
 def local_files(patterns: Sequence[str]) -> list[Path]:

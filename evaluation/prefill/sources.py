@@ -102,7 +102,7 @@ class Origin:
             if size > MOST_LETTERS:
                 raise SourceError(
                     f"{self}: its first {len(found) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
-                    "and all are to be kept in memory; lower `limit`, or leave long fields out"
+                    "and all are kept in memory; lower `limit`, or leave long fields out"
                 )
             found.append(row)
         return found, len(found) + sum(1 for _ in rows)

@@ -173,7 +173,7 @@ def _read(provider: Provider, key: str, folder: Path, model: type[Line]) -> Rend
     except (OSError, ValidationError, UnicodeDecodeError) as error:
         what = error.errors()[0]["msg"] if isinstance(error, ValidationError) else str(error)
         raise SourceError(
-            f"{key}: {provider.title} wrote what is no rendered task ({what}); run its program by "
+            f"{key}: {provider.title} wrote no valid rendered task ({what}); run its program by "
             f"hand, or install it again by `{provider.install}`"
         ) from None
     if (sentence := provider.other_version(info.version)) is not None:

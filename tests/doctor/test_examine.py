@@ -268,7 +268,7 @@ def ask(world: World, **tasks: object) -> None:
 def test_what_it_will_take_is_shown_before_anything_runs(world: World) -> None:
     assert "answers" not in look(world)
     ask(world, sums=TASK)
-    count = "3 checkpoints × 40 completions, 320 tokens at most in all of one"
+    count = "3 checkpoints × 40 completions (320 tokens at most in total)"
     assert look(world)["answers"].summary == f"stage2: {count}"
     folder = world.results("stage2", "by_checkpoint", "step_5")
     for speed, time in (

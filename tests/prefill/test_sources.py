@@ -163,7 +163,7 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError) as caught:
         locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path / "m")})
     for message in (
-        "json (a link to nothing)",
+        "json (a broken link)",
         "jsonl (a pipe, socket or device)",
         "parquet (a folder)",
     ):

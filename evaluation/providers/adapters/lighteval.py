@@ -171,7 +171,7 @@ def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
         if len(right) != 1:
             raise Refused(f"{name}/{doc.id} has {len(right)} right choices")
         if len(doc.choices) < 2:
-            raise Refused(f"{name}/{doc.id} has one choice alone, and nothing to rank it against")
+            raise Refused(f"{name}/{doc.id} has only one choice, so there is nothing to rank")
         context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
         yield {
             "id": f"{name}/{doc.id}",

@@ -36,7 +36,7 @@ def _check(request: Line) -> None:
     check_environment()
     module = "evaluation.providers.adapters.olmo_eval_mirror"
     copy = f"`PYTHONPATH={ROOT} {sys.executable} -m {module} mirrors TASK_OR_SUITE…`"
-    check_tasks(request, _absent, f"copy them where there is some ({copy}), and name the copy")
+    check_tasks(request, _absent, f"copy them on a machine that has it ({copy}), and name the copy")
 
 
 def _absent(request: Line) -> list[str]:

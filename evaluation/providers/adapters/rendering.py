@@ -37,7 +37,7 @@ def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
         Refused: They differ.
     """
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
-        raise Refused("its parts end at different strings; ask for each of them")
+        raise Refused("its parts have different stop strings; name each part as a task")
     return next(iter(stops.values()))
 
 
@@ -56,4 +56,4 @@ def write_documents(folder: Path, documents: list[Line]) -> None:
             try:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
             except (TypeError, ValueError) as error:
-                raise Refused(f"its documents are not text alone ({error})") from None
+                raise Refused(f"JSON cannot hold its documents ({error})") from None

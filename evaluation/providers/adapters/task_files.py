@@ -86,7 +86,7 @@ def read_user_files(request: Line) -> Line:
     root = Path(request["include_path"])
     paths = user_files(root)
     if not paths:
-        raise Refused(f"`include_path` names {root}, where no task files are")
+        raise Refused(f"`include_path` names {root}, which has no task files")
     files = [(str(path), status_of(path)) for path in paths]
     checksum = _checksum(root, paths)
     if request.get("task_files") not in (None, checksum):
