@@ -86,7 +86,7 @@ def decide(
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
-    """AnyVerifier all steps of a stage together.
+    """Judge all steps of a stage together.
 
     Args:
         stage: Name of the stage, for messages.
