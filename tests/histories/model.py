@@ -169,10 +169,11 @@ class Model:
             whole.checkpoints[place] = replace(known, damage=None)
         return whole
 
-    def may_fail_to_verify(self) -> bool:
-        """Whether limits are such that more answers than allowed may have no verdict."""
+    def may_fail_to_verify(self, said: str) -> bool:
+        """Whether limits are such that more answers than allowed, or all of an item, may have no verdict."""
         own = self.config["verification"]
-        return bool(own["max_error_share"] < 1 and (own["seconds"] < 8 or own["memory_mb"] < 1024))
+        may_fail = own["max_error_share"] < 1 or "failed on every completion" in said
+        return bool(may_fail and (own["seconds"] < 8 or own["memory_mb"] < 1024))
 
     def _has(self, place: str, damages: tuple[str, ...]) -> bool:
         return place in self.checkpoints and self.checkpoints[place].damage in damages
