@@ -140,7 +140,7 @@ def watched(player: "Player", who: str, moment: int) -> None:
             if "still runs" in done.said or "another Snakemake works" in done.said:
                 time.sleep(1)
                 done = player.evaluation(*WATCH)
-    if done.code and not player.model.may_fail_to_verify():
+    if done.code and not player.model.may_fail_to_verify(done.said):
         player.wrong(f"a watcher ended with {done.code}: {done.said[-600:]}")
         return
     made = contents(player.folder, player.model)
