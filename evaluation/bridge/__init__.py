@@ -1,1 +1,1 @@
-"""Paired comparison of a stage's steps with its bridge, and what follows from it."""
+"""Compare a stage's steps with its bridge, pairwise; derive verdicts and the recommendation."""

@@ -1,18 +1,18 @@
-"""Mean over the last checkpoints of a stage, next to the last one.
+"""Mean over a stage's last k checkpoints, reported next to the last checkpoint alone.
 
-One checkpoint is a draw: the next one, a few steps later, answers otherwise. The mean over the last k
-is paired with the bridge item by item (each item's mean over the k), and its interval counts both what
-other items and what other checkpoints would give. Items and checkpoints are crossed, so with
+A single checkpoint is a random draw: a few steps later, its answers differ. The mean over the last k
+is paired with the bridge item by item (each item's mean over the k), and its interval covers the
+variation of items and of checkpoints. Items and checkpoints are crossed, so with
 
-    V_items    variance of the mean by the items' own means, as of any paired difference
-    V_steps    s^2 / k, of the k checkpoints' deltas
-    V_both     sum_i s_i^2 / k, what single items flicker by between checkpoints, which is in both
+    V_items    variance of the mean over the items' means, as for any paired difference
+    V_steps    s^2 / k, with s^2 the variance of the k checkpoints' deltas
+    V_both     sum_i s_i^2 / k, the variation of single items between checkpoints, which is in both
 
 the variance is V_items + max(0, V_steps - V_both): the two-way random effects model (Searle, Casella
 and McCulloch, Variance Components, 1992). The second part has only k - 1 degrees of freedom, so each
-part keeps a quantile of its own: the interval reaches sqrt(a^2 + b^2) to each side, a to the end of the
-items' interval, b = t_(k-1) times the root of the second part (Graybill and Wang, JASA 75, 1980). A
-trend over the k counts as variation, so intervals are rather too wide than too narrow.
+part has its own quantile. To each side the interval reaches sqrt(a^2 + b^2), with a the reach of the
+items' interval and b = t_(k-1) times the root of the second part (Graybill and Wang, JASA 75, 1980). A
+trend over the k counts as variation, so intervals are too wide rather than too narrow.
 """
 
 import math
@@ -31,14 +31,14 @@ from evaluation.results.read import Results, TierResults
 
 
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:
-    """Return what checkpoints add to the variance of the mean over them.
+    """Return the variance that checkpoints add to the mean over them.
 
     Args:
         estimates: One difference for each checkpoint, over the same items.
-        name: What the estimates are called where they are of a single slice or task.
+        name: Name of the slice or task, for estimates of a single one.
 
     Returns:
-        max(0, V_steps - V_both); None where a variance is not known or the numbers of items differ.
+        max(0, V_steps - V_both); None where a variance is unknown or the numbers of items differ.
     """
     count = len(estimates)
     found = [leaves(estimate, name) for estimate in estimates]
@@ -58,12 +58,12 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
 
 
 def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> Estimate:
-    """Return an estimate whose interval counts the variation between checkpoints, too.
+    """Return an estimate whose interval includes the variation between checkpoints.
 
     Args:
         estimate: Difference of the items' means over the checkpoints.
-        between: What checkpoints add to its variance, of `checkpoint_variance`; None if not known.
-        count: Checkpoints that the mean is over.
+        between: Variance that checkpoints add, by `checkpoint_variance`; None if unknown.
+        count: Number of checkpoints.
 
     Returns:
         The wider estimate; the same one where it has no interval or `between` adds nothing.
@@ -84,7 +84,7 @@ def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> E
 
 
 def mean_results(sides: Sequence[Results]) -> Results:
-    """Return several checkpoints as one, whose items have their means over them.
+    """Return the mean over several checkpoints, as the results of one.
 
     Args:
         sides: Results of each checkpoint; folder and header of the mean are those of the first.
@@ -93,7 +93,7 @@ def mean_results(sides: Sequence[Results]) -> Results:
         Results with the mean of each value and of each block, question and prompt.
 
     Raises:
-        ResultsError: When the checkpoints have other items, blocks, questions or prompts.
+        ResultsError: When the checkpoints differ in their items, blocks, questions or prompts.
     """
     first = sides[0]
     tiers = {name: _mean_tier([side.tiers[name] for side in sides]) for name in first.tiers}
@@ -114,7 +114,7 @@ def _mean_tier(sides: Sequence[TierResults]) -> TierResults:
 
 
 def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
-    """Return one item of all checkpoints, a slice or a task, with the means of its units."""
+    """Return a slice or task with its means over all checkpoints, and those of its units."""
     first, names = items[0], items[0].values
     values = {
         name: math.fsum(one.values[name] for one in items) / len(items)
@@ -122,7 +122,7 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
         if all(name in one.values for one in items)
     }
     if isinstance(first, NatsItem):
-        # The perplexity is that of the mean nats per token, as everywhere.
+        # As everywhere, the mean perplexity is exp of the mean nats per token.
         values["ppl"] = math.exp(values["nats_per_token"])
         blocks = _mean_units(sides, [one.blocks for one in items], "nats")
         return replace(first, values=values, blocks=blocks)
@@ -140,10 +140,10 @@ def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:
 
 
 def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], name: str) -> Any:
-    """Return the units of all checkpoints with the mean of an array, or of each by metric; None without.
+    """Return the units with the mean of an array, or of each metric's; None where a checkpoint has none.
 
     Raises:
-        ResultsError: they are other units.
+        ResultsError: The checkpoints have different units.
     """
     first = units[0]
     if any(one is None for one in units):

@@ -1,6 +1,6 @@
-"""Breakdowns of deltas by position, group and pass rate, which no verdict or correction rests on.
+"""Breakdowns of deltas by position, group and pass rate, which enter no verdict and no correction.
 
-by position     the loss at the positions of a slice: how far back a checkpoint uses what it reads
+by position     the loss at the positions of a slice: how much context a checkpoint makes use of
 by group        verified answers in fixed groups of prompts, such as a level or a subject. They are
                 a family of their own: Holm's correction is over all groups of the step. An item
                 that is in two groupings is tested in both
@@ -25,7 +25,7 @@ from evaluation.results.read import Results
 
 _BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
 _EDGES = (0.0, 1 / 3, 2 / 3)
-_CLOSE = 1e-9  # a rate of 1/3 is a float
+_CLOSE = 1e-9  # as a rate of 1/3 is rounded
 
 
 class BinValue(NamedTuple):
@@ -44,7 +44,7 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
         length: Tokens of a block.
 
     Returns:
-        Bins in the order of positions; empty where only one has tokens, or none was stored.
+        Bins in the order of positions; empty where only one bin has tokens, or none was stored.
     """
     if blocks is None or blocks.positions is None:
         return []
@@ -55,7 +55,7 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
 
 
 class Breakdowns(NamedTuple):
-    """Of the results of a checkpoint against those of another, which `check_comparable` allows."""
+    """Breakdowns of one checkpoint's results against another's, which `check_comparable` accepts."""
 
     ours: Results
     theirs: Results

@@ -1,8 +1,8 @@
-"""The verdict of a stage: that of its best step, judged as the best of all of them.
+"""The verdict of a stage: its best step's, corrected for the choice among all steps.
 
-Each objective is judged at the alpha at which the intervals of all steps hold together. Steps may fall
-short of different objectives. So alpha is also that of each step's nearest objective, the one that is
-least clearly met, taken together over the steps.
+Each objective is judged at the alpha at which all steps' intervals hold simultaneously. Steps may fail
+different objectives. So the intervals of each step's nearest objective, the one that it meets least
+clearly, must also hold simultaneously at that alpha.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,9 +27,9 @@ from evaluation.settings.tiers import TIERS
 
 @dataclass(frozen=True, kw_only=True)
 class StepVerdict:
-    """A step or merge with its verdicts as one of all, one for each objective, in order.
+    """A step or merge with a verdict for each objective in order, corrected for the choice among all steps.
 
-    `own_verdict` is what would hold if it had been the only one.
+    `own_verdict` is the verdict that it would have as the only step.
     """
 
     step: Candidate
@@ -39,21 +39,21 @@ class StepVerdict:
 
     @property
     def breaks_a_keep(self) -> bool:
-        """Whether an objective to keep is shown not to be met: no undecided one."""
+        """Whether a `keep` objective is not met; an undecided one does not count."""
         return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
     @property
     def excess_loss(self) -> float:
-        """The largest loss beyond the margin of an objective to keep, in its unit; 0 without any."""
+        """The largest loss beyond the margin of a `keep` objective, in its unit; 0 without any."""
         keeps = [row for row in self.objectives if row.want == "keep"]
         return max((-row.gain - row.margin for row in keeps), default=0.0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Decision:
-    """All steps of a stage; `alphas` are those of the objectives, `headline` is the objective that ranks.
+    """All steps of a stage; `alphas` are the objectives', `headline` is the index of the objective that ranks.
 
-    `decisive` holds each step's headline as it is without the others; so many more steps are `awaited`.
+    `decisive` holds each step's uncorrected headline delta; `awaited` is the number of steps still to come.
     """
 
     steps: Sequence[StepVerdict]
@@ -65,10 +65,10 @@ class Decision:
 
     @cached_property
     def ranking(self) -> Ranking | None:
-        """Steps against each other by the headline; takes far longer than the verdicts.
+        """Compare all pairs of steps by the headline; takes far longer than the verdicts.
 
         Returns:
-            All pairs of steps, tested together; None where steps have other items, or there is one.
+            All pairs, tested together; None where steps have different items, or there is only one.
         """
         columns = [_column(delta) for delta in self.decisive]
         if any(column.keys() != columns[0].keys() for column in columns):
@@ -92,13 +92,13 @@ def decide(
         stage: Name of the stage, for messages.
         objectives: Objectives of the stage; at least one.
         deltas: Deltas of each step or merge against the bridge, of `needed_deltas` at least.
-        awaited: Steps that are still to come, which share the alpha.
+        awaited: Number of steps still to come, which share the alpha.
 
     Returns:
-        The verdicts of each step as one of all of them.
+        The verdicts of each step, corrected for the choice among all of them.
 
     Raises:
-        BridgeError: When an objective is on what was not scored.
+        BridgeError: When nothing of an objective was scored.
     """
     decisive = [
         [decisive_deltas(one, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
@@ -148,13 +148,13 @@ def _alphas(
 
 
 def _alpha(deltas: Sequence[Delta], awaited: int) -> float:
-    """Return the alpha at which the intervals of all steps hold together."""
+    """Return the alpha at which the intervals of all steps hold simultaneously."""
     known = [delta for delta in deltas if delta.estimate.se]
     estimates = [delta.estimate for delta in known]
     return simultaneous_alpha(estimates, [_column(delta) for delta in known], awaited=awaited)
 
 
 def _distance(objective: Objective, delta: Delta) -> float | None:
-    """Return how clearly an objective is met, in standard errors."""
+    """Return how far the gain is above the needed one, in standard errors."""
     se = delta.estimate.se
     return (delta.gain - needed_gain(objective)) / se if se else None

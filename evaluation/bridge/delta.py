@@ -1,4 +1,4 @@
-"""Delta: one metric of one item on two sides; the mean of several, their correction, their rows."""
+"""A delta (one metric of one item on two sides), the correction of several, and their table rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ _GROUP = " (group)"
 
 
 def group_item(group: str) -> str:
-    """Return what rows call the mean of a group, as no slice or task is called.
+    """Return the item name of a group's mean, which no slice or task can have.
 
     Args:
         group: Name of a group of the suite.
@@ -33,7 +33,7 @@ def is_mean(tier: TierName, item: str) -> bool:
 
     Args:
         tier: Tier of the row.
-        item: What the row calls its item.
+        item: Name of the row's item.
 
     Returns:
         False for a category of a tier of rates, which is an item itself.
@@ -43,9 +43,9 @@ def is_mean(tier: TierName, item: str) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Delta:
-    """One metric of one item: both values, and what is known of their difference.
+    """One metric of one item: both values, and the estimate of their difference.
 
-    `primary` is of the family of tests; `is_secondary` stands next to another headline.
+    `primary` deltas are in the family of tests; those that are `is_secondary` accompany a headline.
     """
 
     tier: TierName
@@ -67,7 +67,7 @@ class Delta:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether a positive difference is for the better."""
+        """Whether a positive difference is better."""
         return self.definition.higher_is_better
 
     @property
@@ -77,7 +77,7 @@ class Delta:
 
     @property
     def gain(self) -> float:
-        """The difference, positive where it is for the better."""
+        """The difference, positive where it is better."""
         return self.sign * self.estimate.value
 
     @property
@@ -87,12 +87,12 @@ class Delta:
 
     @property
     def key(self) -> str:
-        """What it is called among the tests of a family."""
+        """The name of its test in a family."""
         return f"{self.tier} {self.item} {self.metric}"
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Its columns in `results.deltas_file` that are the same whatever two checkpoints it is of."""
+        """Its columns in `results.deltas_file`, without those that name the checkpoints."""
         known = self.estimate
         own = ("tier", "item", "group", "metric", "p_holm", "higher_is_better", "primary", "flag")
         return {
@@ -171,7 +171,7 @@ def corrected(deltas: Sequence[Delta]) -> list[Delta]:
         deltas: Deltas of all tiers of one step, not corrected.
 
     Returns:
-        The deltas in the same order; the MDE of primary ones is that of one of so many tests.
+        The deltas in the same order; the MDE of primary ones is corrected for the number of tests.
     """
     adjusted = holm({delta.key: delta.estimate.p for delta in deltas if delta.primary})
     alpha = ALPHA / max(1, sum(p is not None for p in adjusted.values()))
@@ -186,9 +186,9 @@ def _as_one_of(delta: Delta, alpha: float) -> Delta:
 
 
 def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
-    """Return a delta with its flag, if it is of the family of tests, or an overall value.
+    """Return a delta with its flag, if it is in the family of tests, or a mean.
 
-    Secondary metrics are of no family. `adjusted` are Holm's p-values by the keys of primary deltas.
+    Secondary metrics are in no family. `adjusted` are Holm's p-values by the keys of primary deltas.
     """
     if delta.is_secondary:
         return delta
@@ -202,10 +202,10 @@ def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
 
 
 def flag_of(gain: float, p: float | None) -> Flag:
-    """Return what a p-value shows of a gain.
+    """Return the flag of a gain by its p-value.
 
     Args:
-        gain: A difference, positive where it is for the better.
+        gain: A difference, positive where it is better.
         p: Two-sided p-value of no difference; None if there is no test.
 
     Returns:

@@ -10,14 +10,14 @@
 `settings.tiers` lists the tiers with their kinds and metrics. `overall` is the unweighted mean over
 items, and all units for rates. With one tokenizer, equal nats, equal perplexity and equal bits per byte
 are one hypothesis, tested on the nats. Holm's correction is over the `primary` deltas of all tiers: the
-headline of each item, and the rates. An overall delta is one number and is tested as it is; its items
-are taken for independent samples, so they should not share documents (see `skip_documents` of a slice).
+headline of each item, and the rates. An overall delta is tested without correction. Its items are
+treated as independent samples, so they should not share documents (see `skip_documents` of a slice).
 
-Nats per token and perplexities of two tokenizers are of different units. What is left are bits per
-byte, and the credit of questions and answers, which are the same questions in any tokens. The blocks
-of a slice hold other stretches of its text in each tokenizer, so they cannot be paired: the two bits
-per byte are those of two samples of one text, and the variance of their difference is the sum of both.
-Both samples largely overlap, so that the interval is too wide rather than too narrow.
+Nats per token and perplexities of two tokenizers have different units. What can be compared are bits
+per byte, and the credit of questions and answers. A slice's blocks hold different stretches of its text
+in each tokenizer, so they cannot be paired: the two bits per byte count as those of two samples of one
+text, and their variances add up. Both samples largely overlap, so the interval is too wide rather than
+too narrow.
 """
 
 import math
@@ -50,11 +50,11 @@ _NO_TABLE = "no interval: an external command gave no per-item scores"
 PER_BYTE = "bits_per_byte"
 
 FREE_OF_TOKENS = ("fraction", "bits per byte")
-"""Units of what is compared across tokenizers."""
+"""Units of the metrics that are compared across tokenizers."""
 
 
 def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) -> list[Delta]:
-    """Return all deltas of a checkpoint against another.
+    """Return all deltas of one checkpoint against another.
 
     Args:
         ours: Results of one checkpoint.
@@ -121,7 +121,7 @@ def _no_table(values: tuple[float, float]) -> Estimate:
 
 
 def _nats(pair: Pair) -> list[Delta]:
-    """Return the deltas of each item and their means; of perplexities, exp of the mean nats."""
+    """Return the deltas of each item and their means; a mean perplexity is exp of the mean nats."""
     rows = [delta for one in pair.both(NatsItem) for delta in _nats_item(pair, *one)]
     found: dict[str, dict[str, Delta]] = {}
     for metric in _headline_first(pair.tier):
@@ -161,7 +161,7 @@ def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
 
 
 def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
-    """Return the difference of each metric that a tier of nats may have.
+    """Return the difference of each metric of a tier of nats.
 
     Args:
         mine: Blocks of a slice by our side.
@@ -195,14 +195,14 @@ def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
 
 
 def _credits(pair: Pair) -> list[Delta]:
-    """Return headlines, then secondary metrics, each with the means over the items that can have it."""
+    """Return headlines, then secondary metrics, each with the means over the items that have it."""
     rows = [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
     more = [delta for one in pair.both(CreditItem) for delta in _secondary_deltas(pair, *one)]
     return [*rows, *_means(pair, rows), *more, *_means(pair, more)]
 
 
 def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
-    """Yield the mean of each metric, unless an item lacks it for want of a per-item table."""
+    """Yield the mean of each metric, unless an item without per-item table lacks it."""
     metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both(CreditItem)]
     for metric in dict.fromkeys(chain.from_iterable(metrics)):
         own = [row for row in rows if row.metric == f"delta_{metric}"]
@@ -225,7 +225,7 @@ def _secondary_deltas(
 
 
 def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
-    """Yield the headline by its stored values, the other metrics by their units."""
+    """Yield a delta for each metric, with the stored value where there is one, else its units' mean."""
     headline = pair.tier.headline_of(mine.values)
     for metric in mine.credits if other.credits and mine.credits else mine.values:
         known = _credit_estimate(pair, name, metric, mine, other)
@@ -262,7 +262,7 @@ def _credit_estimate(
 
 
 def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
-    """Return whether credits are equal because every measure of every question, or the checkpoint, is."""
+    """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
     ours, theirs = mine.secondary, other.secondary
     if ours is not None and theirs is not None:
         return ours.ids == theirs.ids and all(
@@ -272,7 +272,7 @@ def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
 
 
 def _over_all(estimate: Estimate, credits: Credits) -> Estimate:
-    """Return an estimate whose variance is over all items, as steps may lack different ones."""
+    """Return an estimate with its variance over all items, as different steps may lack different items."""
     if estimate.variance is None:
         return estimate
     independent = credits.over_all(estimate.variance.independent)

@@ -7,8 +7,8 @@ sqrt(n)), the statistic T = (estimate - truth) / se is turned into
     g(T) = T + s T^2 / 3 + s^2 T^3 / 27 + s / 6
 
 which follows Student's t to the next order, as the bootstrap-t does, without random draws. Each
-bound is the wider of the two: T or g(T), whichever is nearer to no difference. Both rise everywhere,
-so intervals and p-values agree.
+bound uses T or g(T), whichever gives the wider interval. Both increase everywhere, so intervals and
+p-values agree.
 """
 
 from collections.abc import Mapping
@@ -42,11 +42,11 @@ class Counts(NamedTuple):
 class Estimate:
     """A difference; what cannot be known is None, and `note` states why.
 
-    `units` counts what is independent: items, or clusters. `df` None stands for the normal
-    distribution. `p` is two-sided, of no difference. `mde` is the smallest true difference that a
-    test at ALPHA finds with probability POWER. `skew` is the estimate's own skewness; `counts` are
-    there where the exact test holds, see `paired_binary`. `variance`, and `parts` of a mean with
-    their `weights`, serve to compare steps.
+    `units` is the number of independent items or clusters. `df` None means the normal distribution.
+    `p` is two-sided, of no difference. `mde` is the smallest true difference that a test at ALPHA
+    detects with probability POWER. `skew` is the estimate's own skewness. `counts` are given where
+    the exact test is used, see `paired_binary`. `variance`, and the `parts` of a mean with their
+    `weights`, are used to compare steps.
     """
 
     value: float
@@ -86,12 +86,12 @@ def quantile(probability: float, df: float | None) -> float:
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
-    """Return a difference of which no more is known.
+    """Return a difference whose interval and p-value are unknown.
 
     Args:
         value: The difference.
-        n: Items that it is over.
-        units: Items or clusters that are independent.
+        n: Number of items.
+        units: Number of independent items or clusters.
         note: Reason, for people.
 
     Returns:
@@ -101,10 +101,10 @@ def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
 
 
 def identical(*, n: int) -> Estimate:
-    """Return no difference, without doubt: the same scores to the last digit on every item.
+    """Return a difference of exactly 0, for sides with the same scores to the last digit on every item.
 
     Args:
-        n: Items that it is over.
+        n: Number of items.
 
     Returns:
         An estimate of 0 whose interval has no width.

@@ -14,7 +14,7 @@ from evaluation.settings.tiers import TIERS, Tier
 
 
 def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
-    """Return the mean of one metric over items, which is not primary; without weights, all weigh alike."""
+    """Return the mean of one metric over items, which is not primary; without weights, all have the same weight."""
     weights = weights or {row.item: 1 / len(rows) for row in rows}
     return replace(
         rows[0],
@@ -38,9 +38,9 @@ def _stand_next_to_another(rows: Sequence[Delta]) -> bool:
 
 
 def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
-    """Return by name the delta of each item that a mean over several tiers counts.
+    """Return the delta of each item that enters means over several tiers, by the item's name.
 
-    That is the headline's, or of items of which only the right answer is scored the greedy rate's.
+    It is the headline's; for items of which only the right answer is scored, it is the greedy rate's.
     """
     found: dict[str, Delta] = {}
     for delta in deltas:
@@ -60,7 +60,7 @@ def means(
 
     Args:
         rows: Deltas of the metric, one for each item.
-        count: Items that there are in all; with fewer, there is no mean over all.
+        count: Number of all items; with fewer rows, there is no mean over all.
         groups: Weights of the items of each group.
 
     Yields:
@@ -108,11 +108,11 @@ def means_over_tiers(
 def weights_of_means(
     items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield what items weigh in the means over all items and over groups.
+    """Yield the items' weights in the means over all items and over groups.
 
     Args:
         items: Names of the items that have a value.
-        count: Items that there are in all; with fewer, there is no mean over all.
+        count: Number of all items; if some have no value, there is no mean over all.
         groups: Weights of the items of each group.
 
     Yields:
@@ -159,9 +159,9 @@ def decisive_deltas(
 def _find(
     objective: Objective, deltas: Sequence[Delta], metric: str | None = None
 ) -> tuple[list[Delta], Delta | None]:
-    """Return the deltas of an objective's items, and their mean; of a tier of rates, its rate alone.
+    """Return the deltas of an objective's items and their mean; for a tier of rates, its rate instead.
 
-    By `metric`, if that is not the one that decides it.
+    `metric` takes the place of the metric that decides the objective.
     """
     group, item = objective.group, objective.group or OVERALL
     name = f"delta_{metric or objective.decided_on.name}"
@@ -191,7 +191,7 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
         estimate: Difference of the metric.
 
     Returns:
-        Low and high bound, positive where they are for the better; None without interval.
+        Low and high bound, positive where they are better; None without interval.
     """
     if estimate.low is None or estimate.high is None:
         return None, None

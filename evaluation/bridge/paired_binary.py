@@ -1,16 +1,16 @@
 """Paired binary tests of a difference of rates: McNemar's exact test, Tango's interval.
 
-What an estimate shows at another alpha or bound follows here, too: by these tests, or by Student's t.
+Intervals, MDE and p-values at another alpha or bound are here, too: by these tests, or by Student's t.
 
-Items that are right on both sides, or wrong on both, say nothing of a difference; what is left are
-the discordant ones, `wins` and `losses`. With at least FEW of them Student's t holds. Below:
+Items that are right on both sides, or wrong on both, say nothing about a difference; only discordant
+items do, `wins` and `losses`. With at least FEW of them Student's t is used. With fewer:
 
     p-value    exact binomial: a fair coin for each discordant item (McNemar's exact test)
     interval   Tango's score interval (Statistics in Medicine 17, 1998), which also holds for no
                discordant item at all: +-z^2 / (n + z^2), the score test's rule of three. Where the
                exact test does not reject, zero is inside: the interval is extended to it.
-    margins    the exact unconditional test of a difference other than zero: the chance of a score
-               as large as the observed one, for the rate of losses for which it is largest
+    margins    the exact unconditional test of a difference other than zero: the probability of a
+               score as large as the observed one, at the rate of losses where it is largest
     mde        at least the difference that gives six discordant items on one side with
                probability POWER: with five, the exact test cannot reject at 0.05.
 
@@ -45,14 +45,14 @@ FEW = 25
 """Discordant items below which the exact test is used."""
 
 _HALVINGS = 50
-"""Halvings of an interval of at most 2: to the last digit. scipy.optimize takes longer to import than to use,
-and every step's deltas are a process of their own."""
+"""Halvings that find a root in an interval of at most 2 to the last digit. Importing scipy.optimize would take
+longer, in each step's own process."""
 
 FEWEST_TO_REJECT = 6
 """2 * 0.5^6 < 0.05 < 2 * 0.5^5."""
 
 _UNLIKELY = 1e-4
-"""Probability of the pass rates that the exact test leaves out."""
+"""Probability that the true rate of losses is outside the interval that the exact test searches."""
 
 
 def paired_rate(
@@ -63,8 +63,8 @@ def paired_rate(
 ) -> Estimate:
     """Return the difference of the mean credits over the same items.
 
-    Few discordant items in clusters: the exact result, or the clustered one where it is wider, as
-    neither is sure there.
+    With few discordant items in clusters, it is the exact result or the clustered one, whichever is
+    wider, as neither is certain.
 
     Args:
         ours: Credits of our side, shape (n,), in [0, 1].
@@ -83,8 +83,8 @@ def paired_rate(
         return unknown(float(difference.mean()), n=n, units=n, note=note)
     known = paired_mean(ours, theirs, clusters, strata)
     if not is_binary:
-        # Items that are alike on both sides say little of how far one that differs may move: with four
-        # that all moved one way, t with n - 1 degrees of freedom rejects, and no fair coin would.
+        # Items that are equal on both sides say little about the size of a change: with four items that
+        # all changed in one direction, t with n - 1 degrees of freedom rejects; the exact test would not.
         df = max(1, discordant - 1)
         has_more = known.se is not None and (known.df is None or known.df > df)
         return by_t(replace(known, df=df)) if has_more else known
@@ -165,8 +165,8 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
         above: Whether the claim is that it lies above; otherwise below.
 
     Returns:
-        A p-value; None where the standard error is not known. Where the exact test holds, that of the
-        unconditional one, but never below that of the binomial one for a difference of that sign.
+        A p-value; None where the standard error is unknown. Where exact tests are used, that of the
+        unconditional test, but never below the binomial test's for a difference of that sign.
     """
     if estimate.counts is None:
         return None if estimate.se is None else p_beyond_by_t(estimate, bound, above=above)
@@ -201,10 +201,10 @@ def _exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
 
 
 def _unconditional(wins: int, losses: int, n: int, bound: float) -> float:
-    """Return the largest chance, over the rate q of losses, of a score as large as the observed one.
+    """Return the largest probability, over the rate q of losses, of a score as large as the observed one.
 
-    q is looked for where it is not contradicted by as few losses as there are, which errs by at most
-    _UNLIKELY; that is added to the chance (Berger and Boos, JASA 89, 1994).
+    q is searched in its confidence interval, which misses the true rate with probability _UNLIKELY at
+    most; that is added to the result (Berger and Boos, JASA 89, 1994).
     """
     most = min((1 - bound) / 2, float(special.gammaincinv(losses + 1, 1 - _UNLIKELY)) / n)
     rates = np.linspace(max(0.0, -bound), max(most, max(0.0, -bound)), 25)

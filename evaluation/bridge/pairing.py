@@ -1,4 +1,4 @@
-"""Pairs of results, and the checks that refuse those whose difference would mean nothing."""
+"""Pair the results of two checkpoints; refuse pairs whose difference would be meaningless."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ _AnyItem = TypeVar("_AnyItem", NatsItem, CreditItem)
 AGAIN = "score both sides again with the same version and settings"
 
 _OF_TOKENS = ("data", "prompts")
-"""Checksums of what holds token ids, and so differs with every tokenizer."""
+"""Checksums of data that holds token ids, which differs with the tokenizer."""
 
 
 class Pair(NamedTuple):
@@ -36,7 +36,7 @@ class Pair(NamedTuple):
 
     @property
     def groups(self) -> Mapping[str, Mapping[str, float]]:
-        """The weights in each group that both sides have alike."""
+        """The items' weights in each group that is the same on both sides."""
         other = self.theirs.file.groups
         return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
 
@@ -55,10 +55,10 @@ class Pair(NamedTuple):
                 yield name, mine, other
 
     def credits(self) -> Iterator[tuple[str, Credits, Credits]]:
-        """Yield both sides' credits of each item by the headline.
+        """Yield both sides' credits of each item, by the headline metric.
 
         Yields:
-            Name of the item, credits of our side and of the other, over the units both could judge.
+            Name of the item, credits of our side and of the other, over units judged on both sides.
         """
         headline = self.tier.headline
         for name, mine, other in self.both(CreditItem):
@@ -72,7 +72,7 @@ class Pair(NamedTuple):
         """Return the pair over some of its items; rates over all units stay.
 
         Args:
-            names: Items of both sides, in the order that the pair shall have.
+            names: Items of both sides, in the order of the new pair.
 
         Returns:
             The smaller pair.
@@ -125,12 +125,12 @@ def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
 def check_comparable(
     ours: Results, theirs: Results, *, across_tokenizers: bool = False
 ) -> list[str]:
-    """Return notes on what differs between two results that may be compared.
+    """Refuse results that must not be compared, and return notes on differences that are allowed.
 
     Args:
         ours: Results of one checkpoint.
         theirs: Results of the checkpoint that it is compared with.
-        across_tokenizers: Whether tokenizers may differ, in which the same texts are other tokens.
+        across_tokenizers: Whether tokenizers, and with them token ids, may differ.
 
     Returns:
         One sentence for each difference that does not forbid the comparison.
@@ -156,13 +156,13 @@ def check_comparable(
 
 
 def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
-    """`left_out` is what need not be the same; with it, the tokenizer need not be either."""
+    """Refuse tiers that differ; `left_out` names what may differ, and where given, tokenizers may, too."""
     ours, theirs = mine.file, other.file
     same: dict[str, tuple[object, object]] = {"protocol": (ours.protocol, theirs.protocol)}
     if not left_out:
         same["tokenizer"] = ours.tokenizer.identity, theirs.tokenizer.identity
     same["sequence length"] = ours.sequence_length, theirs.sequence_length
-    if ours.dtype is not None and theirs.dtype is not None:  # else it is not known
+    if ours.dtype is not None and theirs.dtype is not None:  # an external command may not state it
         same["dtype"] = ours.dtype, theirs.dtype
     same |= {
         what: (v, other.same.get(what)) for what, v in mine.same.items() if what not in left_out
@@ -174,9 +174,9 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
-    """Return groups that cannot be compared, and what changes numbers by floating-point noise alone.
+    """Return notes on groups that cannot be compared, and on causes of floating-point noise.
 
-    In bfloat16 that is not small.
+    In bfloat16 that noise is not small.
     """
     groups = {**mine.file.groups, **other.file.groups}
     apart = [name for name in groups if name not in Pair(mine, other).groups]
@@ -198,13 +198,13 @@ _MOVES = "that moves single items (docs/gpu.md)"
 
 
 def _unlike(sentence: str, here: object, there: object) -> Iterator[str]:
-    """Yield how the sides differ, if both are known."""
+    """Yield a note on how the sides differ, if both values are known."""
     if here is not None and there is not None and here != there:
         yield sentence.format(here, there)
 
 
 def _rows(side: TierResults) -> str | None:
-    """Return the tokens of a packed row, or of several; None of answers, which have no rows."""
+    """Return the tokens of each packed row; None for generated answers, which have no rows."""
     known = () if side.tier.rates else side.file.row_tokens
     return " and ".join(f"{tokens:,}" for tokens in known) or None
 

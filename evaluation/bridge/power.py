@@ -1,25 +1,25 @@
-"""What a task can show: power of its tests, and signal and noise of its series of checkpoints.
+"""What a task can detect: power of its tests, and signal and noise of its series of checkpoints.
 
-Before anything is known of a difference, power depends on how many prompts change their verdict at
-all: those that change for the better and those that change for the worse cancel in the rate, and each
-adds noise. The test is McNemar's exact one at ALPHA, to which only prompts that change matter.
+Before any difference is measured, power depends on how many prompts change their verdict at all:
+changes for the better and for the worse cancel in the rate, and each adds noise. The test is McNemar's
+exact one at ALPHA, in which only changed prompts count.
 
-Where differences are known, n = (z_alpha/2 + z_beta)^2 omega^2 / delta^2 questions show a difference
-delta (Miller, arXiv 2411.00640), omega^2 the variance of a question's paired difference, by Student's
-t. Where so few questions turn that the exact test is used, it is the smallest n that gives it the same
-power.
+Where differences are measured, n = (z_alpha/2 + z_beta)^2 omega^2 / delta^2 questions show a difference
+delta (Miller, arXiv 2411.00640), with omega^2 the variance of a question's paired difference, by
+Student's t. Where so few questions change that the exact test is used, n is the smallest number that
+gives this test the same power.
 
 Of a series of checkpoints:
 
-monotonicity   Spearman's rank correlation of values with steps, turned so that 1 is steady gain
-noise          what neighbouring checkpoints scatter by once the trend is taken off: each value
-               less the straight line between its two neighbours, (r_i - w r_before
+monotonicity   Spearman's rank correlation of values with steps, signed so that 1 is steady gain
+noise          scatter of neighbouring checkpoints about the trend: each value
+               minus the straight line between its two neighbours, (r_i - w r_before
                - (1 - w) r_after), whose variance is (1 + w^2 + (1 - w)^2) times that of one
                checkpoint (Gasser, Sroka and Jennen-Steinmetz, Biometrika 73, 1986)
 signal         change along the least squares line from the first to the last checkpoint. The
                range of the values, as in "Signal and Noise" (arXiv 2508.13144), grows with the
                noise itself where a stage has few checkpoints
-agreement      share of all pairs of checkpoints that two metrics order alike, ties as one half:
+agreement      share of pairs of checkpoints that two metrics order the same way, ties as one half:
                (1 + Kendall's tau) / 2
 """
 
@@ -38,17 +38,17 @@ from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, bisect, mcnem
 from evaluation.metrics.variance import Floats
 
 _FEWEST_STEPS = 3
-"""Checkpoints, below which a series shows neither trend nor noise."""
+"""Fewest checkpoints of a series that shows trend and noise."""
 
 _SHARES = (0.1, 0.2, 0.3)
-"""Shares of prompts that change their verdict, for which the sentence gives the change that is shown."""
+"""Shares of prompts that change their verdict, for which the sentence gives the smallest change shown."""
 
 _MOST = 10**9
-"""Questions that nobody asks."""
+"""Upper bound of the number of questions; no suite has as many."""
 
 
 def power(n: int, change: float, changing: float) -> float:
-    """Return the chance that the exact test shows a change of the rate.
+    """Return the probability that the exact test shows a change of the rate.
 
     Args:
         n: Number of prompts.
@@ -125,7 +125,7 @@ def _most_losses(n: int) -> NDArray[np.int64]:
 
 
 def _binomial(n: int, share: float) -> Floats:
-    """Return the probabilities of 0 to n, of share each."""
+    """Return the binomial probabilities of 0 to n successes, each with probability `share`."""
     k = np.arange(n + 1)
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
     found: Floats = np.exp(ways + special.xlogy(k, share) + special.xlog1py(n - k, -share))
@@ -138,11 +138,11 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
     Args:
         variance: Variance of one unit's paired difference.
         difference: True difference of the means, in the unit of the metric; not zero.
-        turning: Share of units that change their verdict, of metrics that the exact test may be
-            used for; None for others.
+        turning: Share of units that change their verdict, for metrics with the exact test; None for
+            others.
 
     Returns:
-        Questions, prompts or blocks; None if none changes and nothing is known of the variance.
+        Questions, prompts or blocks; None if none changes, or the variance is 0.
     """
     if turning is None:
         return _by_t(variance, difference) if variance > 0 else None
@@ -154,7 +154,7 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
 
 
 def _by_t(variance: float, difference: float) -> int:
-    """Return the smallest n by Student's t with n - 1 degrees of freedom, which is found by repeating."""
+    """Return the smallest n by Student's t with n - 1 degrees of freedom, by fixed-point iteration."""
     found, df = 2.0, None
     for _ in range(20):
         reach = quantile(1 - ALPHA / 2, df) + quantile(POWER, df)
@@ -164,7 +164,7 @@ def _by_t(variance: float, difference: float) -> int:
 
 
 def _exact(least: int, difference: float, share: float) -> int:
-    """Return the smallest n from `least` on, as far as the exact test is used, that has the power."""
+    """Return the smallest n with enough power, up to `least` or where the exact test is no longer used."""
     most = max(least, math.ceil(FEW / share))
     if power(most, difference, share) < POWER:
         return most
@@ -218,7 +218,7 @@ def _ranks(values: Sequence[float]) -> Floats:
 
 
 def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Return the share of pairs of checkpoints that two metrics order alike.
+    """Return the share of pairs of checkpoints that two metrics order the same way.
 
     Args:
         ours: Value of one metric at each checkpoint.

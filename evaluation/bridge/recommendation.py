@@ -1,11 +1,10 @@
 """Recommendation of one checkpoint of a stage.
 
-The headline is the stage's first objective to improve (its first objective if it has none). Of the steps that
-meet the whole objective, the one with the best headline is recommended. If none is shown to meet
-it, the best candidate is named as such: the best headline among the steps that are undecided, or
-else among those that are not shown to break an objective to keep something, or else the step that loses
-least beyond its margins. So the verdict comes first, then the estimate. Steps that are not
-significantly different from the chosen one, see `simultaneous_intervals`, are listed with it.
+The headline is the stage's first `improve` objective (its first objective if it has none). The
+recommended step has the best headline among the steps that meet all objectives. If no step is shown to
+meet them, the best candidate is named instead: the best headline among undecided steps, else among steps
+that break no `keep` objective, else the step with the smallest loss beyond its margins. Steps that are
+not significantly worse than the chosen one (see `simultaneous_intervals`) are listed with it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ KINDS: Mapping[ObjectiveVerdict, str] = {
     "undecided": "best candidate",
     "not met": "least bad",
 }
-"""What a stage's named step is called."""
+"""What the named step of a stage is called, by its verdict."""
 
 _OPEN = (
     "`steps` is no list, so the number of checkpoints is open: the verdict is valid for one look, and "
@@ -36,14 +35,14 @@ _OPEN = (
 
 
 def choose(steps: Sequence[StepVerdict], headline: int) -> tuple[StepVerdict, list[StepVerdict]]:
-    """Return the step to name, and all that it was chosen from.
+    """Return the step to name, and the pool of steps that it was chosen from.
 
     Args:
         steps: All steps of the stage with their verdicts; at least one.
         headline: Index of the objective that ranks them.
 
     Returns:
-        The step, and the pool of steps, itself among them.
+        The step, and the pool, which includes it.
     """
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep]
@@ -67,17 +66,17 @@ def recommend(
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """Return what `recommendation.json` holds.
+    """Return the content of `recommendation.json`.
 
     Args:
         stage: Name of the stage.
         objectives: Objectives of the stage.
         decision: All steps judged together; None where there is nothing to decide.
         paths: Checkpoint of each step or merge.
-        is_open: Whether any number of steps may come, as the stage's steps are no list.
+        is_open: Whether the number of steps is open, as the stage does not list its steps.
 
     Returns:
-        Keys of `stage_files.Recommendation`, without those of the steps that are awaited.
+        Keys of `stage_files.Recommendation`, without those on steps still to come.
     """
     if decision is None:
         why = "no step has been compared with the bridge"
@@ -119,7 +118,7 @@ def _other(
 
 
 def _corrected_for(decision: Decision, *, is_open: bool) -> str:
-    """Return what the verdict of a stage is corrected for."""
+    """State how a stage's verdict is corrected for the choice among its checkpoints."""
     count = len(decision.steps) + decision.awaited
     confidence = 100 * (1 - min(decision.alphas, default=ALPHA))
     text = (
@@ -135,7 +134,7 @@ def _corrected_for(decision: Decision, *, is_open: bool) -> str:
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
-    """Return what `recommendation.json` holds where no step is recommended.
+    """Return the content of `recommendation.json` where no step is recommended.
 
     Args:
         stage: Name of the stage.
@@ -158,7 +157,7 @@ def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
 def _not_behind(
     decision: Decision, best: StepVerdict, pool: Sequence[StepVerdict]
 ) -> list[dict[str, Any]]:
-    """Return the steps of the pool that are not behind the best one, with all pairs' own intervals."""
+    """Return the pool's steps that are not significantly worse than the best one, with simultaneous intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
     ranking, chosen, headline = decision.ranking, place[best.step], decision.headline
     similar: list[dict[str, Any]] = []

@@ -1,23 +1,23 @@
-"""Simultaneous confidence intervals: what holds for several steps at once, as the best is chosen.
+"""Simultaneous confidence intervals over several steps, of which the best is chosen.
 
-Steps are compared with one bridge over the same items, so their deltas are correlated, often
-strongly. A multiplier bootstrap weighs the items at random and looks how far the deltas of all steps
-move together; with normal weights, one vector for all steps, the sums that it draws are normal with
-the covariance of the steps' influences, from which they are drawn here directly.
+Steps are compared with one bridge over the same items, so their deltas are correlated, often strongly.
+A multiplier bootstrap weighs the items at random. With normal weights that all steps share, it draws
+deltas that are normal with the covariance of the steps' influences; here they are drawn directly from
+that distribution.
 
-    alpha      of one interval, so that all steps' intervals hold together: from the chance that the
-               largest |t| over the steps is beyond a limit (max-t). It is drawn given that one of
-               them is beyond it, which holds for small chances, too (Owen, Maximov and Chertkov,
-               Electronic Journal of Statistics 13, 2019): k p mean(1 / S), with p the chance of one
-               of k steps and S how many are beyond the limit together
-    interval   one that is to hold for several estimates at once is each one's own at that alpha, so
-               that exact, skewed and ordinary ones go together
-    behind     steps that are worse than some other one: all pairs, tested together by the largest
-               |t| of a pair, again without the pairs that were rejected, until none is (Romano and
-               Wolf, Econometrica 73, 2005). The steps that are left hold every best one with
+    alpha      error rate of one interval at which all steps' intervals hold simultaneously, from the
+               probability that the largest |t| over the steps exceeds a limit (max-t). Draws are
+               conditional on one step exceeding it, which is accurate for small probabilities, too
+               (Owen, Maximov and Chertkov, Electronic Journal of Statistics 13, 2019): k p mean(1 / S),
+               with p the probability for one of k steps and S the number of steps beyond the limit
+    interval   a simultaneous interval is each estimate's usual one at that alpha, so exact, skewed
+               and ordinary estimates can be combined
+    behind     steps that are worse than another one: all pairs are tested together by the largest
+               |t| of a pair, then again without the rejected pairs, until none is rejected (Romano
+               and Wolf, Econometrica 73, 2005). The remaining steps include every best one with
                confidence, as in Hansen, Lunde and Nason's model confidence set (2011)
 
-Draws depend on nothing but how many steps there are, so results can be repeated.
+Draws depend only on the number of steps, so results are reproducible.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,17 +32,17 @@ from evaluation.bridge.estimate import ALPHA, Estimate, quantile
 from evaluation.metrics.variance import Floats, Variance
 
 _ALPHA_DRAWS = 4_000
-"""They give the chance of an alpha to about 1 % of itself, however small it is."""
+"""Draws that give a probability to about 1 % of itself, however small it is."""
 
 _DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
-"""Draws for a ranking: at least and at most; in between so many that this many pairs are drawn."""
+"""Draws for a ranking: fewest, most, and in between as many as give _PAIRS_DRAWN draws of pairs."""
 
 _ROUNDS, _CLOSE = 8, 1e-3
-"""Rounds of looking for an alpha, from that of Bonferroni on, and the share by which the last may change it."""
+"""Most rounds of the search for alpha, which starts at Bonferroni's, and the relative change that ends it."""
 
 _SLACK = 2.0
-"""Discordant items that are added to the variance of two steps' difference: with four that all turned
-one way, or five, no exact test at 0.05 rejects, and with six it does."""
+"""Discordant items that are added to the variance of two steps' difference: the exact test at 0.05 does
+not reject with four or five items that all changed in one direction, and does with six."""
 
 
 Leaves = Mapping[str, tuple[float, Variance | None]]
@@ -54,7 +54,7 @@ def leaves(estimate: Estimate, name: str) -> Leaves:
 
     Args:
         estimate: A difference of one item or of a mean of items.
-        name: What the estimate is called where it is of one item.
+        name: Name of the item, for an estimate of one item.
 
     Returns:
         Weight and variance of each, by name.
@@ -65,10 +65,10 @@ def leaves(estimate: Estimate, name: str) -> Leaves:
 
 
 def _covariance(columns: Sequence[Leaves]) -> Floats | None:
-    """Return the covariance (columns, columns) of estimates; None if a variance is not known.
+    """Return the covariance (columns, columns) of estimates; None if a variance is unknown.
 
-    Leaves of one name are over the same items. Blocks and clusters are taken for independent here:
-    how they hang together is much the same in every step and leaves correlations as they are.
+    Leaves of one name are over the same items. Blocks and clusters are treated as independent here:
+    their dependence is much the same in every step, so it hardly changes correlations.
     """
     total = np.zeros((len(columns), len(columns)))
     for name in dict.fromkeys(name for column in columns for name in column):
@@ -113,17 +113,16 @@ def simultaneous_alpha(
     *,
     awaited: int = 0,
 ) -> float:
-    """Return the alpha of one interval at which all intervals hold together.
+    """Return the alpha of one interval at which all intervals hold simultaneously.
 
-    It only grows as awaited ones come in, so what holds at one look holds at all later ones, and
-    looking costs nothing.
+    It only grows as awaited estimates arrive, so early looks at the results need no further correction.
 
     Args:
-        estimates: The differences whose intervals are to hold together.
+        estimates: The differences whose intervals are to hold simultaneously.
         columns: Leaves of each, in the same order; those of one name are over the same items.
         alpha: Error rate of all intervals together.
-        awaited: Others that are to come. Nothing is known of them, so they have their share of
-            alpha by Bonferroni, as all have where a variance is not known.
+        awaited: Number of estimates still to come. They get their share of alpha by Bonferroni, as
+            all estimates do where a variance is unknown.
 
     Returns:
         The error rate of each interval.
@@ -146,7 +145,7 @@ def simultaneous_alpha(
 
 
 class _JointErrors:
-    """Chances that some of several intervals of one alpha miss what they are of.
+    """The probability that at least one of several intervals misses its true value.
 
     Args:
         cov: Covariance of the estimates, shape (steps, steps).
@@ -156,7 +155,7 @@ class _JointErrors:
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
         self.drawn = _draw(cov, _ALPHA_DRAWS)
-        self.first = np.arange(_ALPHA_DRAWS) % len(cov)  # the step that is known to be beyond
+        self.first = np.arange(_ALPHA_DRAWS) % len(cov)  # the step that exceeds the limit
         correlation = _correlation(cov)
         np.fill_diagonal(correlation, 1.0)
         self.carried = correlation[self.first]
@@ -165,13 +164,13 @@ class _JointErrors:
         self.squares = np.ones(_ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, _ALPHA_DRAWS)
 
     def of(self, alpha: float) -> float:
-        """Return the chance that one of the intervals misses.
+        """Return the probability that at least one of the intervals misses its true value.
 
         Args:
             alpha: Error rate of each two-sided interval.
 
         Returns:
-            A probability, drawn.
+            A probability, estimated from the draws.
         """
         limit = quantile(1 - alpha / 2, self.df)
         tail = self.place * alpha / 2
@@ -192,9 +191,8 @@ class _JointErrors:
 class Ranking:
     """All pairs of steps, tested together; (steps, steps) each.
 
-    `error` is the standard error of the difference of two steps, `reach` the factor by which it is
-    multiplied for intervals that hold for all pairs at once. `behind[i, j]` says that i is worse
-    than j.
+    `error` is the standard error of the difference of two steps, `reach` its factor in simultaneous
+    intervals of all pairs. `behind[i, j]` is whether i is significantly worse than j.
     """
 
     p: Floats
@@ -213,13 +211,13 @@ def rank(
     """Return which steps are worse than another one.
 
     Args:
-        gains: Difference of each step from the bridge, positive where it is for the better.
+        gains: Difference of each step from the bridge, positive where it is better.
         estimates: The same differences, in the same order.
         columns: Leaves of each, in the same order; the names are the same in all.
         counts_items: Whether the estimates are of credits, of which few may differ.
 
     Returns:
-        All pairs of steps, tested together; None if a variance is not known, or for one step.
+        All pairs of steps, tested together; None if a variance is unknown, or for one step.
     """
     cov = _covariance(columns)
     if cov is None or len(columns) < 2:
@@ -247,7 +245,7 @@ def rank(
 
 
 def _scales(df: float | None, count: int) -> Floats:
-    """Return what turns normal draws into Student's t: they share one error of the variance."""
+    """Return factors that turn normal draws into Student's t, with one error of the variance for all steps."""
     if df is None:
         return np.ones(count)
     return np.sqrt(df / np.random.default_rng(0).chisquare(df, count))
@@ -260,7 +258,7 @@ def _of_differences(cov: Floats) -> Floats:
 
 
 def _dependent(columns: Sequence[Leaves]) -> Floats:
-    """Return variances of differences; a slice or task is as much above independence as the worse step."""
+    """Return variances of differences, each slice's or task's inflated by the larger factor of both steps."""
     total = np.zeros((len(columns), len(columns)))
     for name in columns[0]:
         leaf = [{name: column[name]} for column in columns]

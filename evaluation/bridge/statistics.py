@@ -1,15 +1,15 @@
 """Paired differences of means, ratios and perplexities, with intervals, p-values and MDE.
 
-Every estimator is reduced to what each unit contributes to it, its influence u_i (they add up to
-zero). Independent units give Var = n/(n-1) sum u_i^2:
+Every estimator is reduced to the influence u_i of each unit, its contribution to the estimate (they add
+up to zero). Independent units give Var = n/(n-1) sum u_i^2:
 
     mean of d = a - b            u_i = (d_i - mean) / n
     ratio R = sum d / sum w      u_i = (d_i - R w_i) / sum w
     exp(A) - exp(B), A and B     u_i = exp(A) (a_i - A w_i) / sum w - exp(B) (b_i - B w_i) / sum w
       both such ratios           (delta method; a and b stay paired, so their covariance counts)
 
-Units that belong together are in `metrics.variance`, neighbouring blocks of text, whose order counts,
-in `metrics.serial_dependence`, items that pass or fail in `paired_binary`.
+`metrics.variance` covers units in clusters and strata, `metrics.serial_dependence` neighbouring blocks
+of text, whose order counts, and `paired_binary` items that pass or fail.
 """
 
 import math
@@ -23,7 +23,7 @@ from evaluation.metrics.serial_dependence import ratio_influence, serial_varianc
 from evaluation.metrics.variance import Floats, Variance, grouped_variance
 
 _FEWEST = 20
-"""Blocks, or batches of them, from which skewness is estimated."""
+"""Fewest blocks, or batches of them, from which skewness is estimated."""
 
 
 def paired_mean(
@@ -61,9 +61,9 @@ def paired_measure(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Estimate:
-    """Return the mean paired difference of a measure of any size.
+    """Return the mean paired difference of a real-valued measure.
 
-    Equal values on every item are no difference, as they are no coincidence.
+    Values that are equal on every item are no coincidence, so the sides count as identical.
 
     Args:
         ours: Values of our side, shape (n,).
@@ -156,9 +156,9 @@ def _skewness(units: Floats, variance: float) -> float:
 
 
 def _batch_skewness(influence: Floats, variance: Variance) -> float:
-    """Return the skewness of the sum of influences; 0 for fewer than _FEWEST, which cannot tell.
+    """Return the skewness of the sum of influences; 0 for fewer than _FEWEST batches.
 
-    Dependent blocks are added up in batches first, so long that these hardly depend on each other.
+    Dependent blocks are first added up in batches that are long enough to be nearly independent.
     """
     cosines_used = 0 if variance.dependent is None else 2 * len(variance.dependent)
     length = max(1, len(influence) // cosines_used) if cosines_used else 1
@@ -196,7 +196,7 @@ def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
 
 
 def _scaled_units(variance: Variance) -> Floats:
-    """Return what the variance is of, scaled where that of independent items is larger."""
+    """Return the variance's units, scaled so that their squares add up to its value."""
     units = _units(variance)
     return units * math.sqrt(variance.value / float(units @ units))
 
@@ -212,9 +212,8 @@ def macro_mean(
 
     Args:
         parts: Estimates by item.
-        value: Difference in place of the mean, where the whole is not exactly it (an overall
-            perplexity).
-        weights: Weight of each part, which add up to 1; None weighs all alike.
+        value: Difference to use in place of the mean (for an overall perplexity).
+        weights: Weight of each part, which add up to 1; None weighs all parts equally.
 
     Returns:
         The mean with its parts and weights; without interval if a part has none.
@@ -273,7 +272,7 @@ def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
     """Return Holm's adjusted p-values.
 
     Args:
-        p_values: P-values of a family of tests, by name; those that are None are no tests.
+        p_values: P-values of a family of tests, by name; None does not count as a test.
 
     Returns:
         Adjusted p-values by the same names; None stays None.

@@ -1,27 +1,25 @@
 """Verdicts on a step: whether it meets the objectives of its stage.
 
-An objective is decided on the overall delta of its items (Tier4: on `all_checks_pass_rate`), turned so
+An objective is decided on the overall delta of its items (Tier4: on `all_checks_pass_rate`), signed so
 that a gain is positive, with its 95 % interval [low, high]:
 
     improve by m    met: low > m           not met: high <= m      else undecided
     keep within m   met: low >= -m         not met: high < -m      else undecided
 
-`keep` is a test of non-inferiority. Where few items differ, low and high are held to the exact test
-at the margin. A regression is an item that is significantly worse: at all for an `improve`, by more
-than the margin for a `keep`. Its family of tests is that of the flags of the table of deltas (Holm's
-correction over all slices, tasks and rates of the step); an objective that names a secondary metric has a
-family of its own, its items. A regression makes a `keep` not met, since a mean may hide it; for an
-`improve` it is listed, as gains elsewhere may be worth it.
+`keep` is a test of non-inferiority. Where few items differ, low and high are adjusted to agree with the
+exact test at the margin. A regression is an item that is significantly worse (for a `keep`: by more than
+the margin). It is tested in the same family as the flags of the table of deltas (Holm's correction over
+all slices, tasks and rates of the step); the items of an objective on a secondary metric are a family of
+their own. A regression makes a `keep` not met, since a mean may hide it. For an `improve` it is only
+listed, as gains elsewhere may be worth it.
 
-A tier's secondary metrics move with every question, where an accuracy moves only with
-those whose verdict changes. They are of no family of tests and change no verdict: where an objective is
-undecided on the headline, the first one of its tier shows, over the same items and at the same alpha,
-whether the step is better.
+A tier's secondary metrics change with every question; an accuracy changes only with questions whose
+verdict changes. They belong to no family of tests and change no verdict. Where an objective is undecided
+on the headline, its tier's first secondary metric shows whether the step is better over the same items.
 
-A step's own verdict is the conjunction of its objectives. Each must be met on its own, which needs no
-further correction: claiming all of them wrongly is no likelier than claiming the likeliest one
-wrongly. What choosing among several steps asks for beyond that comes in as `alpha`, see
-`simultaneous_intervals`.
+A step's own verdict is the conjunction of its objectives. As each must be met, several objectives need
+no correction: wrongly claiming all of them is no likelier than wrongly claiming one. The correction
+for choosing among several steps is in `alpha`, see `simultaneous_intervals`.
 """
 
 import math
@@ -54,13 +52,13 @@ def objective_verdicts(
         deltas: Corrected deltas of the step against the bridge.
         stage: Name of the stage, for messages.
         alphas: Error rate of the interval that decides each objective; None for ALPHA.
-        secondary_alphas: The same for the secondary metrics of the objectives; None for ALPHA.
+        secondary_alphas: The same for the objectives' secondary metrics; None for ALPHA.
 
     Returns:
         Verdicts in the order of the objectives.
 
     Raises:
-        BridgeError: When an objective is on what was not scored.
+        BridgeError: When nothing of an objective was scored.
     """
     plain = [ALPHA] * len(objectives)
     both = zip(alphas or plain, secondary_alphas or plain, strict=True)
@@ -77,7 +75,7 @@ def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None
         verdicts: One for each objective.
 
     Returns:
-        `not met` if one is not, `met` if all are, else `undecided`; None without objectives.
+        `not met` if one is `not met`, `met` if all are `met`, else `undecided`; None without objectives.
     """
     if not verdicts:
         return None
@@ -128,7 +126,7 @@ def needed_gain(objective: Objective) -> float:
 
 
 def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: float) -> Estimate:
-    """Extend an interval that excludes the margin where the exact test does not to it."""
+    """Extend an interval to the margin where it excludes the margin and the exact test does not."""
     if estimate.counts is None or estimate.low is None or estimate.high is None:
         return estimate
     bound = sign * needed_gain(objective)
@@ -166,7 +164,7 @@ def _regressions(
 ) -> tuple[str, ...]:
     """Return the names of an objective's items that are significantly worse, for a `keep` by more than its margin.
 
-    By the step's family of tests; secondary metrics, which are not in it, are a family of their own.
+    They are tested in the step's family; secondary metrics, which are not in it, are a family of their own.
     """
     is_secondary = any(part.is_secondary for part in parts)
     tests = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
@@ -238,7 +236,7 @@ def detectable_in_words(metric: Metric, mde: float) -> str:
 def _secondary_verdict(
     objective: Objective, deltas: Sequence[Delta], alpha: float
 ) -> SecondaryRow | None:
-    """Return what a secondary metric shows of an undecided objective; None where nothing is known of it."""
+    """Return what a secondary metric shows on an undecided objective; None where it has no interval."""
     delta = secondary_delta(objective, deltas)
     if delta is None:
         return None

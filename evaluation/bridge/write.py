@@ -1,4 +1,4 @@
-"""Writes deltas, verdicts and the recommendation, each step's and a stage's; see `results.deltas_file` and `results.stage_files`."""
+"""Write deltas, verdicts and recommendations of steps and stages; see `results.deltas_file` and `results.stage_files`."""
 
 import logging
 import math
@@ -49,7 +49,7 @@ log = logging.getLogger(__name__)
 
 
 def make_deltas(plan: StagePlan, step: Candidate) -> Record:
-    """Write a step's `bridge_deltas.json` from the tier files of it and of the bridge.
+    """Write a step's `bridge_deltas.json` from the tier files of the step and of the bridge.
 
     Where one of them could not be scored, or the two must not be compared, the record states why.
 
@@ -58,7 +58,7 @@ def make_deltas(plan: StagePlan, step: Candidate) -> Record:
         step: A step or a merge of the stage.
 
     Returns:
-        The record of what was made.
+        The record that was written.
 
     Raises:
         BridgeError: When one of the two has no tier files yet.
@@ -178,7 +178,7 @@ def write_stage(
 def _advice(
     plan: StagePlan, contents: Mapping[Candidate, StepDeltas], awaited: int
 ) -> dict[str, Any]:
-    """Return what `recommendation.json` holds; no step where the results behind one cannot be read."""
+    """Return the content of `recommendation.json`, without a step where a step's results cannot be read."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
     averages: list[dict[str, Any]] = []
@@ -216,7 +216,7 @@ def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> 
 def _averages(
     plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the objectives with `average` by the mean over the last checkpoints, if there are as many."""
+    """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough."""
     steps = steps_among(deltas)
     for number, objective in enumerate(plan.stage.objective):
         if objective.average is None or len(steps) < objective.average:
@@ -235,7 +235,7 @@ def _averages(
 def _average_objective(
     objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
 ) -> AverageRow:
-    """Return how the mean over the last checkpoints stands to an objective."""
+    """Judge an objective by the mean over the last checkpoints."""
     headline = decisive_deltas(objective, mean, key)[1]
     single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
     between = checkpoint_variance([one.estimate for one in single], single[0].item)

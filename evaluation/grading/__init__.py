@@ -1,1 +1,1 @@
-"""What was scored, made into credit and summaries; CPU only, no model."""
+"""Turn stored scores into credits and summaries; CPU only, no model."""

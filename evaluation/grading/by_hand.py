@@ -1,4 +1,4 @@
-"""Verifies completions of any source as a stage's task verifies its own."""
+"""Verify completions of any source, in a file, as a stage's task verifies its own."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ def _read_completions(path: Path, prompts: Mapping[str, Any]) -> list[Completion
     """Read lines of `id`, `completion` and, where a prompt has several, `sample`.
 
     Raises:
-        ResultsError: for a line that is not such an object, an id that is none of the task's
-            `prompts`, or a sample that is there twice.
+        ResultsError: A line is not such an object, an id is not among the task's `prompts`, or a sample
+            occurs twice.
     """
     found: dict[tuple[str, int], CompletionLine] = {}
     counts: Counter[str] = Counter()
@@ -98,8 +98,8 @@ def verify_by_hand(
         The lines with their verdicts, and the task's summary.
 
     Raises:
-        ResultsError: When the file cannot be read as such.
-        CacheError: When the task is not prefilled as the configuration has it now.
+        ResultsError: When the file does not hold completions of the task.
+        CacheError: When the task is not prefilled as the configuration describes it now.
         ScoringError: When a prompt has fewer completions than another, or a verifier failed on all.
     """
     folder = plan.cache_folder("tier5", name)

@@ -1,8 +1,8 @@
-"""The tier files of one checkpoint, made of its stored scores: no model, no GPU, seconds.
+"""Make the tier files of one checkpoint from its stored scores, in seconds, without model or GPU.
 
-In `by_checkpoint/step_<STEP>/` or `bridge/`. Groups, primary metrics and the checks of answers are
-applied here, so that changing them scores nothing again. The per-item tables are written before the
-JSON that summarizes them, so that a JSON's existence proves that the whole tier is there.
+They are in `by_checkpoint/step_<STEP>/` or `bridge/`. Groups, primary metrics and the checks of answers
+are applied here, so changing them needs no new scores. Per-item tables are written before the JSON that
+summarizes them, so a JSON's existence proves that the whole tier was written.
 """
 
 import os
@@ -64,7 +64,7 @@ def collect(subject: Subject) -> Record:
 
 
 def _store(subject: Subject, score: Record) -> ScoreStore:
-    """Where its scores lie: they stay there when `results` has become another folder since."""
+    """Return the store of the checkpoint's scores, which stay in their folder when `results` changes."""
     if not score.files:
         return ScoreStore(subject.plan.scores, score.about["identity"])
     folder = Path(os.path.normpath(subject.folder / next(iter(score.files)))).parent
@@ -90,7 +90,7 @@ def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) 
 
 
 def _check_readable(subject: Subject, tier: TierName) -> None:
-    """Raises CommandError where an external program wrote what nobody could read again."""
+    """Raise CommandError where an external program wrote files that cannot be read."""
     try:
         read_tier(subject.folder, tier)
     except ResultsError as error:
@@ -116,7 +116,7 @@ def _summarize(
 def _external_tier(
     subject: Subject, store: ScoreStore, tier: str, about: Mapping[str, Any]
 ) -> TierFiles:
-    """Return what an external program wrote, under this workflow's header; its other keys stay."""
+    """Return what an external program wrote, with this workflow's header; its other keys stay."""
     name = about["tiers"][tier]["external"]
     stored = store.read(name)
     if stored is None:
@@ -144,9 +144,9 @@ def _write_external(table: pa.Table, path: Path) -> None:
 
 
 def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what each item weighs in the suite's groups; nothing where there are none.
+    """Return each item's weight in the suite's groups; empty without groups.
 
-    Raises ScoringError where questions are to be counted and the file has no numbers of them.
+    Raises ScoringError where a group weighs by questions and the file does not have their number.
     """
     every = subject.plan.suite.groups
     groups = subject.plan.suite.tier_groups(name)

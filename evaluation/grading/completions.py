@@ -1,4 +1,4 @@
-"""Tier5: a task's completions and verdicts as numbers: rates, pass@k, strata, prompts."""
+"""Summarize a Tier5 task's completions and verdicts: rates, pass@k and strata."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -35,7 +35,7 @@ class SampledPrompt:
     samples: Sequence[Sample]
 
     def known(self, view: str) -> list[Verdict]:
-        """Return the verdicts of a verifier that did not fail.
+        """Return a verifier's verdicts, without samples on which it failed.
 
         Args:
             view: The verifier's name in the task.
@@ -129,7 +129,7 @@ def _right_by_any(sample: Sample) -> bool:
 
 
 def _lacks_form(prompt: SampledPrompt, view: str) -> int:
-    """Samples in which a verifier finds no answer, and another one the right answer."""
+    """Count the samples in which a verifier finds no answer, but another one finds the right answer."""
     found = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
     return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
@@ -137,7 +137,7 @@ def _lacks_form(prompt: SampledPrompt, view: str) -> int:
 def summarize_view(
     prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
 ) -> dict[str, Any]:
-    """Return the rates of one verifier, over the samples that it did not fail on.
+    """Return the rates of one verifier, over the samples on which it did not fail.
 
     Args:
         prompts: All prompts of the task, with all samples.
@@ -148,7 +148,7 @@ def summarize_view(
         Its rates, with intervals over prompts.
 
     Raises:
-        ScoringError: When it failed on all.
+        ScoringError: When the verifier failed on all samples.
     """
     verdicts = [verdict for prompt in prompts for verdict in prompt.known(view)]
     if not verdicts:
@@ -178,7 +178,7 @@ def _credits(prompts: Sequence[SampledPrompt], view: str) -> list[float]:
 def _over_samples(
     prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
 ) -> dict[str, Any]:
-    """pass@k, cons@k and distinct answers, where there are several samples."""
+    """Return pass@k, cons@k and distinct answers, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
@@ -198,13 +198,13 @@ def _over_samples(
 
 
 def _bare_answer(verifier: AnyVerifier) -> Callable[[str], str] | None:
-    """Return the function that gives one text for all spellings of a verifier's wrong answer."""
+    """Return the function that normalizes a verifier's wrong answers; None if it has none."""
     bare = None if isinstance(verifier, Provided) else VERIFIERS[verifier.kind].bare
     return None if bare is None else partial(bare, verifier)
 
 
 def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
-    """One text for all right answers, and for all spellings of a wrong one; None for no answer."""
+    """Return one text for all right answers, and one for all spellings of a wrong answer; None for no answer."""
     if verdict.answer is None:
         return None
     return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"
@@ -218,14 +218,14 @@ def _pass_at_k(prompts: Sequence[SampledPrompt], view: str, k: int) -> dict[str,
 
 
 def _with_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Null where nothing could be verified: that is not 0."""
+    """Return the mean with its interval; null (not 0) where nothing could be verified."""
     if not values:
         return dict.fromkeys(Interval._fields)
     return interval(np.asarray(values, dtype=np.float64))._asdict()
 
 
 def _strata(prompts: Sequence[SampledPrompt], view: str) -> dict[str, dict[str, Any]]:
-    """By the name of the grouping and of the group, the primary verifier's rate."""
+    """Return the primary verifier's rate, by the names of the grouping and of the group."""
     found: dict[str, dict[str, list[SampledPrompt]]] = {}
     for prompt in prompts:
         for grouping, group in prompt.line.strata.items():

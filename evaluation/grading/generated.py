@@ -50,7 +50,7 @@ class VerifiedTask:
 def verify_task(
     plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
 ) -> VerifiedTask:
-    """Verify a task's completions and count.
+    """Verify a task's completions and summarize them.
 
     Args:
         plan: The stage that has the task.
@@ -63,7 +63,7 @@ def verify_task(
 
     Raises:
         ScoringError: When a completion is not stored, or too many could not be verified.
-        CacheError: When the task's documents are not there.
+        CacheError: When the task's documents are missing.
     """
     folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
@@ -97,7 +97,7 @@ def _verified(
     stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],
 ) -> list[SampledPrompt]:
-    """The task's prompts in order, each with its samples and their verdicts."""
+    """Return the task's prompts in order, each with its samples and their verdicts."""
     found = [
         (prompt, index, stored[sample_key(key, index)])
         for prompt, key in prompt_keys.items()
@@ -129,12 +129,12 @@ def _verified(
 
 
 def _in_a_file_name(view: str) -> str:
-    """Metrics of a provider may be called `a/b`; the key tells those apart that differ no more."""
+    """Return a view's name for file names, as a provider's metric may be called `a/b`; keys tell equal ones apart."""
     return re.sub(r"[^\w,@.-]", "_", view)
 
 
 def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Table:
-    """Return how each prompt fared by each verifier.
+    """Return each prompt's results by each verifier.
 
     Args:
         prompts: All prompts of the task, with all samples.
@@ -169,7 +169,7 @@ def task_files(
     summary: Mapping[str, Any],
     views: Sequence[str],
 ) -> dict[str, Callable[[Path], object]]:
-    """Return how each file of a task is written.
+    """Return a function that writes it for each file of a task.
 
     Args:
         name: The task's name in the suite.

@@ -1,4 +1,4 @@
-"""The first keys of every tier file: its checkpoint, its protocol, and what scoring took."""
+"""The first keys of every tier file: its checkpoint, its protocol, and the cost of scoring."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -51,7 +51,7 @@ def header(
 
 
 def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return which checkpoint the numbers of a file are of.
+    """Return the keys that identify the checkpoint of a tier file.
 
     Args:
         subject: The checkpoint and its stage.
@@ -75,7 +75,7 @@ def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tokens_seen(subject: Subject, about: Mapping[str, Any]) -> int | None:
-    """From the checkpoint itself; from the job's record where the checkpoint was deleted."""
+    """Return the tokens from the checkpoint itself, or from the job's record where it was deleted."""
     if metadata_state(subject.checkpoint):
         return consumed_tokens(subject.checkpoint)
     found: int | None = about.get("consumed_tokens")
@@ -83,7 +83,7 @@ def _tokens_seen(subject: Subject, about: Mapping[str, Any]) -> int | None:
 
 
 def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """The versions that the scores were computed with, which may be older than today's."""
+    """Return the package versions of all scores, which may be older than those installed now."""
     versions: dict[str, set[str]] = {}
     for summary in summaries:
         for package, version in summary["packages"].items():
@@ -92,7 +92,7 @@ def _packages(summaries: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
 
 
 def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
-    """What the scores were computed with, once each; not all of them need know it."""
+    """Return the distinct values of a key over all scores; some scores may lack it."""
     return sorted({summary[key] for summary in summaries if summary.get(key) is not None})
 
 

@@ -28,13 +28,13 @@ ENDS = (
     "◁/think▷",
     "<|channel|>final<|message|>",
 )
-"""What ends the thinking of models that think, as their chat templates write it."""
+"""Marks that end a model's thinking, as chat templates write them."""
 
 _EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
 
 
 def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
-    """Return what ends a model's thinking.
+    """Return the mark that ends a model's thinking.
 
     Args:
         answer_after: The suite's own mark; None if it has none.
@@ -47,16 +47,16 @@ def end_of_thinking(answer_after: str | None, template: str | None) -> str | Non
 
 
 def checked_part(response: str, mark: str | None) -> str:
-    """Return what checks read, without an empty thought and outer space.
+    """Return the part of a response that checks read.
 
-    An indentation that all lines have is such white space, too.
+    It is without an empty thought, white space around it, and indentation that all lines share.
 
     Args:
         response: What the model wrote.
         mark: What ends its thinking; None: all of it is the answer.
 
     Returns:
-        What follows the mark.
+        The text after the mark.
     """
     return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
 
@@ -66,10 +66,10 @@ def probe_batch(
 ) -> Batch:
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
-    No check may fail on any of them, since a probe without a verdict would be in no rate.
+    No check may raise an error, since a probe without a verdict would be in no rate.
 
     Args:
-        probes: Those of the suite, by name.
+        probes: The suite's probes, by name.
         answers: What the model wrote, by probe.
         answer_after: What ends the model's thinking; None: all of it is the answer.
 
@@ -97,10 +97,10 @@ def probe_table(
     """Return the answers with the results of their checks.
 
     Args:
-        probes: Those of the suite, by name.
+        probes: The suite's probes, by name.
         texts: The prompts as the model read them, by probe.
         answers: What the model wrote, by probe.
-        verdicts: Those of the jobs of `probe_batch`, in their order.
+        verdicts: Verdicts on the jobs of `probe_batch`, in their order.
 
     Returns:
         A table of `rates.COLUMNS` in the order of the suite.

@@ -1,4 +1,4 @@
-"""Makes each tier's files of its stored scores: the content of its JSON, and its per-item file."""
+"""Make each tier's files from its stored scores: the content of its JSON, and its per-item file."""
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -40,7 +40,7 @@ SCHEMA = arrow_schema(CANDIDATES[1:])  # the first one names the item
 
 @dataclass(frozen=True)
 class ScoredTask:
-    """A table of SCHEMA, contexts that were cut, the scores' summaries, and what data it is of."""
+    """A table of SCHEMA, the number of truncated contexts, the scores' summaries, and the data's origin."""
 
     table: pa.Table
     truncated: int
@@ -111,7 +111,7 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
 def _scored_task(
     plan: StagePlan, store: ScoreStore, name: str, entry: Mapping[str, Any]
 ) -> ScoredTask:
-    """Return a task's questions as they are known now."""
+    """Return a task's questions with their stored scores."""
     questions, meta = read_questions(plan.cache_folder("tier3", name))
     keys = {line.key for line in questions}
     rows, used = store.find_rows(entry["choices"], keys, lambda row, _: row)
@@ -140,7 +140,7 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
         stored: Each question's row in the store, in the same order.
 
     Returns:
-        The table, those of one question together.
+        The table, with each question's candidates together.
     """
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
@@ -237,7 +237,7 @@ SUMMARIZERS: Mapping[str, Summarizer] = complete(
 
 
 def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
-    """Return all items' tables under each other.
+    """Return all items' tables in one.
 
     Args:
         tables: Tables of one schema, by the item's name.
@@ -266,7 +266,7 @@ def _tier_files(
 def _scores(
     store: ScoreStore, entry: Mapping[str, Any], names: Iterable[str]
 ) -> dict[str, StoredScore]:
-    """In the order of the suite, which may be another than that in which they were scored."""
+    """Return stored scores in the order of the suite, which may differ from the order of scoring."""
     found = {}
     for name in names:
         item = entry["items"][name]

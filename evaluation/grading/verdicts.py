@@ -1,9 +1,9 @@
-"""Verdicts on completions, of Tier4's probes and of Tier5's tasks alike.
+"""Verdicts on completions, both of Tier4's probes and of Tier5's tasks.
 
-A verdict is stored with the checkpoint's scores and found again by what it depends on: verifier, what
-that reads of the document, and the completion's text. The limits that it was reached under are stored
-with it: under wider ones it would be the same, under narrower ones it is computed again, as is that
-of a verifier that failed.
+Verdicts are stored with the checkpoint's scores, by what they depend on: the verifier, the parts of the
+document that it reads, and the completion's text. The limits of time and memory under which a verdict
+was computed are stored with it: it is reused under wider limits, and computed again under narrower ones.
+Where a verifier failed, it runs again.
 """
 
 import math
@@ -44,18 +44,18 @@ Job = tuple[AnyVerifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 _PROVIDED_PART = 2000
-"""Completions that a provider's program verifies at most: its verdicts are stored when it is done."""
+"""Most completions that one run of a provider's program verifies; verdicts are stored when it ends."""
 
 _PART = 1000
-"""Verdicts stored at once."""
+"""Number of verdicts that are stored together."""
 
 
 @dataclass(frozen=True)
 class Batch:
     """Completions to be verified, whose verdicts are one item of the score store.
 
-    `name` and `places` (one for each job) are what an error calls them. `settings` and a job's key
-    are all that its verdict depends on.
+    Errors call the batch `name` and each job by its place in `places`. A verdict depends on nothing but
+    `settings` and the job's key.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Batch:
 def find_verdicts(
     plan: StagePlan, store: ScoreStore, batches: Sequence[Batch]
 ) -> list[list[Verdict]]:
-    """Return verdicts that are stored, and reach the others now.
+    """Return stored verdicts, and compute those that are missing.
 
     Args:
         plan: The stage, which has the limits of verifiers.
@@ -108,7 +108,7 @@ class _StoredVerdicts:
     Args:
         store: Scores of one checkpoint.
         batch: What is verified.
-        limits: Limits that new verdicts are reached under.
+        limits: Limits of time and memory for new verdicts.
     """
 
     def __init__(self, store: ScoreStore, batch: Batch, limits: Limits) -> None:
@@ -118,7 +118,7 @@ class _StoredVerdicts:
         self._new: dict[str, Verdict] = {}
 
     def _read(self, limits: Limits) -> dict[str, Verdict]:
-        """Return by key what was reached under limits that are no wider; old ones do not name theirs."""
+        """Return by key the verdicts computed under limits no wider than these; old ones without limits are not used."""
 
         def read(row: dict[str, Any], _: Mapping[str, Any]) -> Verdict | None:
             seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
@@ -129,18 +129,18 @@ class _StoredVerdicts:
         return self.store.find_rows(prefix, self.batch.keys, read)[0]
 
     def add(self, key: str, verdict: Verdict) -> None:
-        """Take a new verdict; store some where there are enough.
+        """Add a new verdict, and store new ones once there are enough for a part.
 
         Args:
             key: The job's key.
-            verdict: What the verifier gave.
+            verdict: The verifier's verdict.
         """
         self.known[key] = self._new[key] = verdict
         if len(self._new) == _PART:
             self.flush()
 
     def flush(self) -> None:
-        """Store what is new, but for failures: what failed once may succeed elsewhere."""
+        """Store new verdicts, except those of verifiers that failed: they may succeed elsewhere."""
         rows = [
             {"key": key, **vars(verdict), **self.limits}
             for key, verdict in self._new.items()
@@ -164,7 +164,7 @@ def check_errors(
         max_error_share: Share of failures that is allowed.
 
     Raises:
-        ScoringError: When a verifier failed on more than it may; it names the first failure.
+        ScoringError: When a verifier failed on more completions than allowed; it names the first.
     """
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
     if len(failed) <= max_error_share * len(places):
@@ -178,7 +178,7 @@ def check_errors(
 
 
 def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
-    """Yield verdicts as they are reached; raise like `verify_all` and `score`.
+    """Yield verdicts as they are computed; raise what `verify_all` and `score` raise.
 
     Args:
         plan: The stage, which has the limits of verifiers.
@@ -210,7 +210,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
 def _provided(
     plan: StagePlan, task: Provided, jobs: Mapping[int, Job]
 ) -> Iterator[tuple[int, Verdict]]:
-    """Each completion is verified once for all metrics of a task."""
+    """Yield verdicts of a provider, which verifies each completion once for all metrics of a task."""
     alike: dict[str, list[int]] = {}
     for number, (_, document, text) in jobs.items():
         if (verdict := too_long(text)) is not None:

@@ -4,13 +4,13 @@ Five ways to compare candidates of different length (names of lm-evaluation-harn
 
     raw        the sum of the log-probabilities (acc)
     per_char   divided by the characters of the candidate's text, without a leading space (acc_norm);
-                of a task of olmo-eval with it, as there
+                for tasks of olmo-eval with that space, as olmo-eval does
     per_byte   divided by its UTF-8 bytes (acc_bytes)
     per_token  divided by its tokens
     pmi        minus the log-probability after the unconditional context
 
-An item whose gold candidate shares the best score with others counts 1/k for k such candidates,
-the expectation of drawing among them. So neither order nor repetition of candidates wins anything.
+An item whose gold candidate shares the best score with others counts 1/k for k such candidates, the
+expected value of a random choice among them. So neither order nor repetition of candidates raises it.
 """
 
 import math
@@ -34,7 +34,7 @@ class Outcomes(NamedTuple):
 
 
 class Groups(NamedTuple):
-    """Items of a table whose rows of one item stand together: `starts` (items,) into the rows."""
+    """Items of a table in which each item's rows are contiguous: first row and number of rows, (items,)."""
 
     starts: NDArray[np.int64]
     sizes: NDArray[np.int64]
@@ -55,7 +55,7 @@ def group_items(table: pa.Table) -> Groups:
 
 
 def candidate_scores(table: pa.Table) -> dict[str, Floats]:
-    """Return what candidates are ranked by, for each way there are columns for.
+    """Return the scores that rank candidates, for each way of comparing whose columns exist.
 
     Args:
         table: Candidates with log-probabilities in nats and lengths.
@@ -87,7 +87,7 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
     """Credit each item whose gold candidate scores highest.
 
     Args:
-        scores: What candidates are ranked by, (rows,).
+        scores: The scores that rank candidates, (rows,).
         gold: Which candidates are right, (rows,).
         groups: The items.
 

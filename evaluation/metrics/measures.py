@@ -1,6 +1,6 @@
-"""Measures that see smaller differences than accuracy does, from the same log-probabilities.
+"""Measures that detect smaller differences than accuracy does, from the same log-probabilities.
 
-An accuracy moves only where a question turns; these move with every question. `settings.tiers`
+An accuracy changes only where a question's outcome changes; these change with every question. `settings.tiers`
 has their names, units and directions, as secondary metrics next to Tier3's headline. For a question with
 log-probabilities l_c (sums over the tokens of candidate c, in nats) and the right answer g:
 
@@ -15,7 +15,7 @@ A task's value is the unweighted mean over its questions. Bytes and characters a
 candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
 candidates are right, the best of them counts, and their probabilities add up.
 
-Where only the right answer is scored, all bytes of it count, and only the first of these measures exists. Next to it
+Where only the right answer is scored, all of its bytes count. Only the first of these measures exists then, and
 
     greedy                1 if every token of the right answer is the most likely one, else 0
 """
@@ -88,7 +88,7 @@ def greedy(table: pa.Table) -> Floats:
 
 
 def summarize_gold(table: pa.Table) -> dict[str, Any]:
-    """Return what is known of right answers alone; nothing that ranks.
+    """Return a task's measures where only right answers are scored.
 
     Args:
         table: Right answers, without other candidates.
@@ -135,7 +135,7 @@ def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
     """Return how far each right candidate is above the best other one.
 
     Args:
-        scores: What candidates are ranked by, (rows,).
+        scores: The scores that rank candidates, (rows,).
         gold: Which candidates are right, (rows,).
         groups: The items.
 
@@ -146,13 +146,13 @@ def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
 
 
 def _best(scores: Floats, counted: NDArray[np.bool_], groups: Groups) -> Floats:
-    """The highest score (questions,) of the candidates that are counted."""
+    """Return the highest score (questions,) of the candidates that are counted."""
     best: Floats = np.maximum.reduceat(np.where(counted, scores, -np.inf), groups.starts)
     return best
 
 
 def _probability(logprob: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Share of the right candidates in exp(logprob); the largest is taken off before exp."""
+    """Return the right candidates' share of the sum of exp(logprob), with the largest subtracted before exp."""
     top = np.repeat(np.maximum.reduceat(logprob, groups.starts), groups.sizes)
     weights = np.exp(logprob - top)
     right = np.add.reduceat(np.where(gold, weights, 0.0), groups.starts)

@@ -5,8 +5,7 @@
     cons@k    whether the answer that most of the samples give is right; answers that tie for the most
               share the credit
 
-Intervals are over prompts: samples of one prompt are not independent of each other, so prompts are
-what another draw would bring anew.
+Intervals are over prompts, as samples of one prompt are not independent of each other.
 """
 
 import math
@@ -42,7 +41,7 @@ def pass_at_k(n: int, right: int, k: int) -> float:
         pass@k of the prompt, from 0 to 1.
 
     Raises:
-        ScoringError: When k > n, of which n samples say nothing.
+        ScoringError: When k > n.
     """
     if k > n:
         raise ScoringError(f"pass@{k} cannot be computed from {n} samples; raise `sampling.n`")
@@ -67,7 +66,7 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
     """Return the credit of a prompt's most frequent answer.
 
     Args:
-        answers: The answer of each sample; None is none, and does not count.
+        answers: The answer of each sample; None for no answer, which does not count.
         right: Whether each sample is right.
 
     Returns:
@@ -86,8 +85,8 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
 def interval(credit: Floats) -> Interval:
     """Return the mean and 95 % interval over prompts.
 
-    Where every prompt is right or wrong, Wilson's interval, which no run of luck makes empty;
-    else Student's t.
+    Uses Wilson's interval, whose width is never zero, where every prompt is right or wrong; else
+    Student's t.
 
     Args:
         credit: A value from 0 to 1 for each prompt, (prompts,).

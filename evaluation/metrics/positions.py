@@ -1,4 +1,4 @@
-"""Nats per token by position: does a model use what is far away?
+"""Nats per token by position: does a model use distant context?
 
 A token's position is the number of tokens before it that the model may see: of its block, or of its
 document where documents are kept apart. Bins double, so that each compares a context with half of it:
@@ -35,7 +35,7 @@ class Positions(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """Its first and last position, and what those blocks have there that have tokens there, (n,)."""
+    """First and last position of a bin, with nats and tokens of the n blocks that have tokens there, (n,)."""
 
     first: int
     last: int
@@ -63,7 +63,7 @@ def positions_of(table: "pa.Table") -> Positions | None:
         table: A row for each block.
 
     Returns:
-        Both columns; None where the table was stored without.
+        Both columns; None where the table was stored without them.
     """
     if any(name not in table.column_names or table[name].null_count for name in (NATS, TOKENS)):
         return None
@@ -81,7 +81,7 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
         length: Tokens of each block.
 
     Returns:
-        Bins in order; none where there is one alone, which compares nothing.
+        Bins in order; none where only one has tokens, as there is nothing to compare.
     """
     edges = [*bin_starts(length), length]
     found = []

@@ -4,17 +4,17 @@ A rate is a share of prompts, not of checks, so that two checkpoints can be pair
 prompt. A prompt counts for a rate if it has a check of one of the rate's kinds, and counts as
 passed if all of its checks of those kinds pass:
 
-    instruction_match_rate   kind instruction: it says what it was asked to say
+    instruction_match_rate   kind instruction: it has the content that was asked for
     all_checks_pass_rate     every kind
-    format_valid_rate        kinds format, json and code: it has the form it was asked for
+    format_valid_rate        kinds format, json and code: it has the format that was asked for
     chat_clean_rate          kind clean: nothing but the answer
     code_parse_rate          kind code, so over code prompts only: its code is Python
     json_valid_rate          kind json, so over strict-JSON prompts only: it is JSON of the schema
     truncated_rate           of all prompts, those whose answer reached its token limit (lower is
                              better)
 
-Prompts whose answers only their meaning decides (`headline: false`) count for their category's rates
-and for none over all prompts. A rate for which no prompt counts is null.
+Prompts whose answers can only be judged by their meaning (`headline: false`) count for their category's
+rates, and for no rate over all prompts. A rate for which no prompt counts is null.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def _rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
 
 
 def summarize(table: pa.Table) -> dict[str, Any]:
-    """Return all rates over the headline's prompts, by category, and what each prompt got.
+    """Return all rates over the headline's prompts and by category, and each prompt's results.
 
     Args:
         table: Rows of COLUMNS.

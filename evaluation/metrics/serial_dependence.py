@@ -3,16 +3,16 @@
 The variance of a sum of dependent values is their spectrum at frequency zero. It is estimated by the
 mean square of the first few cosine coefficients of the sequence, which are nearly independent, so that
 Student's t with as many degrees of freedom holds (Mueller, Journal of Econometrics 141, 2007; Lazarus,
-Lewis, Stock and Watson, Journal of Business and Economic Statistics 36, 2018). More cosines vary less,
-but reach to frequencies at which the spectrum is lower. How many is chosen from the data:
+Lewis, Stock and Watson, Journal of Business and Economic Statistics 36, 2018). More cosines give less
+noise, but include frequencies at which the spectrum is lower. Their number B is chosen from the data:
 
     bias       (pi B / n)^2 k / 6 of the variance, with k the curvature of the spectrum at zero: that
                of an AR(1) process (Andrews 1991), or sum 2 j^2 r_j / (1 + sum 2 r_j) over the first
                autocorrelations that are clearly above zero (Newey and West 1994), where it is larger
     noise      2 / B of the variance, squared
-    B          where the squared bias and the noise together are smallest, but with a bias of at most
-               BIAS and at most n^(2/3), which guards against dependence that reaches further than
-               the pilots and costs a few per cent of the interval's width
+    B          minimizes the sum of squared bias and noise, with a bias of at most BIAS, and is at most
+               n^(2/3). This guards against dependence that reaches further than the pilot estimates
+               of k, and costs a few per cent of the interval's width
 
 Without any sign of dependence the blocks count as independent.
 """
@@ -24,7 +24,7 @@ import numpy as np
 from evaluation.metrics.variance import Floats, Variance
 
 LEAST = 4
-"""Cosines; with fewer, Student's t is of no use."""
+"""Fewest cosines; with fewer, Student's t is of no use."""
 
 BIAS = 0.05
 
@@ -86,14 +86,14 @@ def cosines(influence: Floats, count: int) -> Floats:
 
 
 def _spectral_curvature(influence: Floats) -> float:
-    """Return -f''(0) / f(0) of the spectrum f, by the larger of two pilots; 0 for white noise."""
+    """Return -f''(0) / f(0) of the spectrum f, by the larger of two pilot estimates; 0 for white noise."""
     n, total = len(influence), float(influence @ influence)
     if total == 0 or n < 3:
         return 0.0
     lags = min(int(8 * (n / 100) ** (2 / 9)), n // 4)
     found = [float(influence[lag:] @ influence[:-lag]) / total for lag in range(1, lags + 1)]
     first = found[0] if found else 0.0
-    carry = min(max(0.0, first + (1 + 3 * first) / n), LARGEST_CARRY)  # its bias taken off
+    carry = min(max(0.0, first + (1 + 3 * first) / n), LARGEST_CARRY)  # corrected for bias
     clear = [(lag, r) for lag, r in enumerate(found, 1) if r > 2 / math.sqrt(n)]
     by_lags = sum(2 * lag**2 * r for lag, r in clear) / (1 + sum(2 * r for _, r in clear))
     return max(2 * carry / (1 - carry) ** 2, by_lags)

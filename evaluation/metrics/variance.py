@@ -1,10 +1,10 @@
-"""Variance of a mean where items belong together: clusters, and strata.
+"""Variance of a mean over items in clusters or strata.
 
-    cluster    groups that were drawn, e.g. the passages that questions are about. Another draw would
-               bring other groups, so it is their sums that vary: Var = G/(G-1) sum_c (sum_i u_i)^2
+    cluster    groups that were sampled, e.g. the passages that questions are about. Another sample would
+               have other groups, so their sums vary: Var = G/(G-1) sum_c (sum_i u_i)^2
                (Miller, "Adding error bars to evals", arXiv 2411.00640)
-    stratum    groups of a fixed list, e.g. MMLU's subjects. Another draw would bring the same ones,
-               so only what varies within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
+    stratum    groups of a fixed list, e.g. MMLU's subjects. Another sample would have the same groups,
+               so only variation within them counts: Var = sum_h n_h/(n_h-1) sum_i (u_i - u_h)^2,
                which is sum_h (n_h/n)^2 s_h^2/n_h for a mean
 
 u_i is what an item contributes to the estimate, its influence, and u_h its mean in the stratum. Few
@@ -28,8 +28,8 @@ LEVEL = 0.95
 class Variance(NamedTuple):
     """The variance of an estimate, as influences scaled so that their squares add up to it.
 
-    `independent` (items,) takes items for independent, `dependent` (units,) for what they are; None
-    if that is the same. `units` counts what is independent; `df` are the degrees of freedom.
+    `independent` (items,) treats items as independent; `dependent` (units,) respects their dependence,
+    and is None without any. `units` is the number of independent units, `df` the degrees of freedom.
     """
 
     independent: Floats
@@ -50,8 +50,8 @@ def wilson(rate: float, n: int) -> tuple[float, float]:
     """Return Wilson's interval of a rate, which also holds for 0 and 1 (JASA 22:209, 1927).
 
     Args:
-        rate: Share of what passed, from 0 to 1.
-        n: How many there are.
+        rate: Share of trials that passed, from 0 to 1.
+        n: Number of trials.
 
     Returns:
         Lower and upper bound.
@@ -67,9 +67,9 @@ def grouped_variance(
     clusters: Sequence[str] | None = None,
     strata: Sequence[str] | None = None,
 ) -> Variance:
-    """Return the variance of an estimate whose items may belong together.
+    """Return the variance of an estimate whose items may be in clusters or strata.
 
-    A stratum of one unit has no variance within it; such units are taken together as one stratum.
+    A stratum of one unit has no variance within it; such units are pooled into one stratum.
 
     Args:
         influence: What each item contributes, (items,); they add up to zero.
@@ -107,7 +107,7 @@ def _numbered(names: Sequence[str] | None, n: int) -> NDArray[np.int64]:
 def _within(
     influence: Floats, stratum: NDArray[np.int64]
 ) -> tuple[Floats, NDArray[np.int64], Floats]:
-    """Influences about their stratum's mean, the strata of one item joined, and sqrt(n/(n-1))."""
+    """Return influences minus their stratum's mean, strata with singletons pooled, and sqrt(n/(n-1))."""
     is_singleton = np.bincount(stratum)[stratum] == 1
     own = np.where(is_singleton, -1, stratum)
     own = np.unique(own, return_inverse=True)[1].astype(np.int64)

@@ -45,7 +45,7 @@ def folders_as_text(compared: RunComparison) -> str:
 
 
 def _summary(rows: Rows) -> tuple[str, bool]:
-    """Count items by Holm's correction over all of them; each overall value has a test of its own."""
+    """Return in words what is significantly worse, items by Holm's correction, and whether anything is."""
     primary = [row for row in rows if row.primary]
     worse = [row for row in primary if row.flag == "worse"]
     means = [row for row in _shown(rows) if not row.primary and row.flag == "worse"]
@@ -85,7 +85,7 @@ def _number(p: float | None) -> str:
 
 
 def runs_as_text(runs: RunComparison) -> str:
-    """Return a text of every stage that both runs have, then what is not compared.
+    """Return the comparison of every stage that both runs have as text, then what is not compared.
 
     Args:
         runs: A comparison of two runs.
@@ -141,7 +141,7 @@ def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Itera
 
 
 def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
-    """Write all three files of this run and those that its configuration names.
+    """Write the three comparison files of this run and the runs that its configuration names.
 
     Args:
         plans: The plan of each stage of this run, by name.
@@ -167,7 +167,7 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
             a, b = str(folder), str(path)
             found.append(RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why))
     errors = [f"runs.{one.run_b}: {one.error}" for one in found if one.error]
-    if not runs:  # curves are seen against levels all the same
+    if not runs:  # curves are drawn with the references' levels even without other runs
         with contextlib.suppress(EvaluationError):
             runs = [this_run(plans)]
     return write_runs(folder, runs, found, config), errors
@@ -179,10 +179,10 @@ def write_runs(
     comparisons: Sequence[RunComparison],
     config: Config | None = None,
 ) -> list[Path]:
-    """Write all three files of runs that were compared.
+    """Write the three files of a comparison of runs.
 
     Args:
-        folder: Where the files go; existing ones are replaced.
+        folder: Folder for the files; existing ones are replaced.
         runs: The runs whose curves are drawn, A of every comparison first.
         comparisons: Comparisons of the first run with each of the others.
         config: Configuration of the first run, which names references; None if there is none.

@@ -1,4 +1,4 @@
-"""Prompts by how often they are solved, for a trainer that takes those worth learning from."""
+"""Select prompts by their pass rate, for a trainer that takes those worth learning from."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -69,7 +69,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
 
 
 def check_ids(chosen: Sequence[tuple[str, float]], known: Path | None) -> None:
-    """Check that each id can be written as one line and as one cell of it, and that a trainer has it.
+    """Check that each id can be written as a cell of one line, and that the trainer's list has it.
 
     Args:
         chosen: Id and pass rate of each prompt.

@@ -1,4 +1,4 @@
-"""Export of curves to TensorBoard and Weights & Biases, to be seen next to the training loss.
+"""Export curves to TensorBoard and Weights & Biases, to show them next to the training loss.
 
 Tags are `eval/<stage>/<tier>/<item>/<metric>` in all of them, training steps are step numbers.
 TensorBoard reads event files; Weights & Biases gets an offline run, which `wandb sync` sends where
@@ -22,10 +22,10 @@ from evaluation.settings.plan import StagePlan
 Tool = Literal["tensorboard", "wandb"]
 
 SUFFIX = ".staged-evaluation"
-"""How our event files end, so that an export anew replaces them and no others."""
+"""Suffix of our event files, by which a new export replaces them and no others."""
 
 STEP = "step"
-"""The x-axis in Weights & Biases: stages begin anew, and a run's own count never goes back."""
+"""The x-axis in Weights & Biases, whose built-in step cannot begin anew in each stage."""
 
 Point = tuple[str, int, float]
 """Tag, training step and value."""
@@ -37,10 +37,10 @@ def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensor
     Args:
         plans: The stages, in the order in which their values are written.
         output: Folder for the files; what an earlier export left there is replaced.
-        tool: Whose files are written: event files of TensorBoard, or an offline run of wandb.
+        tool: Tool whose files are written: event files of TensorBoard, or an offline run of wandb.
 
     Returns:
-        How many values were written.
+        Number of values that were written.
 
     Raises:
         EvaluationError: When the tool's package is not installed, or no stage has tables yet.
@@ -62,7 +62,7 @@ def _package(tool: Tool) -> Any:
     """Import the tool's package; raise EvaluationError where it is not installed."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # not ours
+            warnings.simplefilter("ignore", DeprecationWarning)  # of the package
             return importlib.import_module(
                 "wandb" if tool == "wandb" else "torch.utils.tensorboard"
             )
@@ -90,7 +90,7 @@ def _write_events(package: Any, points: Sequence[Point], output: Path) -> None:
 
 
 def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path) -> None:
-    """Write the run that `config` names; what was there is replaced."""
+    """Write the run that `config` names; an earlier export of it is replaced."""
     settings = config.weights_and_biases
     results = Path(config.results).resolve()
     name = settings.run or results.name
@@ -102,7 +102,7 @@ def _write_run(wandb: Any, config: Config, points: Sequence[Point], output: Path
         mode="offline",
         dir=str(output),
         project=settings.project,
-        id=number,  # of the run, wherever it is exported to: sent again it is still one run
+        id=number,  # the same for every export of a run, so that it is synced as one run
         name=name,
         config=_shown(config),
         resume="allow",

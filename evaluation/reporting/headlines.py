@@ -1,4 +1,4 @@
-"""Which metric and which deltas stand for an item, and steps and verdicts in words."""
+"""The metric and the deltas that represent an item, and steps and verdicts in words."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -14,7 +14,7 @@ from evaluation.wording import first_few
 def shown_metrics(
     keys: Iterable[tuple[TierName, str, str]],
 ) -> dict[tuple[TierName, str], str]:
-    """Return the metric that stands for each item where there is room for one.
+    """Return the metric that represents each item where only one is shown.
 
     Args:
         keys: Tier, item and metric of all values or deltas; `delta_` before a metric is ignored.
@@ -29,7 +29,7 @@ def shown_metrics(
 
 
 def in_forest(row: DeltaColumns) -> bool:
-    """Return whether a forest plot has a delta.
+    """Return whether the first forest plot shows a delta.
 
     Args:
         row: A delta of a step or of two checkpoints.
@@ -41,13 +41,13 @@ def in_forest(row: DeltaColumns) -> bool:
 
 
 def has_own_forest(row: DeltaColumns) -> bool:
-    """Return whether a delta is in the second forest plot, that of the secondary metric.
+    """Return whether the second forest plot, that of the secondary metric, shows a delta.
 
     Args:
         row: A delta of a step or of two checkpoints.
 
     Returns:
-        True for the first secondary metric of the tier, which speaks for the headline.
+        True for the first secondary metric of the tier.
     """
     return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].secondary[:1]]
 
@@ -100,7 +100,7 @@ def tier_words() -> dict[str, Any]:
 
 
 def provisional(found: Recommendation | StageDeltas | None) -> str:
-    """Return what follows a verdict as long as results of requested steps are missing.
+    """Return the note that follows a verdict as long as results of requested steps are missing.
 
     Args:
         found: A stage's recommendation or deltas; None where there are none.
@@ -115,13 +115,13 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
 
 
 def recommendation_line(found: Recommendation) -> str:
-    """Return a recommendation in a line, as every text has it.
+    """Return a recommendation in a line, as all texts show it.
 
     Args:
         found: A stage's recommendation.
 
     Returns:
-        Which step or merge it is, if it is one, and why.
+        Which step or merge is recommended, if any, and why.
     """
     so_far = provisional(found)
     if found.candidate is None:

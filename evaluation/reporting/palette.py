@@ -1,6 +1,6 @@
 """The colours of pages, figures and tables: Okabe and Ito's, safe for colour-blind readers.
 
-They are darkened or lightened until text in them is readable; marks differ too.
+They are darkened or lightened so that text in them is readable; marks differ in shape, too.
 """
 
 LIGHT = {

@@ -30,7 +30,7 @@ from evaluation.terminal_layout import align
 from evaluation.wording import first_few
 
 Readers = Mapping[str, Callable[[Path], object]]
-"""What reads a file, by its name in a status."""
+"""Functions that read a file, by its name in a status."""
 
 STAGE_READERS: Readers = {
     DELTAS: StageDeltas.read,
@@ -42,7 +42,7 @@ STAGE_READERS: Readers = {
 def stage_status(
     plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and merge of a stage, and of the stage's own files.
+    """Return the state of each step and merge of a stage, and of the stage's files.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
     subject or of the stage has a sentence for each such file. `check` is the error of the check
@@ -52,7 +52,7 @@ def stage_status(
     Args:
         plan: The stage's plan.
         steps: The steps and merges to report, besides the bridge.
-        outdated: Compares what a run made with the configuration; None to leave that out.
+        outdated: Compares results with the configuration; None to leave that out.
 
     Returns:
         The content of one stage in `status --json`; `complete` is True if every state is `done`.
@@ -86,7 +86,7 @@ def stage_status(
 
 
 def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
-    """Yield the caches that are being made, and how far each is."""
+    """Yield the caches that are being prefilled, and the progress of each."""
     for entry in stage_entries(plan):
         name = "_".join([entry.kind, entry.name] if entry.tier else [entry.kind])
         log = plan.cache / "logs" / f"{name}.log"
@@ -101,7 +101,7 @@ def _mark_outdated(
     files: dict[str, str],
     outdated: Outdated,
 ) -> None:
-    """Mark what a run made, or failed to, from something else; what has no record stays as it is."""
+    """Mark results and errors that come from other inputs as outdated; those without a record stay."""
     made = Outdated(outdated.plans, as_made=True)
     is_made = read_record(plan.results, TABLES) is not None
     for name, subject in subjects.items():
@@ -137,13 +137,13 @@ def _verdict(plan: StagePlan) -> dict[str, Any]:
     """Return the stage's verdict so far, if any, and whether it is provisional."""
     try:
         advice = Recommendation.read(plan.results / RECOMMENDATION)
-    except ResultsError:  # not there yet, or named among what is damaged
+    except ResultsError:  # not written yet, or listed as damaged
         return {"verdict": None, "provisional": None}
     return {"verdict": advice.verdict, "provisional": advice.provisional}
 
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
-    """Return the states of the stage's own files, and a sentence for each that cannot be used."""
+    """Return the states of the stage's files, and a sentence for each that cannot be used."""
     names = [*stage_outputs(plan)]
     names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
     return _states({name: plan.results / name for name in names}, STAGE_READERS)

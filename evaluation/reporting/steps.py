@@ -39,7 +39,7 @@ from evaluation.settings.plan import StagePlan
 
 @reading_once()
 def make_tables(plan: StagePlan) -> Record:
-    """Write tables, recommendation and report of whatever results there are.
+    """Write tables, recommendation and report of the results that exist.
 
     Args:
         plan: The stage's plan.

@@ -1,1 +1,1 @@
-"""What a results folder holds: typed models of its files, and their items as the bridge sees them."""
+"""Typed models of the files in a results folder, and their items as the bridge compares them."""

@@ -31,7 +31,7 @@ class CategoryRates(FileModel):
 
     @property
     def rates(self) -> dict[str, float | None]:
-        """All rates that the file has, those of an external program's own among them."""
+        """All rates in the file, including those that an external program defines."""
         known = type(self).model_fields
         given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
@@ -50,7 +50,7 @@ def _is_rate(name: str) -> bool:
 
 
 class OverallRates(CategoryRates):
-    """Shares of all prompts but those that `headline: false` leaves to their category."""
+    """Shares of all prompts except those with `headline: false`, which count for their category only."""
 
     all_checks_pass_rate: Rate = Field(description="Share of answers that pass all checks.")
 
@@ -64,7 +64,7 @@ class PromptCheck(FileModel):
 
 
 class PromptEntry(FileModel):
-    """A prompt and what became of its answer."""
+    """A prompt and the results of its answer."""
 
     id: str = Field(description="Name of the probe.")
     category: str = Field(description="Heading it is reported under.")
@@ -125,10 +125,10 @@ def read_generations(path: Path) -> dict[str, Generation]:
         Completions by the id of their prompt, in the order of the file.
 
     Raises:
-        ResultsError: A line is no such record, or an id is there twice; names the line.
+        ResultsError: A line is no such record, or an id occurs twice; names the line.
     """
     found: dict[str, Generation] = {}
-    # Only a line feed ends a line: JSON leaves other separators of lines within texts as they are.
+    # Only a line feed ends a line: texts in JSON may contain other line separators.
     for number, line in enumerate(read_text(path, SCORE_AGAIN).split("\n"), start=1):
         if not line:
             continue
@@ -177,7 +177,7 @@ class VerifierRates(FileModel):
 
 
 class OtherEngine(FileModel):
-    """What wrote the completions in place of this project's engine, and how far they agree."""
+    """The engine that wrote the completions in place of the built-in one, and how far the two agree."""
 
     name: str = Field(description="`vllm`.")
     version: str | None = optional("Its version.")

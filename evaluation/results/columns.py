@@ -1,7 +1,7 @@
 """The columns of tables: per-item Parquet files, `summary.*` and `bridge_deltas.csv`.
 
-A column says what it holds and of which type it is; writers take their Arrow schemas from here, and
-readers check what they find.
+Each column has a description and a type. Writers take their Arrow schemas from here, and readers check
+files against them.
 """
 
 import csv
@@ -16,13 +16,13 @@ from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
 from evaluation.results.files import FileModel, unreadable, unusable
 
-if TYPE_CHECKING:  # takes a while to import, and every command imports what files are called
+if TYPE_CHECKING:  # takes a while to import, and every command imports this module
     import pyarrow as pa
 
 
 @dataclass(frozen=True)
 class Column:
-    """`type` is Arrow's name of it, followed by `[]` where values are lists."""
+    """A column of a table; `type` is Arrow's name, followed by `[]` where values are lists."""
 
     name: str
     type: str
@@ -64,7 +64,7 @@ CANDIDATES = (
     Column("bytes", "int32", "Its UTF-8 bytes, without a leading space."),
     Column("is_greedy", "bool", "Whether greedy decoding would give it.", nullable=True),
 )
-"""What is stored of candidates: a row for each, those of a question together."""
+"""Columns of stored candidates: a row for each, a question's rows together."""
 
 MEASURED = (
     *CANDIDATES,
@@ -101,7 +101,7 @@ COMPLETED = (
     Column("errors", "int32", "Samples on which the verifier failed."),
     Column("strata", "string", "The prompt's groups by grouping, as JSON."),
 )
-"""`tier5_verified_prompts.parquet`: a row per prompt and verifier, those of a prompt together."""
+"""`tier5_verified_prompts.parquet`: a row per prompt and verifier, a prompt's rows together."""
 
 _ARROW = {str: "string", int: "int64", float: "double", bool: "bool"}
 
@@ -148,7 +148,7 @@ def _arrow_type(name: str) -> "pa.DataType":
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
-    """Read a Parquet file whose columns are as they must be.
+    """Read a Parquet file and check its columns.
 
     Args:
         path: The file.
@@ -244,7 +244,7 @@ def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str,
     Args:
         path: The file.
         columns: The table's columns in order.
-        rows: Values by column; None, or no value, is an empty cell, other keys are left out.
+        rows: Values by column; None or a missing value is an empty cell, other keys are left out.
     """
     names = [column.name for column in columns]
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:

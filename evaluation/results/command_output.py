@@ -1,4 +1,4 @@
-"""What commands print with `--json`, where it is no file of results: status, doctor, tables."""
+"""Typed models of what `status`, `doctor` and the commands that print tables write with `--json`."""
 
 from typing import Literal
 

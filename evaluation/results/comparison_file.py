@@ -1,4 +1,4 @@
-"""Runs side by side: `comparison.json`, `comparison.csv`."""
+"""Typed models of `comparison.json` and `comparison.csv`, which compare runs."""
 
 from typing import Literal
 
@@ -15,7 +15,7 @@ COMPARISON_PAGE = "comparison.html"
 COMPARISON_FILES = (COMPARISON_TABLE, COMPARISON, COMPARISON_PAGE)
 
 Steps = tuple[int | None, int | None]
-"""Of two matched checkpoints."""
+"""Steps of two matched checkpoints."""
 
 
 class ComparisonRow(DeltaColumns):
@@ -38,7 +38,7 @@ class ComparisonRow(DeltaColumns):
 
 
 class LeadRow(FileModel):
-    """Which run is better in one measure, and from when on."""
+    """Which run is better in one metric, and from which step on."""
 
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
@@ -81,7 +81,7 @@ class StageComparison(FileModel):
 
     @property
     def matched(self) -> str:
-        """How many checkpoints are compared, and at which steps: of more than 12 the first 10 and the last."""
+        """The number of compared checkpoints and their steps; of more than 12 steps the first 10 and the last."""
         words = [str(a) if a == b else f"{a} (B's {b})" for a, b in self.by_match]
         shown = words if len(words) < 13 else [*words[:10], "…", words[-1]]
         many = "s" if len(words) > 1 else ""

@@ -1,4 +1,4 @@
-"""Reads Tier5's files as items: each task's prompts with their pass rates, one per verifier."""
+"""Read Tier5's files as items: each task's prompts with their pass rates, one per verifier."""
 
 import json
 from collections.abc import Mapping

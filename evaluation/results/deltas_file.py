@@ -43,7 +43,7 @@ Note = Annotated[str | None, Field(description="Why something is not known.")]
 
 
 class CandidateEntry(FileModel):
-    """What is about a step, by its number, or about a merge, by its name."""
+    """An entry on a step, by its number, or on a merge, by its name."""
 
     step: int | None = Field(description="The step; null for a merge.")
     merge: str | None = optional("Name of the merge; null for a step.")
@@ -63,7 +63,7 @@ class CandidateEntry(FileModel):
 
 
 class DeltaColumns(FileModel):
-    """What is known of a difference, whatever two checkpoints it is of."""
+    """The columns of a delta between any two checkpoints."""
 
     tier: TierOf
     item: str = Field(description="Slice, task or category, or `overall`.")
@@ -85,7 +85,7 @@ class DeltaColumns(FileModel):
 
     @property
     def definition(self) -> Metric:
-        """The metric that it is a delta of."""
+        """The metric of the delta."""
         return TIERS[self.tier].metric(self.metric)
 
 
@@ -117,7 +117,7 @@ class Change(FileModel):
 
 
 class SecondaryRow(FileModel):
-    """What is known of a secondary metric where an objective is undecided."""
+    """The result of a secondary metric where an objective is undecided."""
 
     metric: str = Field(description="`delta_` and the name of the metric.")
     shows: Literal["better", "worse", "undecided"] = Field(
@@ -130,7 +130,7 @@ class SecondaryRow(FileModel):
 
 
 class ObjectiveRow(Change):
-    """How a step stands to one objective of its stage."""
+    """The verdict on a step by one objective of its stage."""
 
     want: Literal["improve", "keep"] = Field(description="`improve`, or `keep`.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
@@ -150,12 +150,12 @@ class ObjectiveRow(Change):
 
     @property
     def gain(self) -> float:
-        """The difference, positive where it is for the better."""
+        """The difference, positive where it is better."""
         return self.delta if self.definition.higher_is_better else -self.delta
 
     @property
     def label(self) -> str:
-        """What sentences call the objective."""
+        """The objective's name in sentences."""
         return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
 
 
@@ -267,7 +267,7 @@ def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, 
         contents: Content of the deltas files, by step or merge.
 
     Returns:
-        Notes, each with the steps that it is about: `all` or a list of them.
+        Notes, each with the steps that it applies to: `all` or a list of them.
     """
     steps: dict[str, list[str]] = {}
     for step, content in contents.items():

@@ -72,7 +72,7 @@ _PLACES: dict[tuple[str, ...], str] = {
     ("<results>",): "All stages and runs",
     ("bridge-table", "doctor", "status", "table"): "Commands with `--json`",
 }
-"""Beginnings of names, and the title of all that begin so."""
+"""The page's sections: beginnings of the files' names, and the section's title."""
 
 _CONTENTS = {
     f"<step>/{DELTAS}": "deltas, intervals and the verdict of a step",

@@ -1,4 +1,4 @@
-"""Reads JSON files of results as typed records; one sentence states what is wrong with a file."""
+"""Read JSON files of results as typed records; an error states in one sentence what is wrong with a file."""
 
 import json
 import stat
@@ -13,17 +13,17 @@ from evaluation.files import write_json
 from evaluation.json_text import load_json
 
 RUN_AGAIN = "run Snakemake again with the configuration of that run"
-"""How a file of a stage is made."""
+"""How to make a stage's file again."""
 
 SCORE_AGAIN = "score this checkpoint again"
-"""How a file of a checkpoint is made."""
+"""How to make a checkpoint's file again."""
 
 LONGEST = 60
 """Characters of a wrong value that a message shows."""
 
 
 class FileModel(BaseModel):
-    """The base of all files: keys that a later version may add are kept, known ones are checked."""
+    """The base of all files: known keys are checked, unknown ones, such as a later version's, are kept."""
 
     model_config = ConfigDict(frozen=True, extra="allow", strict=True, allow_inf_nan=False)
 
@@ -66,7 +66,7 @@ def read_model(
 
     Args:
         path: The file.
-        model: What it has to be.
+        model: Model of the file.
         again: How such a file is made, for messages.
         version: What wrote it, and the only version of its protocol that is read; None for any.
 
@@ -74,8 +74,7 @@ def read_model(
         The record; within `reading_once` the same one at every call.
 
     Raises:
-        ResultsError: There is no such file, it cannot be read, a key of it is not as it must be, or it
-            is of another version.
+        ResultsError: The file is missing or cannot be read, a key is invalid, or its version is another.
     """
     known = READ_FILES.get()
     if known is not None and (path, model) in known:
@@ -110,7 +109,7 @@ class StageFile(FileModel):
             Its content.
 
         Raises:
-            ResultsError: It is missing, not as it must be, or of another version.
+            ResultsError: It is missing, invalid, or of another version.
         """
         return read_model(path, cls, RUN_AGAIN, cls.VERSION)
 
@@ -166,7 +165,7 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
     Args:
         path: The file, for messages.
         text: The file's text.
-        model: What it has to be.
+        model: Model of the file.
         again: How such a file is made, for messages.
 
     Returns:
@@ -183,7 +182,7 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
 
 
 def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
-    """Return a JSON object, in which no key is there twice.
+    """Return a JSON object, in which no key occurs twice.
 
     Args:
         path: The file, for messages.
@@ -210,7 +209,7 @@ def _mistake(error: ValidationError, content: Any) -> str:
     mistakes = error.errors(include_url=False)
     first, more = mistakes[0], len(mistakes) - 1
     keys, value = [], content
-    for part in first["loc"]:  # names of a union's members, which no file has, are among them
+    for part in first["loc"]:  # it includes names of a union's members, which no file has
         try:
             value = value[part]
         except (KeyError, IndexError, TypeError):
@@ -228,13 +227,13 @@ def _mistake(error: ValidationError, content: Any) -> str:
 
 
 def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> None:
-    """Write a file that its readers will accept and that describes all its keys.
+    """Write a file after checking that its model accepts and describes all its keys.
 
-    Pydantic's ValidationError says what is wrong otherwise.
+    Otherwise pydantic's ValidationError states what is wrong.
 
     Args:
         path: The file.
-        model: What its readers take it for.
+        model: The file's model, by which it is read.
         content: What is written, ready for JSON.
     """
     model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")

@@ -1,6 +1,6 @@
-"""Reads the files of each tier as items of one of two kinds: slices with losses, tasks with credits.
+"""Read the files of each tier as items of one of two kinds: slices with losses, tasks with credits.
 
-Whoever adds a tier to `settings.tiers` registers here how its files are read.
+A tier that is added to `settings.tiers` must register its reader here.
 """
 
 import contextlib
@@ -64,9 +64,8 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
 def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
     """Return the items; raise ResultsError where rows of a table do not give the headline of the summary.
 
-    The two are read for different things, so one that was changed by hand, or copied without the
-    other, would make a page contradict itself. What an external program means by its table is its
-    own affair.
+    A page shows numbers of both files, so it would contradict itself if one of them was changed by hand
+    or copied without the other. Files of external programs are not checked.
     """
     for name, item in found.items.items():
         headline = tier.headline_of(item.values)
@@ -116,7 +115,7 @@ def _read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Block
 
 
 def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Positions | None:
-    """Return what blocks have by position; raise ResultsError where it is not what they have in all."""
+    """Return blocks' nats and tokens by position; raise ResultsError where they do not add up to the blocks'."""
     import pyarrow.compute as pc
 
     lists = [rows[key] for key in (NATS, TOKENS) if key in rows.column_names]
@@ -178,8 +177,8 @@ def _task_credits(
 ) -> dict[str, Floats]:
     """Return the credits by every normalization, by the scorer's own rules.
 
-    By the primary metric under the headline's name, by the others as `<headline>_<metric>`. Right
-    answers alone have no rank: whether they are greedy.
+    The primary metric's have the headline's name, the others `<headline>_<metric>`. Where only right
+    answers are scored, the credit is whether they are greedy.
     """
     gold = rows["gold"].to_numpy(zero_copy_only=False)
     if not np.logical_or.reduceat(gold, groups.starts).all():
@@ -201,7 +200,7 @@ def _task_credits(
 
 @contextlib.contextmanager
 def _named(path: Path, name: str) -> Iterator[None]:
-    """Raise what is wrong with a table's rows as an error of the file that they come from."""
+    """Turn an error in a table's rows into one that names their file and item."""
     try:
         yield
     except ScoringError as error:
@@ -209,7 +208,7 @@ def _named(path: Path, name: str) -> Iterator[None]:
 
 
 def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
-    del folder  # answers are texts, which no number comes from
+    del folder  # the per-item file holds only texts
     prompts = file.prompts or ()
     counted = [prompt for prompt in prompts if prompt.headline]
     known = {rate: value for rate, value in file.summary.rates.items() if value is not None}
@@ -249,7 +248,7 @@ def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
 
 
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
-    """Return what prompts contribute to rates, by those that count for them."""
+    """Return the credits of each rate, over the prompts that count for it."""
     found = {}
     for rate in rates:
         counted = {prompt.id: _outcome(prompt, rate) for prompt in prompts}
@@ -274,7 +273,7 @@ ITEM_READERS: dict[str, ItemReader] = {
 
 
 def reader_of(name: str) -> ItemReader:
-    """Return what reads a tier's files.
+    """Return the reader of a tier's files.
 
     Args:
         name: The tier's name.
@@ -283,7 +282,7 @@ def reader_of(name: str) -> ItemReader:
         The tier's entry of `ITEM_READERS`.
 
     Raises:
-        ResultsError: It has none.
+        ResultsError: No reader is registered for the tier.
     """
     if name not in ITEM_READERS:
         raise ResultsError(

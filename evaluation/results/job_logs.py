@@ -1,6 +1,6 @@
-"""What a job's log shows: the error that it ended with, or how far it has come.
+"""Read a job's log: the error that it ended with, or its progress.
 
-Jobs run on any node and share only files with those who ask, so their logs are all there is.
+Jobs run on any node and share nothing but files, so their logs are the only source.
 """
 
 import re
@@ -8,18 +8,18 @@ import time
 from pathlib import Path
 
 RUNNING_SECONDS = 15 * 60
-"""A log that was written to since then, and has no error at its end, is that of a running job."""
+"""A job counts as running if its log was written to within this time and does not end with an error."""
 
 DAY = 24 * 3600
 
 LOG_END = 1 << 16
 """Bytes at the end of a log that are read."""
 
-# As tqdm writes a bar: `web:  45%|████▌     | 123k/273k [00:10<00:12, 12.3ktok/s]`.
+# A bar of tqdm: `web:  45%|████▌     | 123k/273k [00:10<00:12, 12.3ktok/s]`.
 _BAR = re.compile(
     r"(?P<what>[^:]+): +(?P<percent>\d+)%\|.*\| (?P<done>\S+/\S+) \[[^<]+<(?P<left>[\d:]+|\?), +(?P<rate>.+)\]"
 )
-# As a scoring job writes which item it begins: `12:30:00 INFO item 3 of 27: web`.
+# A scoring job's line when it begins an item: `12:30:00 INFO item 3 of 27: web`.
 _ITEM = re.compile(r"[\d:]{8} INFO (?P<what>item \d+ of \d+): (?P<name>.+)")
 
 
@@ -27,10 +27,10 @@ def latest_log(*logs: Path) -> Path:
     """Return the log that was written to last.
 
     Args:
-        *logs: Logs, which need not be there.
+        *logs: Logs, which need not exist.
 
     Returns:
-        The latest; the first as long as there is none.
+        The latest; the first where none exists.
     """
     return max(logs, key=lambda log: log.stat().st_mtime if log.is_file() else 0.0)
 
@@ -52,24 +52,24 @@ def is_running(log: Path, folder: Path | None = None) -> bool:
     """Return whether the job of a log seems to be running.
 
     Args:
-        log: The job's log, which need not be there.
-        folder: Folder of the job's results, which is the last line of a job that ended; None: it has none.
+        log: The job's log, which need not exist.
+        folder: Folder of the job's results, which is the last line of a finished job; None: it has none.
 
     Returns:
-        Whether the log was written to a short while ago, and does not end as those of ended jobs.
+        Whether the log was written to recently, and does not end as a finished job's log.
     """
     is_fresh = log.is_file() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
     return is_fresh and last_error(log) is None and _last_lines(log, 1) != [str(folder)]
 
 
 def job_progress(log: Path) -> str | None:
-    """Return how far a job is.
+    """Return a job's progress.
 
     Args:
-        log: The job's log, which need not be there.
+        log: The job's log, which need not exist.
 
     Returns:
-        Item, share, amount, rate, time left and end of it; None if not known.
+        Item, share, amount, rate, time left and estimated end; None if unknown.
     """
     item, bar = None, None
     for line in _last_lines(log, None):
@@ -85,7 +85,7 @@ def job_progress(log: Path) -> str | None:
 
 
 def _end(left: str, log: Path) -> str:
-    """Return the time that is left, and when it ends, counted from when the log was written."""
+    """Return the time left and the estimated end, counted from when the log was written."""
     if left == "?":
         return ""
     seconds = 0
@@ -98,7 +98,7 @@ def _end(left: str, log: Path) -> str:
 
 
 def _last_lines(log: Path, count: int | None = 20) -> list[str]:
-    """Return a log's last lines; the states of a progress bar are a line each."""
+    """Return a log's last lines; each state of a progress bar is a line."""
     if not log.is_file():
         return []
     with open(log, "rb") as file:

@@ -1,6 +1,6 @@
 """A tier's items as the bridge compares them: slices with losses, or tasks with credits.
 
-NatsItem     nats of blocks of text, with the tokens and bytes that they are of
+NatsItem     nats of blocks of text, with their tokens and bytes
 CreditItem   credit in [0, 1] of questions or prompts, by metric
 """
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Blocks:
-    """Nats of blocks of text and what they are counted by, (n,) each, in the text's order.
+    """Nats, tokens and bytes of blocks of text, (n,) each, in the text's order.
 
-    No `positions`: the scorer stored none.
+    `positions` is None where the scorer stored none.
     """
 
     ids: NDArray[np.int64]
@@ -41,8 +41,7 @@ class Blocks:
 class Units:
     """Questions or prompts.
 
-    `clusters` are groups that were sampled, as questions on one text are; `strata` are groups that
-    are there by design.
+    `clusters` are sampled groups, such as questions on one text; `strata` are groups fixed by design.
     """
 
     ids: tuple[str, ...]
@@ -54,8 +53,8 @@ class Units:
 class Credits(Units):
     """Credit in [0, 1], (n,), of the units that count for a metric.
 
-    `excluded` are those that could not be judged, so that the other side leaves them out too, by
-    their places among all of the file, which `asked` counts.
+    `excluded` units could not be judged, so the other side leaves them out, too; it holds their place
+    among all units of the file, by id.
     """
 
     credit: Floats
@@ -63,11 +62,11 @@ class Credits(Units):
 
     @property
     def asked(self) -> int:
-        """Number of the file's units, excluded ones among them."""
+        """Number of the file's units, including excluded ones."""
         return len(self.ids) + len(self.excluded)
 
     def without(self, other: "Credits") -> "Credits":
-        """Return the credits of units that the other side could verify, too.
+        """Return the credits of the units that could be verified on the other side, too.
 
         Args:
             other: The same metric of the other side.
@@ -84,7 +83,7 @@ class Credits(Units):
         return Credits(credit=self.credit[common], excluded=excluded, **names)
 
     def only(self, names: Collection[str]) -> "Credits":
-        """Return the credits of some units, taken for independent.
+        """Return the credits of some units, treated as independent.
 
         Args:
             names: Ids of the units.
@@ -96,7 +95,7 @@ class Credits(Units):
         return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
     def over_all(self, values: Floats) -> Floats:
-        """Return values of these units over all of the file, zero where there is none.
+        """Return values for all units of the file, zero for excluded ones.
 
         Args:
             values: A value for each of these units, (n,).
@@ -114,16 +113,16 @@ class Credits(Units):
 
 @dataclass(frozen=True, kw_only=True)
 class SecondaryMetrics(Units):
-    """Measures of any size of the questions of one item next to its credit: (n,) by metric."""
+    """Real-valued measures of an item's questions, next to their credit: (n,) by metric."""
 
     values: Mapping[str, Floats]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScoredItem:
-    """`values` by metric as the file has them; `same` is what both sides must agree in.
+    """A slice, task or category: `values` by metric, and what must be the `same` on both sides.
 
-    `entry` is the part of the file that is about the item.
+    `entry` is the item's part of the file.
     """
 
     group: str | None
@@ -134,7 +133,7 @@ class ScoredItem:
 
 @dataclass(frozen=True, kw_only=True)
 class NatsItem(ScoredItem):
-    """A slice. No `blocks`: an external program wrote none."""
+    """A slice; `blocks` is None where an external program wrote none."""
 
     blocks: Blocks | None = field(default=None, repr=False)
 
@@ -148,10 +147,10 @@ class NatsItem(ScoredItem):
 class CreditItem(ScoredItem):
     """A task or category; `credits` by metric, the tier's headline first.
 
-    `secondary` are there where a tier has some and the units are known. `chance` is the value of a
-    draw. `size` is how many units there are by the file's own account. `groupings` are fixed groups
-    to report by, such as level and subject: by grouping, the group of each unit. `bounds` are 95 %
-    intervals of the file itself, by metric. `rows` are those of all candidates of a task.
+    `secondary` is None where the tier has no secondary metrics, or the units are not stored. `chance`
+    is the value of random choice. `size` is the number of units that the file states. `groupings` are
+    fixed groups to report by, such as level and subject: the group of each unit, by grouping. `bounds`
+    are the file's 95 % intervals, by metric. `rows` are the table rows of a task's candidates.
     """
 
     credits: Mapping[str, Credits] = field(default_factory=dict, repr=False)
@@ -182,9 +181,9 @@ class Items:
 
 @dataclass(frozen=True)
 class ItemReader:
-    """The models of a tier's two files, and what makes items of them.
+    """The models of a tier's two files, and the function that makes items of them.
 
-    `per_item` has the columns of the items file where it is Parquet, or the model of its lines.
+    `per_item` holds the columns of the items file if it is Parquet, else the model of its lines.
     """
 
     file: type[TierFile]

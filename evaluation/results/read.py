@@ -21,7 +21,7 @@ from evaluation.wording import near_path
 
 @dataclass(frozen=True, kw_only=True)
 class TierResults:
-    """A tier of one checkpoint; `overall` is there for a tier of rates only."""
+    """A tier of one checkpoint; only a tier of rates has `overall`."""
 
     tier: Tier
     path: Path
@@ -47,14 +47,14 @@ class TierResults:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """All tiers of one checkpoint that were asked for."""
+    """The requested tiers of one checkpoint."""
 
     folder: Path
     tiers: Mapping[TierName, TierResults]
 
     @property
     def header(self) -> TierFile:
-        """What the files of all tiers begin with, as the first one has it."""
+        """The keys that all tier files begin with, from the first file."""
         return next(iter(self.tiers.values())).file
 
     @property
@@ -66,7 +66,7 @@ class Results:
 
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
-    """Return the tiers whose file is there.
+    """Return the tiers whose summary file exists.
 
     Args:
         folder: Folder of a checkpoint's results.
@@ -78,7 +78,7 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """Read a tier's summary file, whose per-item file has to be there, too.
+    """Read a tier's summary file, and check that its per-item file exists, too.
 
     Args:
         folder: Folder of a checkpoint's results.
@@ -88,7 +88,7 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
         Content of the summary file.
 
     Raises:
-        ResultsError: A file is missing or empty, or the summary is not as it must be.
+        ResultsError: A file is missing or empty, or the summary is invalid.
     """
     tier = TIERS[name]
     file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
@@ -106,7 +106,7 @@ CACHED_BYTES = 200 << 20
 
 @dataclass
 class _Cache:
-    """Tiers that were read, and the bytes of files that others may still have."""
+    """Tiers that were read, and the bytes of files that may still be added."""
 
     tiers: dict[tuple[Path, TierName], TierResults] = field(default_factory=dict)
     left: int = CACHED_BYTES
@@ -129,7 +129,7 @@ _CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read each file once within the block; files of items as far as memory allows to keep them."""
+    """Read each file only once within the block; keep per-item files up to CACHED_BYTES."""
     token, files = _CACHE.set(_Cache()), READ_FILES.set({})
     try:
         yield
@@ -149,7 +149,7 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
         Its items; within `reading_once` the same object at every call.
 
     Raises:
-        ResultsError: A file is missing, or not as it must be; names file and key.
+        ResultsError: A file is missing or invalid; names file and key.
     """
     cache, tier = _CACHE.get(), TIERS[name]
     if cache is not None and (folder, name) in cache.tiers:
@@ -163,16 +163,16 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
 
 
 def read_folder(folder: Path) -> Results:
-    """Read all that a folder of a checkpoint's results holds.
+    """Read all tiers in a folder of a checkpoint's results.
 
     Args:
         folder: Folder of a checkpoint's results.
 
     Returns:
-        All tiers that are there.
+        All tiers that have a file.
 
     Raises:
-        ResultsError: There is no tier file, or one is not as it must be.
+        ResultsError: There is no tier file, or one is invalid.
     """
     if not folder.is_dir():
         kind = "is a file" if folder.exists() else f"no such folder{near_path(folder)}"
@@ -196,7 +196,7 @@ def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
         The tiers in this order.
 
     Raises:
-        ResultsError: A tier is missing, or not as it must be; names file and key.
+        ResultsError: A tier is missing or invalid; names file and key.
     """
     found = {name: read_tier(folder, name) for name in tiers}
     if not found:

@@ -50,11 +50,11 @@ BRIDGE_FILES = (STAGE_TABLE, DELTAS, RECOMMENDATION)
 """Files of a stage that has a bridge."""
 
 FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
-"""In the folder of all results."""
+"""Files in the folder of all results."""
 
 
 def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
-    """Return what `tables` writes into a stage's results.
+    """Return the files that `tables` writes into a stage's results.
 
     Args:
         plan: The stage.
@@ -68,7 +68,7 @@ def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
 
 
 class Headline(Change):
-    """What steps are ranked by, at the recommended one; intervals hold for all steps at once."""
+    """The metric that ranks steps, at the recommended step; its interval is simultaneous for all steps."""
 
     group: str | None = Field(description="Group of its items.")
     metric: str = Field(description="Name of the metric.")
@@ -84,14 +84,14 @@ class SimilarCandidate(CandidateEntry):
 
 
 class RejectedCandidate(CandidateEntry):
-    """A step or merge that fell out."""
+    """A step or merge that was not recommended."""
 
     verdict: ObjectiveVerdict | None = Field(description="Its verdict.")
     why: str = Field(description="Why it is not the recommended one.")
 
 
 class AverageRow(FileModel):
-    """How the mean over the last checkpoints stands to an objective."""
+    """The verdict on the mean over the last checkpoints by an objective."""
 
     tier: TierName = Field(description="Tier of the objective.")
     group: str | None = Field(description="Group of items of the objective; null for all.")
@@ -169,7 +169,7 @@ class SummaryRow(FileModel):
 
 
 class RetentionRow(FileModel):
-    """A row of `retention.csv`: what a later checkpoint has of an item that an earlier one had."""
+    """A row of `retention.csv`: one item's value at a later checkpoint and at an earlier one."""
 
     earlier: str = Field(description="The earlier checkpoint: stage and step.")
     later: str = Field(description="The later checkpoint.")
@@ -256,7 +256,7 @@ def read_summary(path: Path) -> list[dict[str, Any]]:
         Its rows in order: values by column.
 
     Raises:
-        ResultsError: It is missing, or not as it must be.
+        ResultsError: It is missing or invalid.
     """
     rows: list[dict[str, Any]] = read_table(path, SUMMARY_COLUMNS, RUN_AGAIN).to_pylist()
     try:

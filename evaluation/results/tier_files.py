@@ -15,16 +15,16 @@ from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TaskKind
 
 EXTERNAL = "external"
-"""How the protocol begins where an external command wrote the files."""
+"""Beginning of the protocol in files that an external command wrote."""
 
 LARGEST = 700.0
-"""Nats whose exp is still a float."""
+"""Largest number of nats whose exp is a finite float."""
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Counts(FileModel):
-    """How much of what was asked for was used."""
+    """Numbers of requested, used and left-out items."""
 
     asked: int = Field(ge=0, description="Items requested.")
     used: int = Field(ge=0, description="Items that were scored.")
@@ -40,12 +40,12 @@ class TokenizerName(FileModel):
 
     @property
     def identity(self) -> str | None:
-        """What two checkpoints' tokenizers are compared by: the fingerprint, or else the name."""
+        """The value by which tokenizers are compared: the fingerprint, or else the name."""
         return self.fingerprint or self.name
 
 
 class TierFile(FileModel):
-    """What the file of every tier begins with."""
+    """The header of every tier file."""
 
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="Step of the checkpoint; null where it has none.")
@@ -94,12 +94,12 @@ class TierFile(FileModel):
         return self
 
     def _lacking(self) -> str | None:
-        """What the engine always writes and this file does not have, in words."""
+        """Return in words what this file lacks of what the engine always writes; None if nothing."""
         return None
 
 
 class ItemEntry(FileModel):
-    """What a file has of every slice and task."""
+    """The keys that every slice and task has."""
 
     group: str | None = optional("Group that objectives refer to.")
     data: Any = optional("Fingerprint of the item's definition.")
@@ -110,7 +110,7 @@ class ItemEntry(FileModel):
 
 
 class PositionEntry(FileModel):
-    """What a slice has at some positions."""
+    """A slice's loss in a bin of positions."""
 
     first: int = Field(ge=0, description="First position: tokens that the model sees before it.")
     last: int = Field(ge=0, description="Last position.")
@@ -194,7 +194,7 @@ class TaskEntry(ItemEntry):
 
     @property
     def values(self) -> dict[str, float]:
-        """Its values by the metric that decides on it, the deciding one first."""
+        """Its values by metric, the metric that decides objectives first."""
         found = {"acc": self.accuracy}
         if self.kind == "gold":
             found = {"gold_bits_per_byte": self.gold_bits_per_byte, "greedy": self.greedy}

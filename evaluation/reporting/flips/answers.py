@@ -1,4 +1,4 @@
-"""Generated answers of both sides next to each other: of probes (Tier4), and verified ones (Tier5)."""
+"""Both sides' generated answers to probes (Tier4) and to tasks of verified answers (Tier5)."""
 
 import json
 import logging
@@ -37,7 +37,7 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
 
     Args:
         pair: A tier's results of a step and of the bridge.
-        probes: The suite's probes by id; prompts of others get no reasons for failed checks.
+        probes: The suite's probes by id; other prompts get no reasons for failed checks.
 
     Yields:
         The flips of a category, those that changed first.
@@ -92,7 +92,7 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
 
     Args:
         pair: A tier's results of a step and of the bridge.
-        most: Flips shown of an item in each direction.
+        most: Most flips of an item that are shown, in each direction.
 
     Yields:
         The flips of a task.
@@ -132,7 +132,7 @@ def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]
 
 
 def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:
-    """Return one side's answer: of several samples the first that is right, or else the first."""
+    """Return one side's answer: the first sample that is right, or else the first one."""
     if not samples:
         return {"text": NOT_STORED, "checks": {}, "stop": "", "tokens": 0}
     right = [row for row in samples if any(v["credit"] == 1 for v in row["verdicts"].values())]
@@ -205,7 +205,7 @@ def _ending(_: Any, text: str) -> str:
 
 
 def _terms(check: Any, text: str) -> str:
-    """Return the forbidden terms that are there, or the asked ones that are not."""
+    """Return the forbidden terms that occur, or the required ones that do not."""
     is_forbidden = check.check == "excludes"
     terms = tuple(
         term

@@ -1,4 +1,4 @@
-"""Items that gained or lost against the bridge: what a page shows of them, and how they are chosen."""
+"""Items that gained or lost against the bridge: how they are chosen, and what a page shows of them."""
 
 import logging
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Flip:
 
 @dataclass(frozen=True, kw_only=True)
 class ItemFlips:
-    """A slice, task or category: what its units gained, (n,), and the flips of them that are shown."""
+    """A slice, task or category: the gains of its units, (n,), and the flips that are shown."""
 
     shape: Shape
     tier: TierName
@@ -53,12 +53,12 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
     """Return the places of the largest gains, then of the largest losses.
 
     Args:
-        gain: What each unit gained against the bridge, shape (n,).
-        most: Flips shown of an item in each direction.
-        size: What units are ordered by, largest absolute value first, shape (n,); None: `gain`.
+        gain: Gain of each unit against the bridge, shape (n,).
+        most: Most flips of an item that are shown, in each direction.
+        size: Values that order units, largest absolute value first, shape (n,); None: `gain`.
 
     Returns:
-        Place in `gain`, and direction of the change.
+        Index in `gain`, and direction of the change.
     """
     size = np.abs(gain if size is None else size)
     directions: tuple[tuple[Change, int], ...] = (("right", 1), ("wrong", -1))
@@ -94,12 +94,12 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
 
 
 def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
-    """Shorten a text to what is shown.
+    """Shorten a text for a page.
 
     Args:
         text: A prompt or an answer.
-        from_end: Keep the end: a prompt asks there, after its solved examples.
-        most: Characters that are kept.
+        from_end: Keep the end, where a prompt has its question, after solved examples.
+        most: Most characters to keep.
 
     Returns:
         The text itself, or its part with an ellipsis.

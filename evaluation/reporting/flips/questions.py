@@ -30,10 +30,10 @@ from evaluation.settings.plan import StagePlan
 log = logging.getLogger(__name__)
 
 LONGEST = 2000
-"""Characters of a question that are shown, from its end, where it is asked."""
+"""Most characters of a prompt that are shown, from its end, where the question is."""
 
 SOLVED = 200
-"""Characters that all questions begin with, from which on they are taken for solved examples."""
+"""Fewest characters of a beginning shared by all questions that count as solved examples."""
 
 LABELS = {
     "raw": "log-prob",
@@ -45,14 +45,14 @@ LABELS = {
 
 
 Places = tuple[dict[str, int], int]
-"""Where each question begins in its task's file, and where its own text begins in what is asked."""
+"""Each question's byte offset in its task's file, and the length of the solved examples before its text."""
 
 BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
-"""What a damaged file of questions raises."""
+"""Exceptions that a damaged file of questions raises."""
 
 
 class QuestionTexts:
-    """Questions found by id; only their places are kept, as there may be many.
+    """Reads questions by id; keeps only their offsets in memory, as there may be many.
 
     Args:
         plan: The plan of the stage whose caches are used.
@@ -63,7 +63,7 @@ class QuestionTexts:
         self._places: dict[str, Places] = {}
 
     def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Return text and candidates of each question whose cache is still there.
+        """Return text and candidates of each question whose cache still exists.
 
         Args:
             task: Name of the task.
@@ -107,10 +107,10 @@ def _places(path: Path) -> Places:
 
 
 def _shared_start(low: str, high: str) -> int:
-    """Return where questions begin that all have the same solved examples before them.
+    """Return the length of the solved examples that all questions begin with; 0 if there are none.
 
-    `low` and `high` are the first and the last of their texts in order: what these two begin with,
-    all between them begin with too.
+    `low` and `high` are the first and the last text in sorted order: all texts between them share
+    these two's common beginning.
     """
     if low == high:
         return 0
@@ -129,7 +129,7 @@ def _readable(row: Mapping[str, Any], begin: int) -> dict[str, Any]:
 
 
 class _Side(NamedTuple):
-    """What the candidates on one side are ranked by and their log-probs, (candidates,) each."""
+    """One side's candidates: the scores that rank them and their log-probs, (candidates,) each."""
 
     groups: Groups
     gold: npt.NDArray[np.bool_]
@@ -149,8 +149,8 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
 
     Args:
         pair: A tier's results of a step and of the bridge.
-        texts: Where the texts come from.
-        most: Flips shown of an item in each direction.
+        texts: Reader of the questions' texts.
+        most: Most flips of an item that are shown, in each direction.
 
     Yields:
         The flips of a task; tasks without scores of each candidate on both sides are left out.

@@ -1,4 +1,4 @@
-"""Items that flipped against the bridge, for every step, within what a page can carry.
+"""Items that flipped against the bridge, for every step, as far as a page has space for them.
 
     items   {tier/item: {id: what the steps share: a text, the bridge's side}}, once each
     steps   {step: [{tier, item, of, gained, lost, shown: [{id, change, ours}]}]}
@@ -47,7 +47,7 @@ MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
 
 SHORT = 1500
-"""Characters of a text that are shown where a page has no room for whole ones."""
+"""Characters of a text that are shown where a page has no space for whole texts."""
 
 Page = dict[str, Any]
 
@@ -58,12 +58,12 @@ Tokens = npt.NDArray[np.integer[Any]]
 
 
 def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
-    """Return the flips of all steps and merges that there is room for.
+    """Return the flips of all steps and merges that there is space for.
 
     Args:
         found: The stage's results.
-        space: Bytes that the page may still grow by; what the flips need is taken from it.
-        first: Steps and merges that get room before the others.
+        space: Bytes that the page may still grow by; those that the flips need are taken from it.
+        first: Steps and merges that get space before the others.
 
     Returns:
         `items`, `steps` and `left`, as above; all empty without a bridge.
@@ -74,7 +74,7 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
     most = max(FEWEST, min(MOST, 60 // max(1, len(found.candidates))))
     flips_of = _finder(found.plan, found.bridge, most)
     for step in in_order(sorted(found.candidates, key=candidate_rank), first):
-        is_full = bool(page["left"])  # what follows would hardly find space either
+        is_full = bool(page["left"])  # later steps would hardly find space either
         if is_full or not _add(page, step, flips_of(found.candidates[step]), space):
             page["left"].append(step)
     page["left"].sort(key=candidate_rank)
@@ -82,14 +82,14 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
 
 
 def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Candidate]:
-    """Return steps in the order in which they get room on a page.
+    """Return steps in the order in which they get space on a page.
 
     Args:
         steps: Steps and merges in ascending order.
-        first: Steps and merges that get room before the others.
+        first: Steps and merges that get space before the others.
 
     Returns:
-        `first`, then the others so that any number of them is spread over the whole.
+        `first`, then the others, ordered so that any first few of them are spread over all steps.
     """
     bits = max(1, len(steps).bit_length())
     spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])
@@ -98,7 +98,7 @@ def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Can
 
 
 def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], Iterator[ItemFlips]]:
-    """Return what yields the flips of a checkpoint; each tier keeps its texts in another way."""
+    """Return a function that yields a checkpoint's flips, as each tier stores its texts differently."""
     texts, questions = _BlockTexts(plan), QuestionTexts(plan)
     blocks, of_bridge = max(1, most // 3), functools.cache(bridge.tier)
 
@@ -112,7 +112,7 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
                 return flipped_probes(pair, plan.suite.probes)
             case "tier5":
                 return flipped_completions(pair, most)
-        # a tier that has no texts to show: how each unit's score changed is all there is
+        # other tiers have no texts to show, only the change of each unit's score
         if pair.tier.kind == "nats":
             return _flipped_blocks(pair, None, blocks)
         return _flipped_credit(pair, most)
@@ -141,7 +141,7 @@ def _flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
 
 
 def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
-    """Put a step's flips on the page, their texts cut if need be; False if there is no room."""
+    """Put a step's flips on the page, with shortened texts if necessary; False if there is no space."""
     rows: list[dict[str, Any]] = []
     added: dict[str, Any] = {}
     for one in found:
@@ -171,7 +171,7 @@ def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLe
 
 
 def _cut(content: Any) -> Any:
-    """Return the same with long texts cut."""
+    """Return the content with long texts shortened."""
     if isinstance(content, str):
         return cut(content, most=SHORT)
     if isinstance(content, list | tuple):
@@ -221,7 +221,7 @@ class _BlockTexts:
 
     @cached_property
     def _tokenizer(self) -> Any:
-        """Use the `tokenizers` library where it will do: transformers takes seconds to import."""
+        """Load it with the `tokenizers` library where possible, as transformers takes seconds to import."""
         folder = self._plan.tokenizer_folder
         if (folder / "tokenizer.json").exists():
             from tokenizers import Tokenizer
@@ -235,7 +235,7 @@ class _BlockTexts:
 
 
 def _map_blocks(folder: Path, meta: dict[str, Any]) -> Tokens:
-    """Map a slice's token ids to their file, without torch; read in part, its checksum is not compared."""
+    """Memory-map a slice's token ids, without torch; as only parts are read, no checksum is compared."""
     path = folder / caches.TOKENS
     dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
     try:

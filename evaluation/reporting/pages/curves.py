@@ -1,8 +1,8 @@
 """Curves over steps: a series for each tier, item and metric, of a stage or of all stages joined.
 
-On the joined axis a stage begins where its bridge lies: there the checkpoint was that it was trained
-from. So two stages with one bridge, as ablations are, begin at the same place, each with a line of its
-own, and a stage without a bridge begins at zero.
+On the joined axis a stage begins at its bridge, the checkpoint that it was trained from. So two stages
+with one bridge, such as ablations, begin at the same place, each with its own line, and a stage without
+a bridge begins at zero.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS, TierName
 
 WIDE = 8
-"""A perplexity whose largest value is so many times its smallest has a logarithmic axis."""
+"""Ratio of the largest to the smallest perplexity above which the axis is logarithmic."""
 
 Key = tuple[TierName, str, str]
 """Tier, item and metric."""
@@ -26,14 +26,14 @@ Row = Mapping[str, Any]
 Series = dict[str, Any]
 
 Follows = Mapping[str, tuple[str, int] | None]
-"""By stage: the stage and step that it was trained from; None where that is not known."""
+"""By stage: the stage and step that it was trained from; None where that is unknown."""
 
 
 def stage_series(rows: Sequence[Row]) -> list[Series]:
     """Return the series of a stage's summary rows, each with the bridge's value.
 
-    A merge is at no step: it is one of the series' `merges`, a mark with a name. What has no step,
-    but merges alone, has no series.
+    A merge has no step: it is a named mark among the series' `merges`. A metric that only merges have
+    gets no series.
 
     Args:
         rows: Rows of a stage's summary, or rows with the same columns.
@@ -60,7 +60,7 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
 
 
 def rank_of(key: Key) -> tuple[int, int, bool]:
-    """Return what series are ordered by: tier and metric as the table of tiers has them.
+    """Return the key that sorts series: by tier and metric, in the order of the table of tiers.
 
     Args:
         key: Tier, item and metric of a series.
@@ -165,7 +165,7 @@ def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]
         plans: The plan of each stage of this run, by name.
 
     Returns:
-        Stage and step of each stage's bridge, by stage; None where that is not known.
+        Stage and step of each stage's bridge, by stage; None where that is unknown.
     """
     return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
 
@@ -188,8 +188,8 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
 def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
     """Return series that more than one stage has, each stage from where it begins.
 
-    Stages that follow one another are one line; where some do not, each way has a line of its own.
-    A mean over slices or tasks is left out where stages have others: it would jump at their border.
+    Stages that follow one another are one line; where some do not, each chain of stages has its own line.
+    A mean is left out where stages have different slices or tasks, as it would jump at their border.
 
     Args:
         stages: The series of each stage, by name.
@@ -213,7 +213,7 @@ def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> lis
 
 
 def _steps_before(name: str, known: Follows) -> int:
-    """Return the training steps before a stage; bridges that run in a circle lead nowhere."""
+    """Return the training steps before a stage; 0 where bridges form a cycle."""
     total, seen, at = 0, {name}, known.get(name)
     while at is not None:
         if at[0] in seen:

@@ -36,9 +36,9 @@ from evaluation.wording import first_few
 
 
 def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
-    """Write the page that shows all stages in a row; what is not there yet is named.
+    """Write the page that shows all stages in a row, and names what is missing.
 
-    Next to it go the lines with which Snakemake's report opens, and the table of retention.
+    Also write the overview that Snakemake's report begins with, and the table of retention.
 
     Args:
         plans: The plan of each stage of this run, by name.
@@ -94,7 +94,7 @@ def _joined(
 
 
 def _runs_in_words(config: Config) -> list[dict[str, Any]]:
-    """Return for each other run of the configuration its error, or who is better since when."""
+    """Return for each configured run its error, or sentences on which run is better from which step on."""
     if not config.runs:
         return []
     try:
@@ -117,7 +117,7 @@ def _runs_in_words(config: Config) -> list[dict[str, Any]]:
 
 
 def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
-    """Return whether it is of an overall headline, or what replaces it where tokenizers differ."""
+    """Return whether a lead is on an overall headline, or on what replaces it where tokenizers differ."""
     known = {
         one.metric.removeprefix("delta_")
         for one in leads
@@ -128,7 +128,7 @@ def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
-    """Return each stage in a few lines of reStructuredText, for where the report opens."""
+    """Return a few lines of reStructuredText on each stage, with which Snakemake's report begins."""
     lines = [line for card in cards for line in (*_in_words(card), "")]
     for run in runs:
         lead = [f"not compared: {run['error']}"] if run["error"] else run["leads"]
@@ -155,14 +155,14 @@ def _in_words(card: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    """Return text in which no sign is markup."""
+    """Escape what reStructuredText would read as markup."""
     return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
 
 
 def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
-    """Return the headline's overall curve in each of its units, the headline's own first.
+    """Return the headline's overall curve in each of its units, the headline's unit first.
 
-    Without an objective that of the last tier there is.
+    Without an objective, it is the curve of the last tier that has one.
     """
     objectives = found.plan.stage.objective
     objective = next((objective for objective in objectives if objective.want == "improve"), None)

@@ -1,7 +1,7 @@
-"""Levels in curves: values of references, models that were scored once, such as a public one.
+"""Levels in curves: values of references, which are models that were scored once, such as public ones.
 
 A reference is named under `runs:` like a run, by the folder of results of its one checkpoint. It is compared
-with the run tier by tier as two checkpoints are: what must not be compared gets no level.
+with the run tier by tier, like two checkpoints; tiers that must not be compared get no level.
 """
 
 from collections.abc import Sequence
@@ -55,9 +55,9 @@ def with_levels(
 
 
 def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> dict[Key, float]:
-    """Return a reference's values that mean the same in a run; `notes` gets why tiers have none.
+    """Return a reference's values that are comparable with a run's; `notes` gets why a tier has none.
 
-    Left out are means over other items, and units that depend on the tokenizer where it differs.
+    Left out are means over different items, and units that depend on the tokenizer where it differs.
     """
     theirs = read_folder(folder)
     tiers: dict[TierName, TierResults] = {}

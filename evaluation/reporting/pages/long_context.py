@@ -20,7 +20,7 @@ _LENGTH = re.compile(r"(.+)__(\d+)(\D*)")
 """A name, the length in tokens that it ends in, and what marks a group."""
 
 Paired = Mapping[int, PositionDelta | DeltaRow]
-"""Deltas against the bridge, by where the point begins."""
+"""Deltas against the bridge, by the first position, or the length, of a point."""
 
 
 class Point(NamedTuple):
@@ -56,7 +56,7 @@ def position_series(found: StageResults) -> list[dict[str, Any]]:
 
 
 def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
-    """Yield tier, slice and bins of what has a loss by position."""
+    """Yield tier, slice and bins, for slices that have a loss by position."""
     for name, light in scored.results.tiers.items():
         if light.tier.kind != "nats":
             continue
@@ -75,8 +75,7 @@ def length_series(found: StageResults) -> list[dict[str, Any]]:
         found: The stage's results.
 
     Returns:
-        A series for each name that is there at several lengths, groups first; none if no checkpoint
-        is chosen.
+        A series for each name that has several lengths, groups first; none if no checkpoint is chosen.
     """
     chosen = found.chosen
     if chosen is None:

@@ -1,7 +1,7 @@
-"""What every page is made with: templates, and data embedded compressed.
+"""Templates and embedded data of all pages.
 
-Snakemake's report shows a page by a data: URL, of which Chromium opens 2 MiB at most, four characters
-for three bytes of the page. So data are embedded compressed, and what finds no room is left out.
+Snakemake's report shows a page by a data: URL, with four characters for three bytes of the page, and
+Chromium opens at most 2 MiB of it. So data are embedded compressed, and what does not fit is left out.
 """
 
 import base64
@@ -32,7 +32,7 @@ LARGEST = 1_500_000
 """Bytes of a page that can be opened inside Snakemake's report."""
 
 COLUMNS = "$columns"
-"""The key under which a page's data have rows as columns."""
+"""The key under which a page's data store rows as columns."""
 
 
 ENVIRONMENT = jinja2.Environment(
@@ -47,7 +47,7 @@ for _name, _colours in (("light", LIGHT), ("dark", DARK)):
     ENVIRONMENT.globals[_name] = _css
 
 DEFAULTS = {"unit": "nats_per_token", "metric": "", "find": ""}
-"""What every page shows of each choice that stands in its address, until a reader chooses."""
+"""The default of each choice that is part of every page's address."""
 
 DELTAS_DEFAULTS = {"search": "", "sort": "step"}
 """The same for a page that has a table of deltas."""
@@ -69,7 +69,7 @@ def cells_of(columns: Mapping[str, Callable[..., str]], *of: Any) -> tuple[str, 
 
     Args:
         columns: By title of each column, the function that writes its cell.
-        *of: What the row is about; every function gets all of it.
+        *of: The row's data; every function gets all of them.
 
     Returns:
         A text for each column, in their order.
@@ -110,9 +110,9 @@ def write_page(path: Path, text: str) -> None:
 
 
 def _packed(data: Any) -> Any:
-    """Return the data with rows that have the same keys as columns, which compress best.
+    """Return the data with rows of the same keys stored as columns, which compress best.
 
-    Floats get seven digits, more than any plot or table shows. `charts.js` makes rows of columns again.
+    Floats get seven digits, more than any plot or table shows. `charts.js` turns columns into rows again.
     """
     if isinstance(data, float):
         return float(f"{data:.7g}")
@@ -149,13 +149,13 @@ class SpaceLeft:
         self._compressor = zlib.compressobj()
 
     def take(self, data: Any) -> bool:
-        """Take the room that data need compressed, what they repeat left out.
+        """Take the space that data need when they are compressed after all data before them.
 
         Args:
-            data: What would be embedded in the page.
+            data: The data to embed in the page.
 
         Returns:
-            False if there is less room, and then nothing is taken.
+            False if there is too little space, and then none is taken.
         """
         trial = self._compressor.copy()
         needed = len(trial.compress(_json(data)) + trial.flush(zlib.Z_SYNC_FLUSH)) * 4 / 3
@@ -178,7 +178,7 @@ SHOWN = (
     "flag",
     "note",
 )
-"""What a page shows of a delta besides its values."""
+"""Columns of a delta that a page shows besides both sides' values."""
 
 
 def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
         **more: Further entries, such as the values of both sides.
 
     Returns:
-        Entries of the delta; `name` is its own in the forest plot that `label` names.
+        Entries of the delta; `name` is that of its row in the forest plot named by `label`.
     """
     metric = row.metric.removeprefix("delta_")
     return {
@@ -202,12 +202,12 @@ def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
 
 
 def page_link(page: Path, start: Path) -> dict[str, str]:
-    """Return how a page refers to another: as a file, and in Snakemake's report.zip.
+    """Return the addresses by which a page links to another one: as a file, and in Snakemake's report.zip.
 
-    There every file lies in a folder that is named by 16 digits of the SHA-256 of its path.
+    In report.zip the folder of every file is named by 16 digits of the SHA-256 of its path.
 
     Args:
-        page: Path of the page that is referred to, as Snakemake writes it.
+        page: Path of the linked page, as Snakemake writes it.
         start: Folder of the page with the link.
 
     Returns:

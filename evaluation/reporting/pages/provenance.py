@@ -134,7 +134,7 @@ def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
 
 
 def _rates_row(found: TierResults) -> tuple[str, ...]:
-    """Return all units of a tier of rates together, as they come from the suite itself."""
+    """Return one row for all units of a tier of rates, as they come from the suite itself."""
     rate = found.overall.values.get("truncated_rate") if found.overall else None
     cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
     data, used = _text(getattr(found.file, "data", None)), _count(found.file.items)
@@ -142,7 +142,7 @@ def _rates_row(found: TierResults) -> tuple[str, ...]:
 
 
 def _source(item: Any, folder: Path | None, checksum: Any) -> str:
-    """Return the data set, split and revision: the one that was fetched, if the cache still has it."""
+    """Return the data set, split and revision, that which was fetched if the cache still has it."""
     if item is None:
         return "no longer in the suites"
     if isinstance(item, ProviderTask | ProviderChoices):

@@ -1,7 +1,7 @@
 """The header of a page, which shows where its numbers come from, in a line or two.
 
-All of it is read from what the page is made of, so that a page made again shows the same. When it was
-written a browser knows from the file.
+All of it is read from the page's inputs, so a page that is made again shows the same. A browser reads
+from the file when the page was written.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -103,7 +103,7 @@ def _distinct(values: Iterable[str | None]) -> str:
 
 
 def _configuration(stages: Sequence[StageResults]) -> str:
-    """Return the fingerprint of all that is requested of the page's stages, and the commit of it."""
+    """Return the fingerprint of the stages' suites, objectives and steps, and the commit that they are from."""
     requested = [
         [
             stage.plan.suite.model_dump(mode="json"),

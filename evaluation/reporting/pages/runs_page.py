@@ -1,7 +1,7 @@
-"""The page of several runs: which run is better and since when, curves laid over one another, deltas.
+"""The page of several runs: which run is better from which step on, overlaid curves, and deltas.
 
-The first run is A of every comparison. Deltas that find no room are named; the table of the comparison
-has all of them.
+The first run is A of every comparison. The page names pairs of checkpoints whose deltas do not fit; the
+table of the comparison has all of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -84,9 +84,9 @@ def runs_page(
 def _defaults(
     curves: Mapping[str, Sequence[Series]], comparisons: Sequence[RunComparison]
 ) -> dict[str, Any]:
-    """Return what the page begins with of each choice; the pair of runs is added with their deltas.
+    """Return the default of each choice; the pair of runs is added with their deltas.
 
-    A stage that is compared comes first. Runs of two tokenizers share no unit of losses but bits per byte.
+    A stage that is compared comes first. For losses, runs of two tokenizers share only bits per byte.
     """
     compared = [stage for one in comparisons for stage in one.stages]
     known = {one["metric"] for series in curves.values() for one in series}
@@ -138,7 +138,7 @@ def _points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tupl
 def _overlaid(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
     """Return a series for each metric of an item, with a line for each run that has it.
 
-    Runs with another tokenizer than the first are only in those free of tokens.
+    Runs with another tokenizer than the first are only in series whose units do not depend on tokens.
     """
     first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
     lines: dict[Key, list[dict[str, Any]]] = {}
@@ -190,7 +190,7 @@ def _words(one: RunComparison) -> dict[str, Any]:
 def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the deltas of all stages, the last steps first, and what there is no room for."""
+    """Return the deltas of all stages that there is space for, and the names of the other pairs."""
     found, left_out = [], []
     for one in comparisons:
         for stage in one.stages:
@@ -210,6 +210,6 @@ def _deltas(
 
 
 def _row(row: ComparisonRow, leads: Collection[tuple[str, str, str]]) -> dict[str, Any]:
-    """Return a delta as pages draw it; what a lead is about is in a forest plot."""
+    """Return a delta as pages draw it; forest plots have the deltas of metrics with a lead."""
     is_led = (row.tier, row.item, row.metric) in leads
     return delta_row(row, step=row.step_a, value=row.value_a, bridge=row.value_b, headline=is_led)

@@ -48,7 +48,7 @@ DELTAS_SHARE = 0.75
 
 
 def stage_page(found: StageResults, quality: TaskQuality) -> str:
-    """Return the page of whatever results there are, which names what is missing.
+    """Return the page of the results that exist, which also names what is missing.
 
     Args:
         found: The stage's results.
@@ -85,7 +85,7 @@ def stage_page(found: StageResults, quality: TaskQuality) -> str:
 
 
 def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
-    """Return what the page begins with of each choice; those about the bridge only if there is one."""
+    """Return the default of each choice; choices about the bridge only if there is one."""
     if plan.stage.bridge is None:
         return {"step": chosen, "item": "", **DEFAULTS}
     about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "words": "", "change": ""}
@@ -152,7 +152,7 @@ def _objective(objective: ObjectiveRow) -> dict[str, Any]:
 
 
 def _power(plan: StagePlan) -> dict[str, str]:
-    """Return what so many prompts can show, of each tier of rates."""
+    """Return a sentence on what a tier's number of prompts can show, for each tier of rates."""
     tiers = [TIERS[name] for name in plan.tiers if TIERS[name].rates]
     counts = {tier: len(getattr(plan.suite, tier.section)) for tier in tiers}
     return {tier.name: power_sentence(count, tier.unit) for tier, count in counts.items()}
@@ -180,7 +180,7 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
 def _deltas(
     found: StageResults, space: SpaceLeft, first: Sequence[Candidate]
 ) -> tuple[list[dict[str, Any]], list[Candidate]]:
-    """Return the deltas of all steps that there is room for, and the other steps."""
+    """Return the deltas of all steps that there is space for, and the other steps."""
     kept: dict[Candidate, list[dict[str, Any]]] = {}
     left: list[Candidate] = []
     for step in in_order(sorted(found.deltas, key=candidate_rank), first):
@@ -196,7 +196,7 @@ def _deltas(
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     rows = []
     for row in content.deltas:
-        is_loss = TIERS[row.tier].kind == "nats"  # in the unit that the page is read in
+        is_loss = TIERS[row.tier].kind == "nats"  # in all units, of which the reader chooses one
         headline = is_loss or in_forest(row) or has_own_forest(row)
         values = {"step": row.candidate, "value": row.value, "bridge": row.bridge_value}
         rows.append(delta_row(row, **values, headline=headline))

@@ -1,4 +1,4 @@
-"""Objectives and the recommendation as pages show them, curves of their groups, what would decide more."""
+"""Objectives and the recommendation as pages show them, curves of their groups, and advice on undecided ones."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
 _NAMED = 6
-"""Items that a sentence names."""
+"""Most items that a sentence names."""
 
 
 def group_series(found: StageResults) -> list[Series]:
@@ -145,7 +145,7 @@ def _of_objective(
 
 
 def _times(objective: ObjectiveRow, difference: float, count: int, units: str) -> str:
-    """Say how many times as many units the mean takes: its error falls with their root."""
+    """State how many times as many units are needed, as the error falls with the root of their number."""
     assert objective.mde is not None
     times = (objective.mde / difference) ** 2
     size = objective.definition.size(difference)
@@ -161,7 +161,7 @@ def _times(objective: ObjectiveRow, difference: float, count: int, units: str) -
 
 
 def _small(rows: Sequence[QualityRow], of: int, item: str) -> str:
-    """List the smallest first, as a share of what they need."""
+    """List the items with too few units, the one with the smallest share of the needed number first."""
     named = []
     for row in sorted(rows, key=lambda row: row.n / (row.needed or 1)):
         more = "" if row.in_split is None else f", its split has {row.in_split:,}"

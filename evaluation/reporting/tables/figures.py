@@ -50,7 +50,7 @@ SETTINGS: Any = {
 def write_figures(plan: StagePlan) -> list[Path]:
     """Write a stage's figures; one without data has a sentence in place of a plot.
 
-    Those of a bridge or a tier that the stage no longer has are removed.
+    Figures of a bridge or a tier that the stage no longer has are removed.
 
     Args:
         plan: The stage's plan; its tables are read from its results folder.
@@ -84,7 +84,7 @@ def write_figures(plan: StagePlan) -> list[Path]:
 
 
 def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]:
-    """Return the deltas of the recommended or else the last step, best first, and its flips."""
+    """Return the deltas of the recommended or else the last step, best first, and its pass-rate changes."""
     path = plan.results / DELTAS
     rows = StageDeltas.read(path).deltas if path.exists() else ()
     known = {row.candidate for row in rows if row.candidate is not None}
@@ -103,7 +103,7 @@ def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]
 
 
 def _new(width: float, height: float) -> "Figure":
-    # Not pyplot: figures need no window, and no state that is shared.
+    # Without pyplot: figures need neither a window nor shared state.
     os.environ.setdefault("MPLBACKEND", "svg")
     from matplotlib import rcParams
     from matplotlib.figure import Figure
@@ -113,7 +113,7 @@ def _new(width: float, height: float) -> "Figure":
 
 
 def _save(drawn: "Figure", path: Path, title: str) -> None:
-    """`title` stands in the file, not in the picture, which has its caption in the paper."""
+    """Save a figure; `title` is metadata of the file only, as a paper has its own caption."""
     with atomic_path(path) as temporary:
         drawn.savefig(temporary, format="svg", metadata={"Date": None, "Title": title})
 
@@ -125,7 +125,7 @@ def _empty(text: str) -> "Figure":
 
 
 def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
-    """Draw a panel for each item, those of each metric in rows that begin with its name."""
+    """Draw a panel for each item; each metric begins a new row, labelled with its name."""
     shown = shown_metrics((one["tier"], one["item"], one["metric"]) for one in series)
     metrics: dict[str, list[Series]] = {}
     for one in series:
@@ -191,7 +191,7 @@ def _curve(axis: "Axes", series: Series) -> None:
 
 
 def _mark(axis: "Axes", steps: Sequence[int], number: int, merge: Mapping[str, Any]) -> None:
-    """Mark a merge, which is at no step, right of the last one, with its name above."""
+    """Mark a merge, which has no step, right of the last step, with its name above."""
     width = (max(steps, default=0) - min(steps, default=0)) or 1
     place = (max(steps, default=0) + 0.12 * width * number, merge["value"])
     axis.plot(*place, color=LIGHT["main"], marker="D", markersize=4, linestyle="none")
@@ -247,7 +247,7 @@ def _moves(rows: Sequence[DeltaRow], moves: Sequence[PassRateChanges]) -> "Figur
 
 
 def _grid(axis: "Axes", moves: PassRateChanges) -> None:
-    """Draw a cell for each pair of bands, the darker the more prompts; gains, losses, and no change."""
+    """Draw a cell for each pair of bands: darker for more prompts, coloured by gain, loss or no change."""
     from matplotlib.colors import to_rgba_array
 
     counts = np.array(moves.counts)  # (before, after)

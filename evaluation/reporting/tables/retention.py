@@ -1,14 +1,13 @@
 """What each later checkpoint retains of each earlier one: `retention.csv`, `retention.tex`.
 
-The checkpoints are the last one of each stage and the bridges, in the order of the stages. One is
-earlier than another if this was trained from it, by the bridges: two ablations of one stage, or
-stages without bridges, are not.
+The checkpoints are the last one of each stage and the bridges, in the order of the stages. A checkpoint
+is earlier than another one that was trained from it, as the bridges state. Two ablations of one stage
+are not compared with each other, nor are stages without bridges.
 
-Two are compared over all items that both were scored on, in one family of tests. The items may be of
-any stage's suite: a bridge was scored on the suite of the stage that follows it. An overall value is
-the mean over the items of every pair, so that a row compares like with like. Where one is a stage's
-bridge and the other its last step, their deltas are those of the stage's own files; only what its suite
-does not have is tested here.
+Two checkpoints are compared over all items that both were scored on, in one family of tests. The items
+may be from any stage's suite, as a bridge is scored on the suite of the stage after it. An overall value
+is the mean over the items that all pairs share, so that all pairs are comparable. The deltas of a stage's
+last step against its bridge are those of the stage's files; only items outside its suite are tested here.
 """
 
 import logging
@@ -46,7 +45,7 @@ Pairs = Mapping[TierName, Pair]
 
 @dataclass(frozen=True)
 class _Anchor:
-    """A checkpoint that stands for what a stage ended with, and the results that there are of it."""
+    """A bridge or a stage's last checkpoint, with all results of it."""
 
     label: str
     identity: str
@@ -54,7 +53,7 @@ class _Anchor:
 
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
-    """Return what later checkpoints kept of earlier ones; each pair is one family of tests.
+    """Compare later checkpoints with earlier ones; each pair is one family of tests.
 
     Args:
         stages: Results of all stages, in the order of the configuration.
@@ -78,7 +77,7 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
 
 
 def _anchors(stages: Iterable[StageResults]) -> list[_Anchor]:
-    """Return each stage's bridge and last step, once each, in the order in which stages come to them."""
+    """Return each stage's bridge and last step, each checkpoint once, in the order of the stages."""
     found: dict[str, _Anchor] = {}
     for stage in stages:
         scored = []
@@ -102,7 +101,7 @@ def _identity(scored: Scored) -> str:
 def _deltas_of(
     stages: Iterable[StageResults], earlier: _Anchor, later: _Anchor
 ) -> Sequence[DeltaRow]:
-    """Return what a stage has of these two, if they are its bridge and its last step."""
+    """Return a stage's deltas of these two, if they are its bridge and its last step."""
     for stage in stages:
         last = stage.last
         if stage.bridge is None or last is None or max(stage.steps) not in stage.deltas:
@@ -130,7 +129,7 @@ def _begun_from(stages: Sequence[StageResults]) -> dict[str, set[str]]:
 
 
 def _bridge_of(stage: StageResults, by_name: Mapping[str, StageResults]) -> str | None:
-    """Return a bridge's identity, from the results of its own stage where it has none here yet."""
+    """Return the identity of a stage's bridge; if it has no results yet, from those of the bridge's stage."""
     if stage.bridge is not None:
         return _identity(stage.bridge)
     bridge = stage.plan.stage.bridge
@@ -153,13 +152,13 @@ def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
 
 
 def _paired(earlier: _Anchor, later: _Anchor) -> Pairs:
-    """Pair two checkpoints over all items of theirs that hold the same data, if there are any of a tier."""
+    """Pair two checkpoints over all items with the same data, for each tier that has any."""
     found = {tier: _joined(list(_comparable(earlier, later, tier))) for tier in TIERS}
     return {tier: pair for tier, pair in found.items() if pair is not None}
 
 
 def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pair]:
-    """Yield what each two of their results share, unless something forbids it, such as a tokenizer."""
+    """Yield pairs of their results over shared items, unless these must not be compared."""
     for sides in product(later.sides, earlier.sides):
         if not all(tier in side.tiers for side in sides):
             continue
@@ -179,7 +178,7 @@ def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pa
 
 
 def _joined(pairs: Sequence[Pair]) -> Pair | None:
-    """Take each item from the results that share most, and rates over all units if these share all."""
+    """Take each item from the pair with most items, and rates over all units if that pair has all items."""
     if not pairs:
         return None
     first, *others = sorted(pairs, key=lambda pair: -len(pair.ours.items))
@@ -194,7 +193,7 @@ def _joined(pairs: Sequence[Pair]) -> Pair | None:
 
 
 def _shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
-    """Return by tier the items of every pair, where some pair has more."""
+    """Return the items that all pairs share, for each tier in which some pair has more."""
     found: dict[TierName, tuple[str, ...]] = {}
     for tier in TIERS:
         known = [pair[tier].ours.items for pair in pairs if tier in pair]
@@ -211,7 +210,7 @@ def _retention_rows(
     shared: Mapping[TierName, Sequence[str]],
     known: Sequence[DeltaRow],
 ) -> Iterator[RetentionRow]:
-    """Yield all rows of two checkpoints; `known` are the deltas that a stage has of these two."""
+    """Yield all rows of two checkpoints; `known` are a stage's deltas of these two."""
     deltas = [delta for tier, pair in pairs.items() for delta in _deltas(pair, shared.get(tier))]
     of_stage = {
         key_of(row): row.model_dump()
@@ -247,7 +246,7 @@ def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
     """Write the table and the heat map into the folder of all results.
 
     Args:
-        rows: What later checkpoints kept of earlier ones, from `retention`.
+        rows: The rows from `retention`.
         folder: The folder of all results.
     """
     write_csv(folder / RETENTION, RETENTION_COLUMNS, [row.model_dump() for row in rows])

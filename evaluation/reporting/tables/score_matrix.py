@@ -2,7 +2,7 @@
 
 `score_matrix.csv` and `score_matrix.tex` compare every step with the bridge; values and arrows are
 those of `summary.*` and `bridge_deltas.*`. The command `table` compares each checkpoint with the
-column before, as text, CSV or LaTeX, by Holm's correction over all items of the two.
+column before, as text, CSV or LaTeX, with Holm's correction over all items of the two.
 """
 
 import csv
@@ -33,7 +33,7 @@ from evaluation.terminal_layout import align
 
 Format = Literal["text", "csv", "latex"]
 Key = tuple[TierName, str, str]
-"""Tier, item, and the metric that stands for it."""
+"""Tier, item, and the metric that represents it."""
 
 LEGEND = (
     "▲ better, ▼ worse than the column before by the paired test (Holm's correction over all items of "
@@ -48,13 +48,13 @@ _ARROWS = {"better": "▲", "worse": "▼"}
 _LATEX = {"▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$", "–": "--"}
 
 DARKEST = 0.45
-"""The share of its colour that the darkest cell has."""
+"""Share of the full colour that the darkest cell has."""
 
 
 class Cell(NamedTuple):
     """A checkpoint's value of an item, and how it differs from the column that it is compared with.
 
-    `delta` is there where cells are to be coloured by it.
+    `delta` is given where it colours the cell.
     """
 
     value: float
@@ -189,7 +189,7 @@ def columns_as_json(
 
 
 def _as_csv(columns: Columns) -> str:
-    """Return numbers in full, in the units of the result files."""
+    """Return a table of unrounded numbers, in the units of the result files."""
     names = ["value", "low", "high", "flag"]
     if any(cell.delta is not None for cells in columns.values() for cell in cells.values()):
         names.insert(3, "delta")
@@ -211,7 +211,7 @@ def heat_map(columns: Columns, note: str) -> str:
 
     Args:
         columns: Cells by label of the checkpoint, in order.
-        note: A sentence that names what is compared with what, for a comment of LaTeX.
+        note: A sentence on what is compared with what, for a LaTeX comment.
 
     Returns:
         The table's text.

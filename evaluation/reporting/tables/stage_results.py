@@ -1,4 +1,4 @@
-"""All results of a stage, as far as they are there and can be read."""
+"""All results of a stage that exist and can be read."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -43,10 +43,10 @@ class Scored:
 
 @dataclass(frozen=True, kw_only=True)
 class StageResults:
-    """Results by step; parts that are not there, or cannot be read, are None or absent.
+    """Results by step; parts that do not exist, or cannot be read, are None or absent.
 
-    `missing` names files that are not there, `damaged` has a sentence for each that cannot be used;
-    `deleted` are steps whose checkpoint, and merges of which one, was deleted since it was scored.
+    `missing` names files that do not exist, `damaged` has a sentence for each that cannot be used.
+    `deleted` holds steps whose checkpoint, and merges of which one, was deleted since it was scored.
     """
 
     plan: StagePlan
@@ -85,7 +85,7 @@ class StageResults:
 
 
 class _Reader:
-    """Reads files one by one, and keeps what is missing or damaged."""
+    """Reads files one by one, and collects what is missing or damaged."""
 
     def __init__(self) -> None:
         self.missing: list[str] = []
@@ -116,14 +116,14 @@ class _Reader:
 
 
 def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
-    """Read whatever of a stage's results is there and can be read.
+    """Read all results of a stage that exist and can be read.
 
     Args:
         plan: The stage's plan.
         steps: Steps and merges to look for.
 
     Returns:
-        The results; what is missing or damaged is named in them.
+        The results, which also name what is missing or damaged.
     """
     reader = _Reader()
     found = {

@@ -24,11 +24,11 @@ from evaluation.settings.tiers import TIERS
 SCHEMA = arrow_schema(SUMMARY_COLUMNS)
 
 MARKUP = re.compile(r"[\\`*|~$]|(?<!\w)_|_(?!\w)|\[(?=[^\]]*\][(\[:])")
-"""What begins Markdown's markup within a line."""
+"""Characters that begin Markdown's markup within a line."""
 
 
 FROM_DELTA = {"delta_low": "low", "delta_high": "high"}
-"""Columns that a delta calls otherwise; every other one has the name that its value or delta has."""
+"""Columns that have another name in a delta; all others have the name of the value's or delta's field."""
 
 
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
@@ -88,7 +88,7 @@ def write_tables(found: StageResults) -> None:
 def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """Return a table of each tier's headline, and of each secondary metric.
 
-    An item is a row, a step a column; the delta against the bridge stands in brackets.
+    Each item is a row, each step a column; the delta against the bridge is in brackets.
 
     Args:
         found: The stage's results.
@@ -154,6 +154,6 @@ def _cell(row: dict[str, Any] | None) -> str:
 
 
 def _plain(text: str) -> str:
-    """Return text in which no sign is markup, HTML or the end of a cell."""
+    """Escape what Markdown would read as markup, HTML or the end of a cell."""
     text = MARKUP.sub(r"\\\g<0>", " ".join(text.split()))
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

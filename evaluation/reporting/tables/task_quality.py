@@ -1,7 +1,7 @@
-"""How much each slice and task of a stage can detect, and what would decide what is undecided.
+"""How much each slice and task of a stage can detect, and what would decide undecided objectives.
 
-The formulas are in `bridge.power`. Series are those of the stage's checkpoints; questions are
-counted by the paired differences of the last checkpoint with the bridge, or else with the one before.
+The formulas are in `bridge.power`. Series are over the stage's checkpoints. The needed number of questions
+follows from paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
 import math
@@ -40,7 +40,7 @@ Points = Mapping[int, float]
 
 
 class Sides(NamedTuple):
-    """The last checkpoint that has a tier, and what it is paired with."""
+    """The last checkpoint that has a tier, and the checkpoint that it is paired with."""
 
     ours: TierResults
     theirs: TierResults | None
@@ -48,7 +48,7 @@ class Sides(NamedTuple):
 
 
 def write_quality(found: StageResults) -> TaskQuality:
-    """Write both files of the quality of slices and tasks; the rates of few prompts are left out.
+    """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out.
 
     Args:
         found: The stage's results.
@@ -85,7 +85,7 @@ def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
 
 
 def _sides(found: StageResults, tier: Tier) -> Sides | None:
-    """Read again with their items; None where no step has any."""
+    """Read both sides again, with their items; None where no step has the tier."""
     steps = sorted(step for step, one in found.steps.items() if tier.name in one.results.tiers)
     ours = _read(found.steps[steps[-1]], tier) if steps else None
     if ours is None:
@@ -157,14 +157,14 @@ def _row(
 
 
 def _ratio(signal: float | None, noise: float | None, gains: Sequence[float]) -> float | None:
-    """Return None where checkpoints lie on a line, so that the scatter is rounding alone."""
+    """Return signal to noise; None where checkpoints lie on a line, so that the noise is only rounding."""
     if signal is None or noise is None or noise <= 1e-9 * max(map(abs, gains)):
         return None
     return abs(signal) / noise
 
 
 def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric: Metric) -> float:
-    """Return the smallest margin above zero of an objective on the item, or else what is worth telling."""
+    """Return the smallest margin above zero of an objective on the item, or else the metric's `worth`."""
     margins = [
         objective.margin
         for objective in plan.stage.objective
@@ -184,7 +184,7 @@ def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
 
 
 def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
-    """Return that of the headline with the first secondary metric, over the steps of both."""
+    """Return the agreement of the headline with the first secondary metric, over the steps of both."""
     if metric.is_secondary or not tier.secondary:
         return None
     other = tier.secondary[0]
@@ -200,7 +200,7 @@ def _size(item: Item) -> int:
 
 
 def _in_split(item: Item) -> int | None:
-    """Count what prefill left out, too: questions beyond the limit, or blocks where data ended."""
+    """Return how many items the data have, including those that prefill left out; None if unknown."""
     counts = getattr(item.entry, "items", None)
     if not isinstance(counts, Counts):
         return None
@@ -210,9 +210,9 @@ def _in_split(item: Item) -> int | None:
 
 
 class PairedItems(NamedTuple):
-    """`variance` of one unit's paired difference, and the share of units that turn, for credits.
+    """`variance` of one unit's paired difference, and the share of units that change, for credits.
 
-    Clusters, strata and neighbouring blocks count: it is n times the variance of the mean.
+    It is n times the variance of the mean, so clusters, strata and neighbouring blocks count.
     """
 
     n: int
@@ -221,7 +221,7 @@ class PairedItems(NamedTuple):
 
 
 def _paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
-    """Return how paired units vary; None where they are not known, or differ between the sides."""
+    """Return the variation of paired units; None where units are unknown, or differ between the sides."""
     if isinstance(mine, NatsItem) and isinstance(other, NatsItem):
         return _blocks(mine.blocks, other.blocks, metric)
     if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):

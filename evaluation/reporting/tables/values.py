@@ -1,7 +1,7 @@
 """Scores of one checkpoint in long form, each with its own 95 % interval over items.
 
-These intervals are wide, as they hold how much items differ among themselves; the test of two
-checkpoints is the paired delta.
+These intervals are wide, as they include the differences between items. Two checkpoints are tested by
+their paired delta instead.
 """
 
 import math
@@ -49,7 +49,7 @@ def values_of(results: Results) -> list[Value]:
         results: The checkpoint's results.
 
     Returns:
-        Each tier's values in turn, the overall ones last (those of rates first).
+        The values of one tier after the other, its overall ones last (those of rates first).
     """
     found: list[Value] = []
     tiers = list(results.tiers.values())
@@ -72,7 +72,7 @@ def _means_over_tiers(found: TierResults, tiers: Sequence[TierResults]) -> Itera
 
 
 def _counted(found: TierResults, name: str) -> Estimate | None:
-    """Return the rate of an item that a mean over several tiers counts, as `counted_deltas` does."""
+    """Return an item's rate that enters means over several tiers, the same one as in `bridge.means`."""
     item = found.items[name]
     metric = next((one for one in found.tier.counted if one in item.values), None)
     if metric is None or not isinstance(item, CreditItem):
@@ -98,7 +98,7 @@ def _tier_values(found: TierResults) -> list[Value]:
 def _value(
     tier: Tier, item: str, group: str | None, metric: str, known: Estimate, chance: float | None
 ) -> Value:
-    """Note why there are no bounds, where there are none."""
+    """Return a value, with a note on the reason where it has no bounds."""
     return Value(
         tier=tier.name,
         item=item,
@@ -141,7 +141,7 @@ def _no_items(value: float) -> Estimate:
 
 
 def _ratio(item: NatsItem, weight: Literal["tokens", "bytes"]) -> Estimate | None:
-    """Return nats per token, or bits per byte; None where that is not known."""
+    """Return nats per token, or bits per byte; None where it is unknown."""
     if item.blocks is None:
         return None
     nats, none = item.blocks.nats, np.zeros_like(item.blocks.nats)
@@ -176,7 +176,7 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
         for metric, estimate in own.items():
             known.setdefault(metric, {})[name] = estimate
             shown = _within_0_and_1(estimate)
-            if metric in item.bounds:  # the file's own
+            if metric in item.bounds:  # which the file states
                 low, high = item.bounds[metric]
                 shown = replace(shown, low=low, high=high)
             yield name, item.group, metric, shown, item.chance

@@ -9,13 +9,13 @@ function enoughTicks(low, high, count) {
   return [low, high];
 }
 
-/* A span below this is no more than what is worth telling, and is not drawn as a cliff */
+/* Widens a range to `span`, so that differences too small to matter do not look large */
 function spanning(low, high, span) {
   const lacking = Math.max(0, span - (high - low)) / 2;
   return [low - lacking, high + lacking];
 }
 
-/* Places of steps: in proportion, but for stages of one curve, which share most of the width alike */
+/* Places of steps: in proportion, except that stages of one curve share most of the width equally */
 const ALIKE = 0.7;
 
 function placesOf(points, borders, [left, right]) {
@@ -36,8 +36,8 @@ function placesOf(points, borders, [left, right]) {
   };
 }
 
-/* Steps under the axis (or the `axis` of the series): round ones, but where one line goes through
-   several stages, where each ends, and where the series has `ticks` of its own, these */
+/* Ticks of the horizontal axis: those of the series (`ticks`), or the ends of stages where one line goes
+   through several, or else round steps. The axis is named by the series (`axis`), or else `step` */
 function drawSteps(root, series, x, [bottom, right]) {
   const points = series.points, places = points.map((p) => p.x), isJoined = Boolean(points[0].stage) && !series.lines;
   const low = Math.min(...places), high = Math.max(...places);
@@ -60,7 +60,7 @@ function stageEnds(points) {
 
 const shortNumber = (step) => (step >= 1e12 ? `${format(step / 1e12, 3)}T` : step >= 1e9 ? `${format(step / 1e9, 3)}B` : step >= 1e6 ? `${format(step / 1e6, 3)}M` : step >= 10000 ? `${format(step / 1000, 3)}k` : String(step));
 
-/* Room that a figure has, in pixels, so that its text is as large as the page's */
+/* Width of a figure, in pixels, so that its text is as large as the page's */
 function roomIn(parent, most = 560) {
   const style = getComputedStyle(parent), inside = parent.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
   return Math.max(240, Math.min(most, inside > 0 ? inside : 300));

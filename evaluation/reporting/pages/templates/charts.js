@@ -26,7 +26,7 @@ async function unpacked(text) {
   return JSON.parse(await new Response(stream).text(), (_, value) => (value?.$columns ? rowsOf(value.$columns) : value));
 }
 
-/* Rows that the data have as columns, as these are smaller */
+/* Turns columns into rows again; data store columns, as these are smaller */
 function rowsOf(columns) {
   const entries = Object.entries(columns);
   return entries[0][1].map((_, i) => Object.fromEntries(entries.map(([name, values]) => [name, values[i]])));
@@ -37,7 +37,7 @@ const DATA = await unpacked(byId("data").textContent);
 /* What values are compared with: the bridge, or another run */
 const OTHER = DATA.other || "the bridge";
 
-/* digits: 4 to read, 7 for what the files hold */
+/* digits: 4 for reading, 7 for the precision of the files */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -46,7 +46,7 @@ function format(value, digits = 4) {
   return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
-/* In a column decimals stand below one another, but of what four of them would show as zero */
+/* Four decimals, so that a column is aligned; values that would show as zero have an exponent */
 function aligned(value) {
   if (value === null || value === undefined) return "–";
   const text = value.toFixed(4);
@@ -62,7 +62,7 @@ const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps
 const labelOf = (step) => (/^\d+$/.test(step) ? `step ${step}` : `merge ${step}`);
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
-/* Inside Snakemake's report a page is a data: URL, where links to its own parts lead nowhere */
+/* Inside Snakemake's report a page is a data: URL, where links to parts of the page do not work */
 for (const link of document.querySelectorAll("nav.parts a")) {
   link.addEventListener("click", (event) => {
     event.preventDefault();
@@ -84,7 +84,7 @@ function hover(node, text) {
   node.addEventListener("mouseleave", hideTip);
 }
 
-/* A finger leaves nothing: a tip goes away with the next touch, with scrolling, and with Escape */
+/* On a touch screen there is no mouseleave: touching, scrolling and Escape hide a tip, too */
 function hideTip() {
   tip.style.display = "none";
 }
@@ -122,7 +122,7 @@ function figure(parent, title, about) {
   return card;
 }
 
-/* Pixels of a letter of a figure, at most on average */
+/* Upper bound of the average width of a figure's letters, in pixels */
 const LETTER = 6.6;
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
@@ -141,7 +141,7 @@ function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) 
   };
 }
 
-/* The figure as a file of its own: styles written into it, without what only hovering needs */
+/* The figure as a standalone file: with its styles, without the areas for hovering */
 function standalone(drawn, { title, axes }) {
   const copy = drawn.cloneNode(true);
   const originals = drawn.querySelectorAll("*"), copies = copy.querySelectorAll("*");
@@ -168,7 +168,7 @@ function standalone(drawn, { title, axes }) {
   return `<?xml version="1.0" encoding="UTF-8"?>\n${new XMLSerializer().serializeToString(copy)}`;
 }
 
-/* A text in lines of so many letters, broken between words */
+/* A text in lines of at most so many letters, broken between words */
 function broken(text, most) {
   const lines = [""];
   for (const word of text.split(" ")) {
@@ -180,7 +180,7 @@ function broken(text, most) {
 
 const saveFigure = (node, about) => saveFile(about.file, "image/svg+xml", standalone(node, about));
 
-/* A button before a table that saves it as CSV: what `rows` gives, or what its cells hold */
+/* A button before a table that saves it as CSV: what `rows` returns, by default its cells */
 function saveTable(box, name, rows = () => cellsOf(box.querySelector("table"))) {
   const file = `${[DATA.stage || (DATA.other ? "runs" : "all-stages"), name].join("_").replace(/[^\w.-]+/g, "-")}.csv`;
   const button = html(box.parentElement, "button", { type: "button", class: "save", title: "save this table as CSV", "aria-label": `save ${name} as CSV` }, "CSV");
@@ -190,7 +190,7 @@ function saveTable(box, name, rows = () => cellsOf(box.querySelector("table"))) 
 
 const cellsOf = (grid) => [...grid.rows].map((row) => [...row.cells].map((cell) => cell.dataset.value ?? cell.textContent.replace(/\s+/g, " ").trim()));
 
-/* Quoted where RFC 4180 asks for it; what a spreadsheet would take for a formula begins with a quote */
+/* Quoted as RFC 4180 requires; a quote precedes text that a spreadsheet would read as a formula */
 function csvCell(value) {
   if (value === null || value === undefined) return "";
   const text = typeof value === "string" && /^[=+@\t\r-](?![\d.])/.test(value) ? `'${value}` : String(value);

@@ -1,6 +1,6 @@
 /* Series as drawn: {tier, item, metric, points: [{x, step, value, low, high, stage}], bridge, chance, borders,
    merges: [{name, value, low, high}], noise, log, lines: [{name, number, points}], levels: [{name, number, value}]}; `lines`
-   where there are several, whose points are then all in one row, each with the name of its line */
+   where there are several; `points` are then those of all lines, each with the name of its line */
 function drawable(series, lines = series.lines) {
   const known = { borders: [], merges: [], levels: [], ...series };
   if (!lines) return known;
@@ -11,7 +11,7 @@ function drawable(series, lines = series.lines) {
 /* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
 const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
 
-/* How values become heights: linear, or logarithmic where they span much */
+/* How values become heights: on a linear or logarithmic axis */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);
   const bounds = known([
@@ -25,13 +25,13 @@ function scaleOf(series, bare) {
   return { marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
 }
 
-/* Ten times what is worth telling, of a perplexity what that is of its logarithm */
+/* The smallest span of the axis: ten times the metric's `worth`, for a perplexity relative to its value */
 function smallestSpan(series, high) {
   const { worth = 0.01, unit } = metricOf(series);
   return 10 * worth * (unit === "perplexity" ? Math.abs(high) : 1);
 }
 
-/* Of lines; style.css has as many */
+/* Number of lines' colours, as in style.css */
 const COLOURS = 6;
 
 /* One small multiple; a bare one has no axes but the bounds of its scale */
@@ -65,7 +65,7 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   series.merges.forEach((merge, i) => drawMerge(root, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
 }
 
-/* Room for a merge, which is at no step: a mark with its name, right of the last one */
+/* Width of a merge's mark with its name, right of the last step, as a merge has no step */
 const MARK = 34;
 
 function drawMerge(root, merge, x, y, bare) {
@@ -93,7 +93,7 @@ function drawBorders(root, series, x, [top, bottom]) {
   });
 }
 
-/* What the axis of values is called */
+/* The name of the axis of values */
 function axisName(series) {
   const { unit, lower, words } = metricOf(series);
   if (!unit) return series.metric;
@@ -106,7 +106,7 @@ function drawBand(root, points, x, y) {
   if (points.length === 1) svg(root, "line", { x1: x(points[0].x), x2: x(points[0].x), y1: y(points[0].low), y2: y(points[0].high), class: "whisker" });
 }
 
-/* Every place on the axis has the column of the plot that is nearest to it, and shows all points there */
+/* Each place on the axis has the column of the plot nearest to it; hovering there shows all its points */
 function drawHits(root, series, x, area) {
   const places = [...new Set(series.points.map((p) => p.x))];
   places.forEach((value, i) => {
@@ -130,7 +130,7 @@ function pointText(p) {
   return lines;
 }
 
-/* Which colour is whose, where there are several lines */
+/* Names the colours where there are several lines */
 function drawLegend(all, place = byId("legend")) {
   const lines = new Map(all.flatMap((series) => series.lines || []).map((line) => [line.name, line.number]));
   const levels = new Map(all.flatMap((series) => series.levels).map((level) => [level.name, level.number]));
@@ -159,15 +159,14 @@ const kindOf = (series) => {
 };
 const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
-/* What a metric counts in and which way is better, by the table of tiers */
+/* A metric's unit and direction, from the table of tiers */
 function measureText(series) {
   const { words, lower } = metricOf(series);
   if (isRate(series) || !words) return "";
   return `${withUnit(metricOf(series))}; ${lower ? "lower" : "higher"} is better`;
 }
 
-/* Small multiples of one metric; items are chosen by chips and found by name. `ask` gives what there is
-   to show. */
+/* Small multiples of one metric; items are chosen by chips and found by name. `ask` returns all series. */
 function curveBoard(ask) {
   const hidden = new Set(), again = () => keepFocus(draw);
   let all = [];

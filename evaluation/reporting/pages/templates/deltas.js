@@ -1,6 +1,6 @@
 /* Deltas against OTHER, forest plots of a step and a table of all. */
 
-/* Both, of what `deltas` gives */
+/* Draws both, from what `deltas` returns */
 function deltaBoard(deltas) {
   const plots = () => forest(deltas()), rows = () => table(deltas());
   tableHead();
@@ -61,7 +61,7 @@ const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value",
   ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
 const ROWS = 500;
 
-/* `sort` is a column, or one after a minus to fall; nothing where it is none */
+/* `sort` is a column, with a minus before it for descending order; null if there is no such column */
 function sorting() {
   const wanted = chosen("sort"), column = wanted.replace(/^-/, "");
   return COLUMNS.some(([name]) => name === column) ? { column, up: column === wanted } : null;

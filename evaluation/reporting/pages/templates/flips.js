@@ -45,7 +45,7 @@ function drawFlip(place, entry, flip, shared) {
   };
   head.addEventListener("click", () => {
     draw();
-    choose(box.open ? { flip: "" } : { step: chosen("step"), flip: key }); // it is still as it was
+    choose(box.open ? { flip: "" } : { step: chosen("step"), flip: key }); // `open` is still the state before the click
   });
   box.addEventListener("toggle", draw); // found by the browser's own search
   if (STATE.flip === key) {
@@ -112,11 +112,11 @@ if (byId("flips")) {
   showFlip();
 }
 
-/* The flip that the address names is open, and in sight */
+/* Opens the flip that the address names, and scrolls to it */
 function showFlip() {
   if (!STATE.flip) return;
   const find = () => byId("flips").querySelector(`details[data-flip="${CSS.escape(STATE.flip)}"]`);
-  if (!find()) choose({ item: STATE.flip.split(":")[0], change: "", words: "" }); // among too many, or not searched for
+  if (!find()) choose({ item: STATE.flip.split(":")[0], change: "", words: "" }); // it is beyond the limit, or filtered out
   const box = find();
   if (!box) return unknown("flip");
   box.open = true;

@@ -15,7 +15,7 @@ function drawSparks() {
   }
 }
 
-/* What a later checkpoint kept: against the first one that was scored on the item, or a chosen one */
+/* What a later checkpoint retained, against the first one that was scored on the item, or a chosen one */
 const KEPT = new Map();
 for (const row of DATA.retention) {
   const key = `${row.tier} ${row.metric} ${row.item}`;

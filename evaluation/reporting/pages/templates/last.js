@@ -1,11 +1,11 @@
-/* What is drawn to measure is drawn again for another width, and tables are cut into parts for paper */
+/* Draws again when the width changes, and for paper, where tables are cut into parts */
 let widthSeen = document.body.clientWidth;
 window.addEventListener("resize", () => {
   if (Math.abs(document.body.clientWidth - widthSeen) < 8) return;
   widthSeen = document.body.clientWidth;
   redraw(["width"]);
 });
-/* On paper a page begins with its verdict, and ends with where its numbers come from */
+/* On paper a page begins with its verdict, and ends with its provenance */
 const provenance = [...document.querySelectorAll(".provenance, details.about")];
 
 function forPaper() {
@@ -20,5 +20,5 @@ for (const box of document.querySelectorAll("main .scroll[aria-label]:not(#matri
   if (!box.querySelector("#deltas")) saveTable(box, box.ariaLabel);
 }
 
-/* When the page was written; of one that lies inside another page a browser does not know */
+/* When the page was written, which a browser does not know of a page inside another one */
 if (!INSIDE && byId("written")) byId("written").textContent = ` · written ${new Date(document.lastModified).toISOString().slice(0, 16).replace("T", " ")} UTC`;

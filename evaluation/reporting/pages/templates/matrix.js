@@ -1,4 +1,4 @@
-/* A table of numbers, an item a row, coloured by their differences: as blue as the best one of the tier.
+/* A table with a row for each item, coloured by differences; the largest one of a tier's metric is darkest.
    columns: [{name, link}], rows: [{tier, metric, title, link, cells: [{value, delta, isGain, flag, tip}]}] */
 const DARKEST = 45;
 const FEW = 7;
@@ -18,7 +18,7 @@ function heatMap(place, label, columns, rows) {
   }
 }
 
-/* The chosen column is in view, beside the names of rows */
+/* Scrolls the chosen column into view, next to the names of rows */
 function showPicked(box) {
   const cell = box.querySelector(".picked"), names = box.querySelector("th").offsetWidth;
   if (!cell) return;
@@ -46,7 +46,7 @@ function titleOf({ tier, metric }) {
 }
 
 const SIGNS = { better: " ▲", worse: " ▼" };
-/* A cell without one has an unseen one, so that decimals stand below one another */
+/* A cell without a sign has an invisible one, so that decimals are aligned */
 
 function heatRow(line, row, most, [from, to]) {
   row.link(html(line, "th", { scope: "row" }));

@@ -1,4 +1,4 @@
-/* Curves over steps, or over tokens seen where checkpoints have their number */
+/* Curves over steps, or over training tokens where checkpoints record their number */
 const CURVES = new Map(DATA.curves.map((one) => [one.stage, one.series.map((series) => drawable(series))]));
 
 function overTokens(series) {
@@ -17,7 +17,7 @@ function drawnCurves() {
 
 let pairDeltas = [];
 
-/* The deltas of the chosen pair of runs, and its steps, of which the last one is shown at first */
+/* Takes the deltas and steps of the chosen pair of runs; the last step is the default */
 function choosePair() {
   const own = DATA.comparisons.find((one) => one.label === chosen("pair"));
   pairDeltas = own ? own.deltas : [];

@@ -12,7 +12,7 @@ menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(
 menu("item", "item", [["", "all"], ...ITEMS.map((name) => [name, name.replace("/", " ")])]);
 if (byId("band")) menu("band", "band", [["paired", "paired with the bridge"], ["items", "over items"]]);
 
-/* Where the reader is, each part a way back to it */
+/* The path of choices to what is shown, each part a link back to it */
 function crumbs() {
   const place = byId("crumbs");
   place.replaceChildren();
@@ -27,7 +27,7 @@ function crumbs() {
   if (STATE.flip) part(STATE.flip.replace("/", " ").replace(":", ", "), {});
 }
 
-/* Steps that there is room for: the chosen one, the last one, and others spread evenly */
+/* Steps that there is space for: the chosen one, the last one, and others spread evenly */
 function someSteps() {
   if (STEPS.length <= NARROW || printing.matches) return STEPS;
   const spread = Array.from({ length: NARROW - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (NARROW - 2))]);

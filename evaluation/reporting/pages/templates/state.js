@@ -1,9 +1,9 @@
-/* What a reader has chosen stands in the address (#step=30&item=tier3/quiz), so that it can be sent
-   and undone. Inside Snakemake's report a page has no address: there it is kept while it is open. */
+/* A reader's choices are in the address (#step=30&item=tier3/quiz), so that they can be shared and undone.
+   Inside Snakemake's report a page has no address: there choices last as long as the page is open. */
 const KEYS = Object.keys(DATA.defaults);
 const STATE = {}, VIEWS = [];
 
-/* Chosen or else what the page begins with */
+/* The reader's choice, or else the page's default */
 const chosen = (key) => String(STATE[key] ?? DATA.defaults[key] ?? "");
 
 function address(changes = {}) {
@@ -24,7 +24,7 @@ function readAddress() {
   return changed;
 }
 
-/* `typed`: letter by letter, which is no step of the way back */
+/* `typed`: entered letter by letter, so it adds no entry to the browser's history */
 function choose(changes, typed = false) {
   const changed = Object.keys(changes).filter((key) => (STATE[key] ?? "") !== changes[key]);
   for (const key of changed) {
@@ -39,13 +39,13 @@ function choose(changes, typed = false) {
   redraw(changed);
 }
 
-/* A part of the page that is drawn again when one of `keys` is chosen */
+/* A part of the page that is drawn again when one of `keys` changes */
 function view(keys, draw) {
   VIEWS.push({ keys, draw });
   draw();
 }
 
-/* What had the keyboard's focus has it again afterwards, by its data-key */
+/* Draws again; the keyboard's focus returns to the element with the same data-key */
 function redraw(changed) {
   keepFocus(() => {
     for (const { keys, draw } of VIEWS) if (keys.some((key) => changed.includes(key))) draw();
@@ -60,7 +60,7 @@ function keepFocus(draw) {
 
 window.addEventListener("popstate", () => redraw(readAddress()));
 
-/* A menu that chooses `key`, and `changes` with it; it shows what is chosen, however that came about */
+/* A menu that sets `key`, and `changes` with it; it always shows the current choice */
 function menu(id, key, values, changes = {}) {
   const select = byId(id);
   if (!select) return;
@@ -73,7 +73,7 @@ function menu(id, key, values, changes = {}) {
   });
 }
 
-/* The address asks for what this page does not have: the page names it, and shows what it begins with */
+/* The address asks for something that this page does not have: the page names it, and shows the default */
 function unknown(key) {
   const asked = STATE[key];
   delete STATE[key];
@@ -86,7 +86,7 @@ function showUnknown(key, asked, instead = "") {
   place.hidden = false;
 }
 
-/* A field for words to search for, which stand in the address under `key`; `draw` shows what is found */
+/* A search field, whose words are in the address under `key`; `draw` shows what is found */
 function searchField(id, key, draw) {
   const field = byId(id);
   field.addEventListener("input", () => choose({ [key]: field.value }, true));
@@ -96,8 +96,8 @@ function searchField(id, key, draw) {
   });
 }
 
-/* A link to another page of the report, and to what is chosen there: as a file beside this one, or as
-   Snakemake's report.zip puts it; inside report.html there is nothing to link to */
+/* A link to another page of the report, and to choices there: by its relative path, or by its path in
+   Snakemake's report.zip; inside report.html there is nothing to link to */
 const INSIDE = window.location.protocol === "data:";
 const ZIPPED = /\/data\/raw\/[0-9a-f]{16,64}\/[^/]+$/.test(window.location.pathname);
 
@@ -113,7 +113,7 @@ for (const place of document.querySelectorAll("[data-page]")) {
   pageLink(place, place.dataset.page, text);
 }
 
-/* Rows that have all words: as whole words where there are such rows (20 is not 200), else within words */
+/* Rows that have all words: as whole words if any row has them so (20 is not 200), else within words */
 function matching(rows, textOf, wanted) {
   let left = rows.map((row) => [row, textOf(row).toLowerCase()]);
   for (const word of wanted.toLowerCase().split(/\s+/).filter(Boolean)) {
@@ -131,7 +131,7 @@ const isLoss = (tier) => DATA.tiers[tier].kind === "nats";
 const isShownUnit = (tier, metric) => !isLoss(tier) || !(metric in UNITS) || metric === chosen("unit");
 const shownMetric = (tier) => (isLoss(tier) ? chosen("unit") : DATA.tiers[tier].shown);
 
-/* Whether a metric stands for its item: the tier's, or of items without it what stands in its place */
+/* Whether a metric represents its item: the tier's metric, or its substitute for items without it */
 function isShown({ tier, item, metric }, all) {
   if (metric === shownMetric(tier)) return true;
   return metric === DATA.tiers[tier].unranked && !all.some((one) => one.tier === tier && one.item === item && one.metric === shownMetric(tier));
