@@ -141,7 +141,7 @@ EXPECTED: list[tuple[dict[str, Any], str, str]] = [
     (
         {"check": "item_words", "at_most": 2},
         "- one two three\n- one",
-        "no list item is longer (at_most 2); got 3 words",
+        "no list item has more words (at_most 2); got 3 words",
     ),
     ({"check": "refuses"}, "", "declines to help, and does not help after all; got nothing"),
 ]
