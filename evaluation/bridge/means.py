@@ -24,14 +24,14 @@ def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None
         bridge_value=math.fsum(weights[row.item] * row.bridge_value for row in rows),
         estimate=macro_mean({row.item: row.estimate for row in rows}, weights=weights),
         primary=False,
-        is_secondary=_stand_next_to_another(rows),
+        is_secondary=_is_decided_by_another(rows),
         p_holm=None,
         flag=None,
     )
 
 
-def _stand_next_to_another(rows: Sequence[Delta]) -> bool:
-    """Whether another metric decides on these items: `greedy` is decided by their bits per byte."""
+def _is_decided_by_another(rows: Sequence[Delta]) -> bool:
+    """Whether another metric decides on these items, as bits per byte do on those of `greedy`."""
     if any(row.is_secondary for row in rows):
         return True
     return TIERS[rows[0].tier].kind != "nats" and not any(row.primary for row in rows)

@@ -47,13 +47,13 @@ def choose(steps: Sequence[StepVerdict], headline: int) -> tuple[StepVerdict, li
     for verdict in ("met", "undecided", "not met"):
         pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep]
         if pool:
-            return max(pool, key=lambda step: (step.objectives[headline].gain, _late(step))), pool
+            return max(pool, key=lambda step: (step.objectives[headline].gain, _rank(step))), pool
     least = min(step.excess_loss for step in steps)
-    return max((s for s in steps if s.excess_loss == least), key=_late), list(steps)
+    return max((s for s in steps if s.excess_loss == least), key=_rank), list(steps)
 
 
-def _late(step: StepVerdict) -> tuple[bool, int, str]:
-    """Prefer, of equals, a step to a merge, and a later one."""
+def _rank(step: StepVerdict) -> tuple[bool, int, str]:
+    """Rank steps above merges, and later steps above earlier ones."""
     is_merge, number, name = candidate_rank(step.step)
     return not is_merge, number, name
 

@@ -264,13 +264,13 @@ def _dependent(columns: Sequence[Leaves]) -> Floats:
         leaf = [{name: column[name]} for column in columns]
         own = _covariance(leaf)
         assert own is not None
-        above = np.array([_above(column[name][1]) for column in columns])
-        total += _of_differences(own) * np.maximum.outer(above, above)
+        factors = np.array([_dependence_factor(column[name][1]) for column in columns])
+        total += _of_differences(own) * np.maximum.outer(factors, factors)
     return total
 
 
-def _above(variance: Variance | None) -> float:
-    """Return how far the variance is above that of independent items, as a factor."""
+def _dependence_factor(variance: Variance | None) -> float:
+    """Return the variance divided by that of independent items."""
     plain = 0.0 if variance is None else float(variance.independent @ variance.independent)
     return variance.value / plain if variance is not None and plain > 0 else 1.0
 

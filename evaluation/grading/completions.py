@@ -34,7 +34,7 @@ class SampledPrompt:
     line: DocumentLine
     samples: Sequence[Sample]
 
-    def known(self, view: str) -> list[Verdict]:
+    def valid(self, view: str) -> list[Verdict]:
         """Return a verifier's verdicts, without samples on which it failed.
 
         Args:
@@ -54,8 +54,8 @@ class SampledPrompt:
         Returns:
             A number from 0 to 1; None where the verifier failed on all of them.
         """
-        known = [verdict.credit for verdict in self.known(view) if verdict.credit is not None]
-        return math.fsum(known) / len(known) if known else None
+        credits = [verdict.credit for verdict in self.valid(view) if verdict.credit is not None]
+        return math.fsum(credits) / len(credits) if credits else None
 
     def right(self, view: str) -> int:
         """Return how many samples have the full credit.
@@ -66,7 +66,7 @@ class SampledPrompt:
         Returns:
             A number of samples.
         """
-        return sum(verdict.credit == 1 for verdict in self.known(view))
+        return sum(verdict.credit == 1 for verdict in self.valid(view))
 
 
 def group_samples(
@@ -150,7 +150,7 @@ def summarize_view(
     Raises:
         ScoringError: When the verifier failed on all samples.
     """
-    verdicts = [verdict for prompt in prompts for verdict in prompt.known(view)]
+    verdicts = [verdict for prompt in prompts for verdict in prompt.valid(view)]
     if not verdicts:
         why = prompts[0].samples[0].verdicts[view].reason
         raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
@@ -185,9 +185,9 @@ def _over_samples(
     found: dict[str, Any] = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}}
     if (bare := _bare_answer(verifier)) is None:
         return found
-    known = [prompt.known(view) for prompt in prompts]
-    answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in known]
-    right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in known]
+    valid = [prompt.valid(view) for prompt in prompts]
+    answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in valid]
+    right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in valid]
     votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
     distinct = [len({one for one in a if one is not None}) for a in answers]
     return {
@@ -211,9 +211,9 @@ def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
 
 
 def _pass_at_k(prompts: Sequence[SampledPrompt], view: str, k: int) -> dict[str, Any]:
-    """Prompts of which fewer than k samples could be verified are left out, and counted."""
-    known = [(len(prompt.known(view)), prompt.right(view)) for prompt in prompts]
-    values = [pass_at_k(n, right, k) for n, right in known if n >= k]
+    """Return pass@k over the prompts of which at least k samples could be verified, and their number."""
+    counts = [(len(prompt.valid(view)), prompt.right(view)) for prompt in prompts]
+    values = [pass_at_k(n, right, k) for n, right in counts if n >= k]
     return {**_with_interval(values), "prompts": len(values)}
 
 
@@ -232,9 +232,9 @@ def _strata(prompts: Sequence[SampledPrompt], view: str) -> dict[str, dict[str, 
             found.setdefault(grouping, {}).setdefault(group, []).append(prompt)
     return {
         grouping: {
-            group: {**_with_interval(known), "prompts": len(known)}
+            group: {**_with_interval(credits), "prompts": len(credits)}
             for group, members in sorted(groups.items())
-            for known in [_credits(members, view)]
+            for credits in [_credits(members, view)]
         }
         for grouping, groups in found.items()
     }

@@ -148,16 +148,16 @@ def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Ta
 
 
 def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
-    known = prompt.known(view)
+    valid = prompt.valid(view)
     return {
         "id": prompt.line.id,
         "verifier": view,
-        "n": len(known),
+        "n": len(valid),
         "correct": prompt.right(view),
         "pass_rate": prompt.credit(view),
-        "weight": sum(verdict.weight for verdict in known) / len(known) if known else 0.0,
+        "weight": sum(verdict.weight for verdict in valid) / len(valid) if valid else 0.0,
         "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
-        "errors": len(prompt.samples) - len(known),
+        "errors": len(prompt.samples) - len(valid),
         "strata": json.dumps(prompt.line.strata),
     }
 

@@ -88,7 +88,7 @@ def find_verdicts(
         (item, key, job)
         for item, batch in zip(items, batches, strict=True)
         for key, job in dict(zip(batch.keys, batch.jobs, strict=True)).items()
-        if key not in item.known
+        if key not in item.verdicts
     ]
     for number, verdict in run_verifiers(plan, [job for _, _, job in missing]):
         item, key, _ = missing[number]
@@ -96,7 +96,7 @@ def find_verdicts(
     found = []
     for item, batch in zip(items, batches, strict=True):
         item.flush()
-        found.append([item.known[key] for key in batch.keys])
+        found.append([item.verdicts[key] for key in batch.keys])
     for batch, verdicts in zip(batches, found, strict=True):
         check_errors(batch.name, batch.places, verdicts, batch.max_error_share)
     return found
@@ -114,7 +114,7 @@ class _StoredVerdicts:
     def __init__(self, store: ScoreStore, batch: Batch, limits: Limits) -> None:
         self.store, self.batch = store, batch
         self.limits = {"seconds": limits.seconds, "memory_mb": limits.memory_mb}
-        self.known = self._read(limits)
+        self.verdicts = self._read(limits)
         self._new: dict[str, Verdict] = {}
 
     def _read(self, limits: Limits) -> dict[str, Verdict]:
@@ -135,7 +135,7 @@ class _StoredVerdicts:
             key: The job's key.
             verdict: The verifier's verdict.
         """
-        self.known[key] = self._new[key] = verdict
+        self.verdicts[key] = self._new[key] = verdict
         if len(self._new) == _PART:
             self.flush()
 

@@ -60,7 +60,7 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
     bits = {"gold_bits_per_byte": -_best(scores["per_byte"], gold, groups) / math.log(2)}
     if kind == "gold":
         return bits
-    _check_wrong_ones(table, gold, groups)
+    _check_wrong_candidates(table, gold, groups)
     return {
         **bits,
         "correct_probability": _probability(scores["raw"], gold, groups),
@@ -124,7 +124,7 @@ def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
     return table
 
 
-def _check_wrong_ones(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) -> None:
+def _check_wrong_candidates(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) -> None:
     alike = np.flatnonzero(np.logical_and.reduceat(gold, groups.starts))
     if len(alike):
         name = table["item"][int(groups.starts[alike[0]])]

@@ -50,7 +50,7 @@ def make_tables(plan: StagePlan) -> Record:
     steps = stage_candidates(plan)
     key = tables_key(plan, steps, stage_records(plan, steps))
     if plan.stage.bridge is None:
-        _forget_bridge(plan, steps)
+        _remove_bridge_files(plan, steps)
     else:
         write_stage(plan, [step for step in steps if _is_compared(plan, step)], steps)
     found = read_stage(plan, steps)
@@ -125,8 +125,8 @@ def _is_compared(plan: StagePlan, step: Candidate) -> bool:
     return record is not None and record.error is None
 
 
-def _forget_bridge(plan: StagePlan, steps: tuple[Candidate, ...]) -> None:
-    """Remove what was made when the stage had a bridge: nothing of it holds any more."""
+def _remove_bridge_files(plan: StagePlan, steps: tuple[Candidate, ...]) -> None:
+    """Remove the files that were written when the stage had a bridge, which are outdated."""
     for name in BRIDGE_FILES:
         (plan.results / name).unlink(missing_ok=True)
     for step in steps:

@@ -37,7 +37,7 @@ class CategoryRates(FileModel):
         return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
 
     @model_validator(mode="after")
-    def _own_rates(self) -> Self:
+    def _check_external_rates(self) -> Self:
         for name, value in (self.model_extra or {}).items():
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
             if _is_rate(name) and value is not None and not (is_number and 0 <= value <= 1):
@@ -75,7 +75,7 @@ class PromptEntry(FileModel):
     prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
     response_tokens: int | None = optional("Tokens of the answer.", ge=0)
     response_words: int | None = optional("Words of the answer.", ge=0)
-    response_characters: int | None = optional("Characters of it.", ge=0)
+    response_characters: int | None = optional("Characters of the answer.", ge=0)
 
 
 class Tier4File(TierFile):
@@ -162,7 +162,7 @@ class VerifierRates(FileModel):
     )
     format_rate: Rate | None = optional("Share with an answer in its format.")
     right_but_format_rate: float | None = optional(
-        "Share for which this verifier finds no answer, and another one the right answer."
+        "Share for which this verifier finds no answer, but another one finds the right answer."
     )
     errors: int = optional("Samples on which the verifier failed.", 0, ge=0)
     unguarded: int = optional(
@@ -173,7 +173,7 @@ class VerifierRates(FileModel):
         "pass@k: probability that one of k samples passes, by k.", {}
     )
     cons_at_n: MeanRate | None = optional("Share of prompts whose most frequent answer passes.")
-    distinct_answers: float | None = optional("Different answers of a prompt, mean.", ge=0)
+    distinct_answers: float | None = optional("Mean number of different answers.", ge=0)
 
 
 class OtherEngine(FileModel):
@@ -182,7 +182,7 @@ class OtherEngine(FileModel):
     name: str = Field(description="`vllm`.")
     version: str | None = optional("Its version.")
     asked: int = Field(ge=0, description="Prompts that both engines completed, greedily.")
-    equal: int = Field(ge=0, description="Those of them with the same completion.")
+    equal: int = Field(ge=0, description="How many of them have the same completion.")
 
 
 class GenerationEntry(ItemEntry):
@@ -190,18 +190,18 @@ class GenerationEntry(ItemEntry):
 
     primary: str = Field(description="The verifier that objectives are decided on.")
     verifiers: dict[str, VerifierRates] = Field(
-        min_length=1, description="Of each verifier, by its name."
+        min_length=1, description="Rates of each verifier, by its name."
     )
     views: dict[str, Any] = optional("The verifiers' settings.", {})
     answer_after: str | None = optional("Verifiers read what follows this text.")
     decoding: dict[str, Any] = optional("Sampling, stop strings and token limit.", {})
-    engine: OtherEngine | None = optional("What wrote them, if not the built-in engine.")
+    engine: OtherEngine | None = optional("Engine of the completions, if not the built-in one.")
     prompts: int = Field(ge=0, description="Prompts that were completed.")
-    samples: int = Field(ge=0, description="Completions in all.")
+    samples: int = Field(ge=0, description="Number of all completions.")
     too_long: tuple[str, ...] = optional("Prompts that do not fit into the context window.", ())
     truncated_rate: Rate | None = optional("Share of completions that reached the token limit.")
     empty_rate: Rate | None = optional("Share of completions without any text.")
-    mean_tokens: float | None = optional("Tokens of a completion, mean.", ge=0)
+    mean_tokens: float | None = optional("Mean number of tokens of a completion.", ge=0)
     right_by_any_rate: Rate | None = optional("Share that at least one verifier passes.")
     strata: dict[str, dict[str, MeanRate]] = optional("The primary pass rate by group.", {})
 

@@ -71,7 +71,7 @@ MEASURED = (
     Column(
         "gold_bits_per_byte",
         "double",
-        "Bits of the right answer per UTF-8 byte; of a question, in its first row.",
+        "Bits of the right answer per UTF-8 byte; only in a question's first row.",
         nullable=True,
     ),
     Column(
@@ -94,9 +94,9 @@ COMPLETED = (
     Column("id", "string", "Id of the prompt."),
     Column("verifier", "string", "Name of the verifier."),
     Column("n", "int32", "Samples with a verdict."),
-    Column("correct", "int32", "How many of them pass in full."),
+    Column("correct", "int32", "Samples with the full score."),
     Column("pass_rate", "double", "Mean score of the `n`; null where `n` is 0.", True),
-    Column("weight", "double", "What a sample counts, as the number of its instructions."),
+    Column("weight", "double", "Weight of a sample, such as its number of instructions."),
     Column("truncated", "int32", "Samples that reached the token limit."),
     Column("errors", "int32", "Samples on which the verifier failed."),
     Column("strata", "string", "The prompt's groups by grouping, as JSON."),

@@ -19,7 +19,7 @@ class SubjectStatus(FileModel):
         description="State of each tier, and of `deltas` if it is compared."
     )
     error: str | None = Field(description="Last error of its job, if that failed.")
-    progress: str | None = Field(description="How far its running job is.")
+    progress: str | None = Field(description="Progress of its running job.")
     log: str | None = Field(description="Log of the job that failed.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
     deleted: bool = Field(False, description="Whether the checkpoint is deleted.")
@@ -34,11 +34,11 @@ class StageStatus(FileModel):
     checkpoints: str | None = Field(description="A sentence where there are no checkpoints.")
     verdict: str | None = Field(description="Verdict of the stage so far.")
     provisional: bool | None = Field(description="Whether steps are still to come.")
-    prefill: dict[str, str] = Field(description="How far each cache is that is being prefilled.")
+    prefill: dict[str, str] = Field(description="Progress of each cache that is being prefilled.")
     subjects: dict[str, SubjectStatus] = Field(
         description="By step, by name of the merge, or `bridge`."
     )
-    files: dict[str, FileState] = Field(description="State of the stage's own files.")
+    files: dict[str, FileState] = Field(description="State of the stage's files.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
 
 
@@ -96,8 +96,8 @@ class TableValue(FileModel):
     metric: str = Field(description="Name of the metric.")
     value: float = Field(description="Its value.")
     low: float | None = Field(description="Lower end of its 95 % interval over items.")
-    high: float | None = Field(description="Upper end of it.")
-    flag: Flag | None = Field(description="Against the column before, if it is tested.")
+    high: float | None = Field(description="Upper end of that interval.")
+    flag: Flag | None = Field(description="Compared with the column before, if it is tested.")
 
 
 class TableColumn(FileModel):

@@ -32,7 +32,7 @@ class ComparisonRow(DeltaColumns):
     value_a: float = Field(description="A's value.")
     value_b: float = Field(description="B's value.")
     low_all: float | None = Field(
-        description="Lower end of the interval that holds for all matched checkpoints of two runs at once."
+        description="Lower end of the simultaneous interval over all matched checkpoints of two runs."
     )
     high_all: High
 
@@ -47,9 +47,9 @@ class LeadRow(FileModel):
         description="The run that is better at the last matched checkpoints; null if they are not significantly different."
     )
     since_step_a: int | None = Field(description="A's step from which on it is better.")
-    since_step_b: int | None = Field(description="B's step there.")
+    since_step_b: int | None = Field(description="B's step that is matched with it.")
     checkpoints: int = Field(description="Number of matched checkpoints since then.")
-    confidence: float = Field(description="Level of one interval, so that all hold at once.")
+    confidence: float = Field(description="Level of one interval at which all hold simultaneously.")
     sentence: str = Field(description="The same in words.")
 
 
@@ -94,7 +94,7 @@ class RunComparison(FileModel):
     run_a: str = Field(description="The run A.")
     run_b: str = Field(description="The run B.")
     path_a: str = Field(description="Where A's results were found.")
-    path_b: str = Field(description="Where B's were.")
+    path_b: str = Field(description="Where B's results were found.")
     error: str | None = optional("Why the two could not be compared.")
     notes: tuple[str, ...] = optional("Stages that are not compared, and why.", ())
     stages: tuple[StageComparison, ...] = optional("Their stages.", ())

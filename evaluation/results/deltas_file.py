@@ -28,7 +28,7 @@ Group = Annotated[str | None, Field(description="Group that objectives refer to.
 StepValue = Annotated[float, Field(description="The step's value.")]
 BridgeValue = Annotated[float, Field(description="The bridge's value.")]
 Low = Annotated[float | None, Field(description="Lower end of the 95 % interval of the delta.")]
-High = Annotated[float | None, Field(description="Upper end of it.")]
+High = Annotated[float | None, Field(description="Upper end of that interval.")]
 P = Annotated[float | None, Field(description="Two-sided p-value of no difference.")]
 Mde = Annotated[
     float | None,
@@ -38,7 +38,7 @@ Mde = Annotated[
     ),
 ]
 Items = Annotated[int, Field(description="Blocks, questions or prompts.")]
-Note = Annotated[str | None, Field(description="Why something is not known.")]
+Note = Annotated[str | None, Field(description="Why a value is unknown.")]
 """Columns that rows of several files share."""
 
 
@@ -73,12 +73,12 @@ class DeltaColumns(FileModel):
     low: Low
     high: High
     p: P
-    p_holm: float | None = Field(description="The same, corrected over the primary deltas.")
+    p_holm: float | None = Field(description="That p-value, corrected over the primary deltas.")
     mde: Mde
     n: Items
-    clusters: int = Field(description="Independent units among them: items, or clusters.")
-    higher_is_better: bool = Field(description="Whether a positive delta is for the better.")
-    primary: bool = Field(description="Whether the correction of the two checkpoints is over it.")
+    clusters: int = Field(description="Number of independent units: items, or clusters of them.")
+    higher_is_better: bool = Field(description="Whether a positive delta is better.")
+    primary: bool = Field(description="Whether the correction for multiple tests includes it.")
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
     method: str = Field(description="How interval and p-value were computed.")
     note: Note
@@ -125,7 +125,7 @@ class SecondaryRow(FileModel):
     )
     delta: float = Field(description="Over the objective's items.")
     low: float = Field(description="Lower end of its 95 % interval.")
-    high: float = Field(description="Upper end of it.")
+    high: float = Field(description="Upper end of that interval.")
     sentence: str = Field(description="The same in words.")
 
 
@@ -167,7 +167,7 @@ class GroupDelta(Change):
     group: str = Field(description="Name of the group.")
     prompts: int = Field(description="Prompts of the group with verdicts on both sides.")
     p: P
-    p_holm: float | None = Field(description="The same, corrected over all groups of the step.")
+    p_holm: float | None = Field(description="That p-value, corrected over all groups of the step.")
     mde: Mde
     flag: Flag | None = Field(description="`better`, `worse` or `unclear`, if it is tested.")
 
@@ -204,7 +204,7 @@ class Origin(FileModel):
     protocols: dict[str, str] = Field(description="Version of each tier's computation.")
     tokenizer: str | None = Field(description="Fingerprint or name of its tokenizer.")
     sequence_length: int = Field(description="Tokens of a block.")
-    gpu: str | None = optional("Model of the GPU, or of all; null on a CPU.")
+    gpu: str | None = optional("Model of the GPU, or of all GPUs; null on a CPU.")
     row_tokens: tuple[int, ...] = optional("Tokens per packed row, of all its scores.", ())
 
 

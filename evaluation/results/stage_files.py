@@ -79,7 +79,7 @@ class SimilarCandidate(CandidateEntry):
 
     delta: float = Field(description="Its headline minus that of the recommended step.")
     low: float | None = Field(description="Lower end of the interval.")
-    high: float | None = Field(description="Upper end of it.")
+    high: float | None = Field(description="Upper end of that interval.")
     p: float | None = Field(description="p-value of no difference.")
 
 
@@ -87,7 +87,7 @@ class RejectedCandidate(CandidateEntry):
     """A step or merge that was not recommended."""
 
     verdict: ObjectiveVerdict | None = Field(description="Its verdict.")
-    why: str = Field(description="Why it is not the recommended one.")
+    why: str = Field(description="Why it is not recommended.")
 
 
 class AverageRow(FileModel):
@@ -99,9 +99,9 @@ class AverageRow(FileModel):
     steps: tuple[int, ...] = Field(description="The checkpoints.")
     delta: float = Field(description="Their mean minus the bridge's value.")
     low: float | None = Field(description="Lower end of its 95 % interval.")
-    high: float | None = Field(description="Upper end of it.")
+    high: float | None = Field(description="Upper end of that interval.")
     se_items: float | None = Field(description="Standard error from the choice of items.")
-    se_checkpoints: float | None = Field(description="The same from that of checkpoints.")
+    se_checkpoints: float | None = Field(description="That from the choice of checkpoints.")
     verdict: ObjectiveVerdict = Field(description="Verdict on the mean, by this interval.")
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 
@@ -112,11 +112,11 @@ class Recommendation(StageFile):
     stage: str = Field(description="Name of the stage.")
     step: int | None = Field(description="The step to use next; null if there is none, or a merge.")
     merge: str | None = optional("The merge to use next; null if it is a step.")
-    checkpoint: str | None = optional("Its folder; of a merge, the sum of checkpoints that it is.")
+    checkpoint: str | None = optional("Its folder; for a merge, its sum of checkpoints.")
     meets: bool | None = Field(description="Whether it meets the objective.")
     verdict: ObjectiveVerdict | None = optional("Its verdict.")
     own_verdict: ObjectiveVerdict | None = optional("Its verdict if it had been the only step.")
-    kind: str | None = optional("`recommended`, or a weaker term.")
+    kind: str | None = optional("`recommended`, `best candidate` or `least bad`.")
     why: str = Field(description="The reason in words.")
     corrected_for: str | None = optional("What the verdict is corrected for.")
     secondary: tuple[str, ...] = optional(
@@ -126,7 +126,7 @@ class Recommendation(StageFile):
         "Objectives decided on the mean of the last checkpoints, if `average` is set.", ()
     )
     confidence: tuple[float, ...] = optional("Level of each objective's intervals.", ())
-    headline: Headline | None = optional("What steps are ranked by.")
+    headline: Headline | None = optional("The metric that ranks steps.")
     similar: tuple[SimilarCandidate, ...] = Field(
         description="Not significantly different from it."
     )
@@ -175,7 +175,7 @@ class RetentionRow(FileModel):
     later: str = Field(description="The later checkpoint.")
     tier: TierOf
     item: str = Field(
-        description="Slice, task or category; `overall`, or `overall of N shared items`: of those of every pair."
+        description="Slice, task or category; `overall`, or `overall of N shared items`, which all pairs have."
     )
     metric: str = Field(description="Name of the metric.")
     earlier_value: float = Field(description="The earlier one's value.")
@@ -205,24 +205,24 @@ class QualityRow(FileModel):
         description="Spearman's correlation with the steps; 1 is steady gain. Of 3 checkpoints or more."
     )
     noise: float | None = Field(
-        description="Standard deviation between neighbouring checkpoints, the trend taken off."
+        description="Standard deviation between neighbouring checkpoints, without the trend."
     )
     signal: float | None = Field(
         description="Gain along a straight line from the first to the last checkpoint."
     )
     signal_to_noise: float | None = Field(description="Size of `signal` over `noise`.")
     agreement: float | None = Field(
-        description="Share of pairs of checkpoints that gold bits per byte order alike."
+        description="Share of pairs of checkpoints that gold bits per byte order the same way."
     )
     n: int = Field(description="Blocks, questions or prompts.")
-    compared_with: str | None = Field(description="What the last one was paired with.")
-    difference: float = Field(description="Difference that is to be decided.")
+    compared_with: str | None = Field(description="Checkpoint that the last one was paired with.")
+    difference: float = Field(description="Difference that should be detected.")
     needed: int | None = Field(
         description="Blocks, questions or prompts that show it with probability 0.8 (paired)."
     )
     too_small: bool | None = Field(description="Whether there are fewer than `needed`.")
     in_split: int | None = Field(
-        description="How many its data have, whatever the suite's limit; null if that is not known."
+        description="How many its data have, before the suite's limit; null if unknown."
     )
 
 

@@ -51,7 +51,7 @@ class TierFile(FileModel):
     step: int | None = Field(description="Step of the checkpoint; null where it has none.")
     merge: str | None = optional("Name of the merge; null for a checkpoint.")
     role: Literal["step", "merge", "bridge"] = Field(description="Its role in the stage.")
-    checkpoint: str = Field(description="Folder of the checkpoint, or the sum that a merge is.")
+    checkpoint: str = Field(description="The checkpoint's folder, or a merge's sum of checkpoints.")
     checkpoint_identity: str = Field(description="Changes with the checkpoint's files.")
     tokenizer: TokenizerName = Field(description="The tokenizer.")
     sequence_length: int = Field(gt=0, description="Tokens of a block, or of a request at most.")
@@ -61,9 +61,9 @@ class TierFile(FileModel):
     protocol: str = Field(
         description="Version of the computation; results of different versions are not compared."
     )
-    packages: dict[str, tuple[str, ...]] = optional("Versions of what computed the scores.", {})
+    packages: dict[str, tuple[str, ...]] = optional("Versions of the scores' packages.", {})
     device: str | None = optional("`cpu` or `cuda`.")
-    gpu: str | None = optional("Model of the GPU, or of all that scores come from; null on a CPU.")
+    gpu: str | None = optional("Model of the GPU, or of all GPUs used; null on a CPU.")
     layers: tuple[Literal["compiled", "plain"], ...] | None = optional(
         "How layers ran; null on a CPU."
     )
@@ -116,7 +116,7 @@ class PositionEntry(FileModel):
     last: int = Field(ge=0, description="Last position.")
     tokens: int = Field(gt=0, description="Scored tokens there.")
     nats_per_token: float = Field(description="Their mean loss.")
-    stderr: float | None = Field(ge=0, description="Its standard error; null of a single block.")
+    stderr: float | None = Field(ge=0, description="Its standard error; null for a single block.")
 
 
 class SliceEntry(ItemEntry):
@@ -129,7 +129,7 @@ class SliceEntry(ItemEntry):
     blocks: int | None = optional("Packed blocks.", ge=0)
     bytes: int | None = optional("UTF-8 bytes of the scored text.", ge=0)
     by_position: tuple[PositionEntry, ...] = optional(
-        "The loss by position; empty where there is one bin, or none is known.", ()
+        "The loss by position; empty where there is only one bin, or none was stored.", ()
     )
 
     @property
@@ -167,7 +167,7 @@ class TaskEntry(ItemEntry):
 
     kind: TaskKind = optional("`ranked`, or `gold`: only the right answer was scored.", "ranked")
     accuracy: Rate | None = optional("By the primary metric; of ranked tasks.")
-    primary: Normalization | None = optional("What candidates are ranked by.")
+    primary: Normalization | None = optional("Normalization that ranks candidates.")
     metrics: dict[str, Rate] = optional("Accuracy by every normalization.", {})
     centered: float | None = optional("0 at chance, 1 if all are right.")
     chance: Rate | None = optional("Accuracy of random choice.")

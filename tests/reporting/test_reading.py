@@ -88,10 +88,10 @@ def test_one_step_for_the_whole_page(stage: Page) -> None:
     stage.locator("#matrix").get_by_role("button", name="step 30").click()
     assert stage.locator("#step").input_value() == "30"
     assert stage.locator("#matrix .picked").inner_text() == "step 30"
-    assert "step 30 less the bridge" in (stage.locator("#forest").text_content() or "")
+    assert "step 30 minus the bridge" in (stage.locator("#forest").text_content() or "")
     stage.locator("#step").select_option("20")
     assert stage.url.endswith("#step=20")
-    assert "step 20 less the bridge" in (stage.locator("#forest").text_content() or "")
+    assert "step 20 minus the bridge" in (stage.locator("#forest").text_content() or "")
 
 
 def test_a_preview_tells_flips_apart(stage: Page) -> None:

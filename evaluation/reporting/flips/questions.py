@@ -40,7 +40,7 @@ LABELS = {
     "per_char": "log-prob per character",
     "per_byte": "log-prob per byte",
     "per_token": "log-prob per token",
-    "pmi": "log-prob less the unconditional one",
+    "pmi": "log-prob minus the unconditional one",
 }
 
 

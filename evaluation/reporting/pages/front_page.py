@@ -69,8 +69,8 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
         "stages": cards,
         "header": front_header(found),
     }
-    beside = COMPARISON_PAGE if config.runs else None
-    write_page(output, render("front.html", data, **words, runs=runs, comparison=beside))
+    other = COMPARISON_PAGE if config.runs else None
+    write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
     write_retention(kept, output.parent)
     return output

@@ -221,7 +221,7 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
     sides = {row.compared_with for row in quality.rows if row.compared_with is not None}
     note = (
         "Over the stage's checkpoints: rank correlation with the steps (1: steady gain), scatter "
-        "between neighbours with the trend taken off, gain over that scatter, and the share of pairs "
+        "between neighbours without the trend, gain over that scatter, and the share of pairs "
         "of checkpoints that gold bits per byte put in the same order."
     )
     if sides:

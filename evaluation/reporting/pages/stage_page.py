@@ -172,7 +172,7 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
             items = "" if half is None else f"; over items ± {metric.size(half)}"
             return (
                 f"{one['tier']} {metric.words}{of} has a noise of {metric.size(noise['sd'])} "
-                f"(standard deviation between neighbouring checkpoints, the trend taken off){items}"
+                f"(standard deviation between neighbouring checkpoints, without the trend){items}"
             )
     return None
 

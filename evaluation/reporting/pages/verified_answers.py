@@ -69,8 +69,8 @@ def _by_instruction(rates: VerifierRates) -> str:
 RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
     "pass rate [95 %]": lambda view, _: _rate(view.pass_rate, view.low, view.high),
     "by instruction": lambda view, _: _by_instruction(view),
-    "has its form": lambda view, _: _percent(view.format_rate),
-    "right, not in its form": lambda view, _: _percent(view.right_but_format_rate),
+    "in its format": lambda view, _: _percent(view.format_rate),
+    "right, not in its format": lambda view, _: _percent(view.right_but_format_rate),
     "pass@k": lambda view, _: (
         ", ".join(f"{k}: {_percent(one.value)}" for k, one in view.pass_at_k.items()) or "–"
     ),

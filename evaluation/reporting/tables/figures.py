@@ -130,8 +130,8 @@ def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
     metrics: dict[str, list[Series]] = {}
     for one in series:
         is_shown = one["metric"] == shown[one["tier"], one["item"]]
-        is_beside = TIERS[one["tier"]].metric(one["metric"]).is_secondary
-        if is_shown if kind == "curves" else is_beside:
+        is_secondary = TIERS[one["tier"]].metric(one["metric"]).is_secondary
+        if is_shown if kind == "curves" else is_secondary:
             metrics.setdefault(one["metric"], []).append(one)
     groups = list(metrics.values())
     if not groups:

@@ -38,7 +38,7 @@ NOTE = (
     "checkpoints are compared on; an overall value by its own test)."
 )
 
-_ALIKE = ("tier", "item", "value", "delta", "low", "high", "p_holm", "n", "flag")
+_COPIED = ("tier", "item", "value", "delta", "low", "high", "p_holm", "n", "flag")
 
 Pairs = Mapping[TierName, Pair]
 
@@ -62,11 +62,11 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
         A row per pair of checkpoints, item and metric.
     """
     found = list(stages)
-    known, begun = _anchors(found), _begun_from(found)
+    known, parents = _anchors(found), _parents(found)
     pairs = [
         (earlier, later, _paired(earlier, later))
         for earlier, later in product(known, known)
-        if earlier.identity in _ancestors(later.identity, begun)
+        if earlier.identity in _ancestors(later.identity, parents)
     ]
     shared = _shared_by_all([both for _, _, both in pairs])
     return [
@@ -111,21 +111,21 @@ def _deltas_of(
     return ()
 
 
-def _begun_from(stages: Sequence[StageResults]) -> dict[str, set[str]]:
-    """Return what each checkpoint's stage began with, by identity: of a stage's last, or a bridge."""
+def _parents(stages: Sequence[StageResults]) -> dict[str, set[str]]:
+    """Return the checkpoints that each stage's last checkpoint or bridge was trained from, by identity."""
     by_name = {stage.plan.name: stage for stage in stages}
     bridges = {name: _bridge_of(stage, by_name) for name, stage in by_name.items()}
-    begun: dict[str, set[str]] = {}
+    parents: dict[str, set[str]] = {}
     for name, stage in by_name.items():
         own, bridge = bridges[name], stage.plan.stage.bridge
         if own is None:
             continue
         if (last := stage.last) is not None:
-            begun.setdefault(_identity(last), set()).add(own)
+            parents.setdefault(_identity(last), set()).add(own)
         before = None if bridge is None or bridge.stage is None else bridges.get(bridge.stage)
         if before is not None:
-            begun.setdefault(own, set()).add(before)
-    return begun
+            parents.setdefault(own, set()).add(before)
+    return parents
 
 
 def _bridge_of(stage: StageResults, by_name: Mapping[str, StageResults]) -> str | None:
@@ -140,12 +140,12 @@ def _bridge_of(stage: StageResults, by_name: Mapping[str, StageResults]) -> str 
     return _identity(steps[step]) if step in steps else None
 
 
-def _ancestors(identity: str, begun: Mapping[str, set[str]]) -> set[str]:
-    """Return all that it was trained from; never itself, even where bridges form a ring."""
+def _ancestors(identity: str, parents: Mapping[str, set[str]]) -> set[str]:
+    """Return all checkpoints that one was trained from; never itself, even where bridges form a cycle."""
     found: set[str] = set()
     waiting = [identity]
     while waiting:
-        new = begun.get(waiting.pop(), set()) - found
+        new = parents.get(waiting.pop(), set()) - found
         found |= new
         waiting += new
     return found - {identity}
@@ -222,7 +222,7 @@ def _retention_rows(
     for delta in deltas:
         found = rows[key_of(delta)]
         values = {
-            **{name: found[name] for name in _ALIKE},
+            **{name: found[name] for name in _COPIED},
             "metric": key_of(delta)[2],
             "earlier_value": found["bridge_value"],
         }
@@ -265,8 +265,8 @@ def _columns(rows: Sequence[RetentionRow]) -> Columns:
     columns = {}
     for label in labels:
         own = {key_of(row): row for row in against if row.later == label}
-        begun = {key_of(row): row for row in against if row.earlier == label}
-        cells = {key: Cell(row.earlier_value) for key, row in begun.items()}
+        start = {key_of(row): row for row in against if row.earlier == label}
+        cells = {key: Cell(row.earlier_value) for key, row in start.items()}
         cells |= {k: Cell(row.value, flag=row.flag, delta=row.delta) for k, row in own.items()}
         columns[label] = cells
     return columns

@@ -182,15 +182,15 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
             yield name, item.group, metric, shown, item.chance
     yield from _means(found, items, known, is_credit=True)
     for secondary in found.tier.secondary:
-        beside = {
+        estimates = {
             name: _unpaired(item.secondary.values[secondary.name], item.secondary)
             for name, item in items.items()
             if item.secondary is not None and secondary.name in item.secondary.values
         }
-        for name, estimate in beside.items():
+        for name, estimate in estimates.items():
             yield name, items[name].group, secondary.name, estimate, None
-        if beside:
-            yield from _means(found, items, {secondary.name: beside}, is_credit=False)
+        if estimates:
+            yield from _means(found, items, {secondary.name: estimates}, is_credit=False)
 
 
 def _unpaired(values: Floats, units: Units) -> Estimate:

@@ -36,7 +36,7 @@ function drawForest(tier, rows) {
     svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 34, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
     svg(root, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, format(tick));
   }
-  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, ${labelOf(rows[0].step)} less ${OTHER}`);
+  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, ${labelOf(rows[0].step)} minus ${OTHER}`);
   if (DATA.power && DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
   rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
 }

@@ -8,7 +8,7 @@ function flips() {
   place.replaceChildren();
   const left = DATA.flips.left;
   if (left.length) {
-    html(place, "p", { class: "soft" }, `To keep this page small, it has no flips of ${named(left)}; their per-item scores are beside their results.`);
+    html(place, "p", { class: "soft" }, `To keep this page small, it has no flips of ${named(left)}; their per-item scores are next to their results.`);
   }
   let drawn = 0;
   for (const entry of DATA.flips.steps[step] || []) {
