@@ -31,7 +31,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--checkpoints", type=int, nargs="+", default=[52, 200])
-    parser.add_argument("--per-job", type=int, default=50, help="checkpoints of one job")
+    parser.add_argument("--per-job", type=int, default=16, help="checkpoints of one job")
     parser.add_argument("--output", type=Path, default=Path(".demo/scale.json"))
     options = parser.parse_args()
     was_up = cluster.is_up()

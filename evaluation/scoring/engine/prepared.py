@@ -24,8 +24,8 @@ from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks,
 
 MOST_GRAPHS = 64
 """Most graphs of decoder layers in one process for each GPU that has layers. A job needs (2 for tasks +
-1 or 2 for each length of text) x kinds of layers, and twice as many more each time that it halves its
-rows for lack of memory."""
+1 or 2 for each length of text) x kinds of layers, and as many again each time that it halves its rows
+for lack of memory."""
 
 
 class PreparedModel:
