@@ -1,17 +1,17 @@
-# `make help` lists the commands. Each sets up what it needs by itself, from the lock files.
+# `make help` lists the commands. Each installs what it needs by itself, from the lock files.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
 .SUFFIXES:
 
 PYTHON ?= python3
-# olmo-eval needs Python 3.12, and no registry has it: its wheel, or a folder with its source.
+# olmo-eval is in no registry and needs Python 3.12. OLMO_EVAL: its wheel, or a folder with its source.
 OLMO_EVAL ?=
 PYTHON312 ?= $(firstword $(foreach name,python3.13 python3.12,$(shell $(name) -c 'import sys; print(sys.executable)' 2>/dev/null)) $(wildcard $(HOME)/.pyenv/versions/3.1[2-9]*/bin/python3))
 TEST_WORKERS ?= 3
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
 export PYTHONPATH := $(CURDIR)
-# Where it is set, every process compiles all that it imports anew, which takes ten seconds of each.
+# If this were set, every process would compile its imports again, which takes ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv/.complete
@@ -78,7 +78,7 @@ lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, pydoclint, snakefmt, snakemake --lint,
 	codespell
 	oxlint --no-ignore $(SCRIPTS)
 
-# The scripts of a page share names, so they are linted as the page joins them.
+# The scripts of a page share names, so they are joined before linting, as in the page.
 .cache/lint/stage.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js stage.js flips.js last.js)
 .cache/lint/front.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js front.js last.js)
 .cache/lint/runs.mjs: $(addprefix $(TEMPLATES)/,charts.js state.js axes.js curves.js matrix.js deltas.js runs.js last.js)
@@ -115,7 +115,7 @@ bench-reports: $(TOOLS)  ## reports of 500 checkpoints × 4 stages × 3 runs: ti
 bench-decisions: $(VENV)  ## how often the verdict of a stage is wrong, by simulation (half an hour)
 	@python -m benchmarks.decisions
 
-# All pages keep their places, so that their links are the same here, on GitHub and on the site.
+# All pages keep their paths, so that links work in this folder, on GitHub and on the site.
 DOCS := README.md CONTRIBUTING.md CHANGELOG.md SECURITY.md LICENSE docs config slurm_profile/config.yaml task_suites
 export DOCS_PAGES ?= .cache/docs_pages
 docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a broken link is an error
@@ -152,7 +152,7 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	$(PYTHON) -m pip install --quiet --no-compile --no-deps --disable-pip-version-check --target .triton triton==3.7.1
 	@touch $@
 
-# An environment of each provider's own: their packages clash with ours, and with each other's.
+# Each provider has its own environment: their packages conflict with ours and with each other's.
 .venv-%/.complete: requirements-%.lock
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \

@@ -1,4 +1,4 @@
 include: "workflow/Snakefile"
 
 
-workflow.default_target = "all"  # Snakemake ignores the one of a file that is included
+workflow.default_target = "all"  # Snakemake ignores that of an included file

@@ -1,9 +1,9 @@
 """`python -m evaluation <command>`: each step of the workflow, and a few tools, by hand.
 
-Exit codes: 0 done, 1 the input or the machine is at fault (one sentence on stderr), 2 usage, 3 what
-cannot be made is recorded with its reason, so that the workflow goes on without it, 130 Ctrl-C, 141
-nobody reads the output any more, 143 ended by SIGTERM. Commands import what they need when they run,
-so that `--help` is quick; this file imports nothing that has to be installed.
+Exit codes: 0 done; 1 the input or the machine is at fault (one sentence on stderr); 2 wrong usage; 3 a
+result cannot be made, its record states the reason, and the workflow continues without it; 130 Ctrl-C;
+141 the reader of the output has ended; 143 SIGTERM. Commands import what they need when they run, so
+that `--help` is quick; this file imports only the standard library.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import signal
 
 if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # Ctrl-C ends it without a word until `exit_code` has one: to import takes a moment.
+    # Imports take a moment: until `exit_code` handles Ctrl-C, it ends the program without a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import os
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command of `python -m evaluation`.
 
     Args:
-        arguments: Words behind `python -m evaluation`; None takes those of this process.
+        arguments: Words after `python -m evaluation`; None for those of this process.
 
     Returns:
         Exit code.

@@ -1,6 +1,6 @@
-"""Child processes: how they end with us, and with all that they have started; how much memory they get.
+"""Child processes: ends them with this process or with all their children, and limits their memory.
 
-Imports nothing that has to be installed: the sandbox's own interpreter starts without the environment.
+Imports only the standard library: the sandbox's interpreter starts without the environment.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _SET_PARENT_DEATH_SIGNAL = 1  # of prctl(2); kept when another program is execut
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """Have the kernel kill this process when the thread that started it ends.
+    """Make the kernel kill this process when the thread that started it ends.
 
-    It is killed whatever it is doing then.
+    The kernel kills it in any state, even if it hangs.
 
     Args:
-        parent: Id of the process that started it; if that has died already, this one ends now. None
-            does not check.
+        parent: Id of the process that started it; if that has already ended, this one exits now.
+            None does not check.
 
     Raises:
         OSError: When the kernel refuses.
@@ -39,24 +39,24 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads a session, with all that it has started there.
+    """End a process that leads a session, and all its children in this session.
 
     Args:
-        process: A child of ours; it is waited for.
+        process: A child of this process; it is waited for.
     """
-    with contextlib.suppress(ProcessLookupError):  # nothing of it is left
+    with contextlib.suppress(ProcessLookupError):  # it has already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def limit_memory(more: int) -> tuple[int, int]:
-    """Limit how much more memory this process may have.
+    """Limit how much more memory this process may use.
 
     Args:
-        more: Bytes of address space beyond those that it has now.
+        more: Bytes of address space in addition to the present ones.
 
     Returns:
-        The limits (soft, hard) until here.
+        The former limits (soft, hard).
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])

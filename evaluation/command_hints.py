@@ -1,7 +1,7 @@
-"""Commands that messages tell users to run, with the configuration of this process.
+"""Builds the commands that messages tell users to run, with the configuration of this process.
 
-A process that a user starts notes how (`note_command`, `note_run`); the jobs and programs that it starts
-find that in their environment.
+A process that a user starts stores how it was started in its environment (`note_command`, `note_run`),
+where its jobs and programs find it.
 """
 
 import argparse
@@ -13,13 +13,13 @@ from pathlib import Path
 from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE
 
 STARTED_WITH = "EVALUATION_STARTED_WITH"
-"""Names to a process the options of Snakemake by which its run was started, as a shell reads them."""
+"""Environment variable with the Snakemake options of the run, quoted for a shell."""
 
 PROGRAM = "EVALUATION_PROGRAM"
-"""Has the words that run this program where the user is."""
+"""Environment variable with the words that run this program in the user's folder."""
 
 CONFIG_VARIABLE = "EVALUATION_CONFIG"
-"""Names the configuration of a run to its jobs and to the command line."""
+"""Environment variable with the configuration file of a run, for its jobs and for commands."""
 
 DEFAULT_CONFIG = Path("config/config.yaml")
 
@@ -34,21 +34,21 @@ _KEPT = {
     "--configfile": "+",
     "--config": "+",
 }
-"""Options that a command keeps, with argparse's `nargs`, those last that would take a target."""
+"""Options that a suggested command keeps, with their `nargs`; last those that could swallow a target."""
 _SHORT = {"--executor": "-e", "--cores": "-c", "--jobs": "-j", "--snakefile": "-s"}
 _SHORT |= {"--directory": "-d", "--configfile": "--configfiles", "--config": "-C"}
 _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
 def note_command(config: Path) -> None:
-    """Note the configuration of a command, unless it is a run's, which has noted its own.
+    """Store the configuration of a command, unless the command belongs to a run, which has stored it.
 
     Args:
         config: Configuration file of the command.
     """
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
-    found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # by Snakemake, here
+    found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # Snakemake finds it here
     options = [] if found else ["--snakefile", str(SNAKEFILE)]
     os.environ[STARTED_WITH] = shlex.join([*options, *configured(config)])
     os.environ[PROGRAM] = program()
@@ -61,16 +61,16 @@ def configured(config: Path) -> list[str]:
         config: Configuration file.
 
     Returns:
-        Words of the command line; none for the configuration in its usual place.
+        Words of the command line; none for the default configuration.
     """
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
 def note_run(arguments: Sequence[str]) -> None:
-    """Note the arguments of a Snakemake that a user has started.
+    """Store the arguments of a Snakemake that a user has started.
 
     Args:
-        arguments: Words behind `snakemake`.
+        arguments: Words after `snakemake`.
     """
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
@@ -78,10 +78,10 @@ def note_run(arguments: Sequence[str]) -> None:
 
 
 def snakemake(target: str) -> str:
-    """Return a command of Snakemake for the user to run.
+    """Return a Snakemake command for the user to run.
 
     Args:
-        target: Name of a rule or stage. It comes first, as some options take all words behind them.
+        target: Name of a rule or stage. It comes first, as some options take all words after them.
 
     Returns:
         `snakemake TARGET …`, with the options of this run.
@@ -99,8 +99,8 @@ def evaluation(command: str) -> str:
         command: Name of the command, and its arguments without `--config`.
 
     Returns:
-        `python -m evaluation COMMAND …`. It takes one file: that of the run where several were
-        merged.
+        `python -m evaluation COMMAND …`, with one configuration file: if several were merged, that of
+        the run.
     """
     given = _read(shlex.split(os.environ.get(STARTED_WITH, "")))
     files = given.get("--configfile", [])
@@ -114,10 +114,10 @@ def program(folder: Path = Path()) -> str:
     """Return the words that run this program in a folder.
 
     Args:
-        folder: The folder; the present one if it is not given.
+        folder: The folder; by default the current one.
 
     Returns:
-        `python -m evaluation`, after the checkout's `PYTHONPATH` if Python does not find it there.
+        `python -m evaluation`, preceded by `PYTHONPATH=…` if Python does not find the package there.
     """
     found = [str(folder), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
     if IS_INSTALLED or any(os.path.realpath(place) == os.path.realpath(ROOT) for place in found):
@@ -126,12 +126,12 @@ def program(folder: Path = Path()) -> str:
 
 
 def _profile() -> str:
-    """Return the one that is shipped, by its name where that is enough."""
+    """Return the shipped profile, by its name if it is in the current folder."""
     return PROFILE.name if os.path.isdir(PROFILE.name) else str(PROFILE)
 
 
 def _read(words: Sequence[str]) -> dict[str, list[str]]:
-    """Return the options to keep among words of a command line."""
+    """Return the options of a command line that suggested commands keep."""
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     for name, number in _KEPT.items():
         names = [name, _SHORT[name]] if name in _SHORT else [name]

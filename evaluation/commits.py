@@ -1,4 +1,4 @@
-"""Git commits of files and of the code, so that a result can be traced to both."""
+"""Git commits of configuration files and of the code, to which results can be traced."""
 
 import subprocess
 from collections.abc import Sequence
@@ -14,8 +14,8 @@ def commit_of(path: Path) -> str | None:
         path: A file or folder.
 
     Returns:
-        For example `1a2b3c4d5e6f of 2026-03-01, modified since`; None where it is under no version
-        control, or git is not to be had.
+        For example `1a2b3c4d5e6f of 2026-03-01, modified since`; None if the path is not under
+        version control, or git is not available.
     """
     folder = path if path.is_dir() else path.parent
     this = ("--", str(path.resolve()))
@@ -25,13 +25,13 @@ def commit_of(path: Path) -> str | None:
 
 
 def code_commit(root: Path = ROOT) -> str | None:
-    """Return the commit that the code is checked out at.
+    """Return the commit of the checked-out code.
 
     Args:
         root: Folder of the checkout.
 
     Returns:
-        As of `commit_of`; None for code that was installed.
+        Text in the form of `commit_of`; None for an installed package.
     """
     if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
         return None
@@ -45,7 +45,7 @@ def _last_commit(folder: Path, of: Sequence[str], changed: Sequence[str]) -> str
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what git prints; None where it fails, as outside of a repository."""
+    """Return git's output; None if it fails, for example outside of a repository."""
     command = ["git", "--no-optional-locks", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)

@@ -1,6 +1,6 @@
-"""Checks that Python and its packages are there, before anything that needs them is imported.
+"""Checks Python's version and the installed packages, before modules that need them are imported.
 
-Imports nothing but the standard library, and is written so that an old Python can read it.
+Imports only the standard library, in syntax that an old Python can read.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from evaluation.root import IS_INSTALLED, ROOT
 
 PYTHON = (3, 11)
 NEEDED = ("pydantic", "yaml")
-"""What reading a configuration takes; the larger packages are missed when they are used."""
+"""Packages that reading a configuration needs; larger ones are reported as missing when used."""
 
 
 def missing_environment() -> str | None:
     """Return what is missing, and how to install it.
 
     Returns:
-        A sentence; None if all is there.
+        A sentence; None if nothing is missing.
     """
     if sys.version_info < PYTHON:
         return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
@@ -33,7 +33,7 @@ def missing_environment() -> str | None:
 
 
 def missing_package(name: str) -> str:
-    """Return that a package is missing, and how to install it.
+    """Return a message that a package is missing, and how to install it.
 
     Args:
         name: Name of the package, as it is imported.
@@ -45,7 +45,7 @@ def missing_package(name: str) -> str:
 
 
 def _how_to_install() -> str:
-    """Return how to install what is missing, or to use what is installed."""
+    """Return how to install the missing packages, or to activate the environment that has them."""
     activate = f"source {ROOT}/.venv/bin/activate"
     if IS_INSTALLED:
         return f"run `pip install -r {ROOT}/requirements.lock` and try again"

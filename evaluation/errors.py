@@ -1,4 +1,4 @@
-"""The one family of exceptions that the command line turns into a sentence.
+"""All exceptions that the command line reports as one sentence, without a traceback.
 
 EvaluationError
 ├── ConfigError            a key, file or value that the user wrote
@@ -10,10 +10,10 @@ EvaluationError
 ├── OutputError            a path that cannot be written to
 ├── ScoringError           a score that cannot be computed
 │   ├── NonFiniteError         … because the model gives NaN or infinite values
-│   ├── GpuFault               … because the GPU failed under it
-│   ├── CompileError           … because what runs on a GPU cannot be compiled, or is wrong
-│   ├── NotEnoughMemory        … because a GPU has too little for a pass; a smaller one may do
-│   └── CommandError           … because a stage's external command does not give it
+│   ├── GpuFault               … because the GPU failed
+│   ├── CompileError           … because code for the GPU cannot be compiled, or is wrong
+│   ├── NotEnoughMemory        … because a GPU has too little memory; a smaller pass may fit
+│   └── CommandError           … because a stage's external command fails
 ├── SandboxError           a machine on which generated programs cannot be run safely
 ├── ResultsError           a results file that is missing, damaged or of another version
 └── BridgeError            two results that must not be compared
@@ -28,7 +28,7 @@ class EvaluationError(Exception):
     """Base of all errors a user can fix; printed without a traceback, exit code 1."""
 
     is_final: ClassVar[bool] = False
-    """Whether the checkpoint is at fault, so that others go on without it and a retry is no use."""
+    """Whether the checkpoint is at fault: others continue without it, and a retry is useless."""
 
 
 class ConfigError(EvaluationError):
@@ -72,19 +72,19 @@ class NonFiniteError(ScoringError):
 
 
 class GpuFault(ScoringError):
-    """The GPU failed in the middle of a run; the process cannot use it any more, another may."""
+    """The GPU failed during a run; this process cannot use it any more, but another one may."""
 
 
 class CompileError(ScoringError):
-    """What runs on a GPU cannot be compiled, or differs from the model; run plainly, it may be scored."""
+    """Code for the GPU cannot be compiled, or gives wrong values; uncompiled scoring may work."""
 
 
 class NotEnoughMemory(ScoringError):
-    """A GPU has too little memory; fewer tokens in a forward pass, or fewer answers, may do."""
+    """A GPU has too little memory; fewer tokens per forward pass, or fewer answers, may fit."""
 
 
 class CommandError(ScoringError):
-    """A stage's external command fails, or what it writes is not what the suite asks for."""
+    """A stage's external command fails, or its output does not fit the suite."""
 
     is_final = True
 

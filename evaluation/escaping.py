@@ -1,15 +1,15 @@
-"""Escaping of text from data, where something would read more into it: terminal, CSV, LaTeX.
+"""Escapes text from data for terminals, CSV and LaTeX, which would interpret parts of it.
 
-Names in settings need none (`settings/names.py`); strata, ids and a provider's metrics do.
+Names in settings need no escaping (`settings/names.py`); strata, ids and providers' metrics do.
 """
 
 import re
 
 _FORMULA = ("=", "+", "-", "@")
-"""What a cell begins with that a spreadsheet computes."""
+"""First characters of a cell that a spreadsheet would compute."""
 
 _LONG = re.compile(r"[^\s/]{400,}")
-"""A word, or a part of a path, that no file system and nobody would call anything."""
+"""A word or part of a path that is too long to be a name."""
 
 _COMMANDS = str.maketrans(
     {character: f"\\{character}" for character in "&%$#_{}"}
@@ -25,7 +25,7 @@ def printable(text: str) -> str:
         text: Text from data.
 
     Returns:
-        The text; characters such as those that steer a terminal are as Python writes them.
+        The text; unprintable characters, such as control characters, are escaped as in Python.
     """
     if text.isprintable():
         return text
@@ -35,7 +35,7 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return text of several lines, which stay lines, whose characters can all be printed.
+    """Return text of several lines, each made printable.
 
     Args:
         text: Text from data.
@@ -47,10 +47,10 @@ def printable_lines(text: str) -> str:
 
 
 def terminal_text(text: str) -> str:
-    """Return a message whose characters can all be printed, with values cut that would fill a page.
+    """Return a printable message in which very long words are cut.
 
     Args:
-        text: A message, which may hold text from data.
+        text: A message, which may contain text from data.
 
     Returns:
         The text, each line as by `printable`.
@@ -60,13 +60,13 @@ def terminal_text(text: str) -> str:
 
 
 def csv_cell(value: object) -> object:
-    """Return a value as a cell of CSV that no spreadsheet computes.
+    """Return a value as a CSV cell that no spreadsheet computes.
 
     Args:
         value: Text or a number.
 
     Returns:
-        Text that would be computed begins with an apostrophe; numbers stay.
+        Text that would be computed is prefixed with an apostrophe; numbers stay unchanged.
     """
     if not isinstance(value, str):
         return value
@@ -75,7 +75,7 @@ def csv_cell(value: object) -> object:
 
 
 def latex(text: str) -> str:
-    """Return text that TeX sets as it is.
+    """Return text with TeX's special characters escaped.
 
     Args:
         text: Text from data.

@@ -1,6 +1,6 @@
-"""Exit codes of our programs: errors as one sentence, signals, and streams that are closed.
+"""Exit codes of our programs: reports errors in one sentence, handles signals and closed streams.
 
-Imports nothing that has to be installed.
+Imports only the standard library.
 """
 
 from __future__ import annotations
@@ -26,26 +26,26 @@ if TYPE_CHECKING:
     from types import FrameType
 
 AGAIN = 0.05
-"""Seconds after which a signal is sent again whose exception a library has swallowed."""
+"""Seconds until a signal is raised again if a library has swallowed its exception."""
 
 OUTPUT = "standard output"
 SHARED_MEMORY = "/dev/shm"
 
 
 def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
-    """Run something to its exit code; errors are reported in a sentence on stderr.
+    """Run a function and return its exit code; report errors in a sentence on stderr.
 
     SIGTERM ends the process.
 
     Args:
-        action: What is run; returns an exit code.
+        action: The function; returns an exit code.
         is_scoring: Whether it scores, so that the sentence states that finished scores are stored.
 
     Returns:
-        The action's own code; 1 for an error, 130 for Ctrl-C, 141 if nobody reads the output any
-        more.
+        The action's code; 1 for an error, 130 for Ctrl-C, 141 if the reader of the output has
+        ended.
     """
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # as __main__ sets it until here
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # set by __main__ during imports
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGALRM, _stop)
@@ -59,16 +59,16 @@ def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
         logging.shutdown()
         if sys.stdout is not None:
             sys.stdout.flush()
-        # All is on disk, and to take torch apart can last longer than Slurm waits.
+        # Everything is on disk, and a normal exit with torch can take longer than Slurm waits.
         os._exit(128 + signal.SIGTERM)
 
 
 def prepare_streams() -> None:
-    """Escape text that the terminal's encoding lacks, and lead a closed stream nowhere."""
+    """Escape characters that the terminal's encoding lacks, and open closed streams as /dev/null."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
-        except OSError:  # else the next file that is opened would get what is printed
+        except OSError:  # otherwise output would go to the next opened file
             os.open(os.devnull, os.O_RDWR)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -100,7 +100,7 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
 
 @contextlib.contextmanager
 def _flushed_output() -> Iterator[None]:
-    """Write out what was printed while an error can still be reported."""
+    """Flush standard output while an error of it can still be reported."""
     try:
         yield
     finally:
@@ -114,12 +114,12 @@ def _flushed_output() -> Iterator[None]:
 
 
 def _discard_output() -> None:
-    """Drop what is still to be printed, so that Python does not try again as it ends."""
+    """Discard buffered output, so that Python does not try to write it again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
-    """Return a sentence on what the system refused, where, and what to do.
+    """Return a sentence that states what the system refused, where, and what to do.
 
     Args:
         error: The system's error.
@@ -143,18 +143,18 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     else:
         remedy = "correct that"
     again = " (an item that is in the score store is not scored again)" * is_scoring
-    reason = os.strerror(error.errno)  # a library may put numbers and details into its own
+    reason = os.strerror(error.errno)  # a library's own text may have other details
     return f"{where}: {reason}; {remedy} and run the command again{again}"
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory was refused, be it to the loader of a library."""
+    """Return whether memory ran out, also while a library was loaded."""
     phrases = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
     return isinstance(error, MemoryError) or any(words in str(error) for words in phrases)
 
 
 def out_of_memory() -> str:
-    """Return a sentence on memory that was refused.
+    """Return a sentence that memory ran out.
 
     Returns:
         A sentence for the user, with the shell's limit if there is one.
@@ -169,7 +169,7 @@ def out_of_memory() -> str:
 
 
 def _is_full(folder: str) -> bool:
-    """Return whether a folder's file system has no room, be it for bytes or for another file."""
+    """Return whether a folder's file system has no free space or no free inodes."""
     try:
         room = os.statvfs(folder)
     except OSError:
@@ -188,7 +188,7 @@ def report(sentence: str) -> int:
     """Print an error on stderr.
 
     Args:
-        sentence: What is wrong, and what to do.
+        sentence: States what is wrong, and what to do.
 
     Returns:
         Exit code 1.
@@ -201,7 +201,7 @@ def start_logging(verbose: bool = False) -> None:
     """Log to stderr, with lines that fit the terminal.
 
     Args:
-        verbose: Whether to log details, too; those of libraries are left out.
+        verbose: Whether to log details, too, except those of some libraries.
     """
     handler = logging.StreamHandler()
     handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
@@ -216,7 +216,7 @@ class _Formatter(logging.Formatter):
 
 
 class _Terminated(SystemExit):
-    """SIGTERM: Slurm sends SIGKILL a few seconds later."""
+    """Raised at SIGTERM; Slurm sends SIGKILL a few seconds later."""
 
 
 def _stop(signum: int, frame: FrameType | None) -> None:
@@ -224,7 +224,7 @@ def _stop(signum: int, frame: FrameType | None) -> None:
 
 
 def _stop_again(ignored: Any) -> None:
-    """Raise SIGTERM again where a library has dropped its exception, as pydantic does in places."""
+    """Raise the exception of SIGTERM again if a library, such as pydantic, has swallowed it."""
     if isinstance(ignored.exc_value, _Terminated):
         signal.setitimer(signal.ITIMER_REAL, AGAIN)
     else:

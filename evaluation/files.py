@@ -1,8 +1,8 @@
-"""Atomic files and fingerprints.
+"""Writes files atomically.
 
-A file is written next to its place and renamed, so it is there whole or not at all, also when two
-jobs write it at once. A link in its place is replaced and what it points to stays as it is, since
-others may write to a shared folder; links to folders are followed. Folders, devices, pipes and sockets
+A file is written under a temporary name in its folder and then renamed. So it is complete or absent,
+also when two jobs write it at once. A link with its name is replaced, and the link's target stays
+unchanged, as others may share it; links to folders are followed. Folders, devices, pipes and sockets
 are never replaced. New files follow the umask.
 """
 
@@ -25,32 +25,32 @@ from typing import TYPE_CHECKING, Any
 from evaluation.errors import OutputError
 from evaluation.regular_files import FILE_KINDS
 
-if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
+if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
 
 
 LONGEST_NAME = 160
-"""Bytes of a file's name that a hidden path repeats; with host and process they stay below 255."""
+"""Longest name (in bytes) that a temporary name repeats; with host and process it stays below 255."""
 
 _UNNAMED = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
-"""Faults of a write, which Python raises without the name of the file."""
+"""Errors of writing, which Python raises without the file's name."""
 
 _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
-"""What file systems answer that have no way to make a folder's entries durable."""
+"""Errors of file systems that cannot sync a folder."""
 
 
 @contextlib.contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Give a temporary path that is moved into place at the end, or removed on error.
+    """Provide a temporary path that is renamed to `path` at the end, or removed on error.
 
     Args:
-        path: Where the file shall be; its folder is made.
+        path: Final path of the file; its folder is made.
 
     Yields:
-        A path in the same folder, to which the file is to be written.
+        The temporary path in the same folder, to which the caller writes the file.
 
     Raises:
-        OutputError: When `path` is a folder, a device, a pipe or a socket, which stays as it is.
+        OutputError: When `path` is a folder, a device, a pipe or a socket, which stays unchanged.
         OSError: When it cannot be written; names `path`.
     """
     check_replaceable(path)
@@ -68,11 +68,11 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 
 def check_replaceable(path: Path, *, follow: bool = False) -> None:
-    """Refuse a path that a file must not be renamed to.
+    """Check that a file may be renamed to a path.
 
     Args:
-        path: A path, whether something is there or not.
-        follow: Whether what a link points to counts, not the link itself.
+        path: A path, which need not exist.
+        follow: Whether to check the target of a link, not the link itself.
 
     Raises:
         OutputError: When it is a folder, a device, a pipe or a socket.
@@ -88,13 +88,13 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
 
 
 def link_target(path: Path) -> Path:
-    """Return where a file that the user names is to be written, links followed.
+    """Return the path to which a file that the user named is written, with links followed.
 
     Args:
         path: Path that the user wrote.
 
     Returns:
-        What a link points to, be it there or not; else the path itself.
+        The target of a link, even if it does not exist; otherwise the path itself.
 
     Raises:
         OutputError: When it is a folder, a device, a pipe or a socket.
@@ -105,13 +105,13 @@ def link_target(path: Path) -> Path:
 
 
 def forget_link(path: Path) -> None:
-    """Remove a link from where a log is to be written, which would else go to its target.
+    """Remove a link at the path of a log, so that the log is not written to the link's target.
 
     Args:
         path: Path of a log.
 
     Raises:
-        OutputError: When it is no file: to open a pipe would wait for its reader.
+        OutputError: When it is not a file: opening a pipe would wait for its reader.
     """
     check_replaceable(path)
     if path.is_symlink():
@@ -119,24 +119,24 @@ def forget_link(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it.
+    """Make a folder and its parents.
 
     Args:
-        folder: A folder, which may be there already.
+        folder: A folder, which may already exist.
 
     Raises:
-        OSError: When it cannot be made; names the one that stands in the way.
+        OSError: When it cannot be made; names the path that prevents it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-    except FileExistsError:  # raised for a file, or of a link to nothing
+    except FileExistsError:  # raised for a file, or a broken link
         reason = errno.ENOTDIR
         raise NotADirectoryError(reason, os.strerror(reason), str(folder)) from None
 
 
 @contextlib.contextmanager
 def _naming(path: Path, temporary: Path) -> Iterator[None]:
-    """Name, in faults of writing the temporary file, the path that the user knows."""
+    """In errors of writing the temporary file, name the final path instead."""
     try:
         yield
     except OSError as error:
@@ -147,7 +147,7 @@ def _naming(path: Path, temporary: Path) -> Iterator[None]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a renaming durable, as a file's own fsync does not."""
+    """Make a renaming durable, which fsync of the file does not."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -159,19 +159,19 @@ def _sync_folder(folder: Path) -> None:
 
 
 def temporary_path(path: Path) -> Path:
-    """Return a hidden path to write to before renaming it; remove what killed writers left.
+    """Return a hidden temporary path; remove those that killed writers left.
 
     Args:
-        path: Where the file or folder shall be.
+        path: Final path of the file or folder.
 
     Returns:
-        A path in the same folder, which names host and process.
+        A path in the same folder; its name has the host and process id.
     """
     name = path.name
     if len(os.fsencode(name)) > LONGEST_NAME:
         name = f"{name[:32]}~{hashlib.sha256(os.fsencode(name)).hexdigest()[:16]}"
     for left in path.parent.glob(f".{glob.escape(name)}.*.tmp"):
-        with contextlib.suppress(FileNotFoundError):  # another writer was faster
+        with contextlib.suppress(FileNotFoundError):  # another writer removed it first
             if _is_abandoned(left):
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
     writer = f"{socket.gethostname()}+{os.getpid()}+{uuid.uuid4().hex[:8]}"
@@ -179,31 +179,31 @@ def temporary_path(path: Path) -> Path:
 
 
 def without_temporary(text: str) -> str:
-    """Return a message of a library in which files have the names that they were to get.
+    """Return a library's message with temporary paths replaced by final ones.
 
     Args:
         text: A message that may name a path of `temporary_path`.
 
     Returns:
-        The message with the paths that users know.
+        The message with final paths.
     """
     return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path is what `temporary_path` makes, which another job may be writing.
+    """Return whether a path may come from `temporary_path`, so that another job may be writing it.
 
     Args:
-        path: A path; only its name counts.
+        path: A path; only its name is checked.
 
     Returns:
-        Whether it is hidden and ends with `.tmp`.
+        True if the name begins with `.` and ends with `.tmp`.
     """
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
 def _is_abandoned(temporary: Path) -> bool:
-    """Return whether its writer has ended on this host; of another host's, whether it is a day old."""
+    """Return whether its writer has ended, or (of another host) whether it is older than a day."""
     age = time.time() - temporary.stat().st_mtime
     writer = temporary.name.rsplit("+", 2)
     if len(writer) == 3 and writer[0].endswith(f".{socket.gethostname()}"):
@@ -212,25 +212,25 @@ def _is_abandoned(temporary: Path) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8, whole or not at all.
+    """Write text as UTF-8, atomically.
 
     Args:
-        path: Where the file shall be.
-        text: All of its content.
+        path: Path of the file.
+        text: Its content.
     """
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write standard JSON, whole or not at all.
+    """Write standard JSON, atomically.
 
     Args:
-        path: Where the file shall be.
+        path: Path of the file.
         content: A JSON value.
 
     Raises:
-        ValueError: When there is a NaN or infinity in it, which JSON does not have.
+        ValueError: When it has a NaN or infinity, which JSON does not have.
     """
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
@@ -238,7 +238,7 @@ def write_json(path: Path, content: Any) -> None:
 
 
 def as_utf8(text: str) -> bytes:
-    """Return JSON as bytes; half of a surrogate pair, which UTF-8 lacks, becomes JSON's escape.
+    """Return JSON as UTF-8; lone surrogates, which UTF-8 lacks, are escaped.
 
     Args:
         text: A JSON text.
@@ -250,17 +250,17 @@ def as_utf8(text: str) -> bytes:
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
-    """Write one JSON value a line, whole or not at all.
+    """Write one JSON value a line, atomically.
 
     Args:
-        path: Where the file shall be.
-        rows: JSON values; they may be computed as they are written.
+        path: Path of the file.
+        rows: JSON values, possibly from a generator.
 
     Returns:
         Number of lines.
 
     Raises:
-        ValueError: When there is a NaN or infinity in one, which JSON does not have.
+        ValueError: When one has a NaN or infinity, which JSON does not have.
     """
     count = 0
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
@@ -271,11 +271,11 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
 
 
 def write_parquet(path: Path, table: "pa.Table") -> None:
-    """Write a table with checksums of its pages, whole or not at all.
+    """Write a table with checksums of its pages, atomically.
 
     Args:
-        path: Where the file shall be.
-        table: All of its content.
+        path: Path of the file.
+        table: Its content.
     """
     import pyarrow.parquet as pq
 

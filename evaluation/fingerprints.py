@@ -1,4 +1,4 @@
-"""Fingerprints of settings and checksums of files, by which results find out what they were made from."""
+"""Fingerprints of settings and checksums of files, which show from what a result was made."""
 
 import hashlib
 import json
@@ -11,10 +11,10 @@ from evaluation.regular_files import open_regular
 
 
 def fingerprint(content: Any) -> str:
-    """Return the fingerprint of a JSON value, of which the order of keys is a part.
+    """Return the fingerprint of a JSON value; it depends on the order of keys.
 
-    Variables are computed in order, and "the first" may be the primary one. Where the order of a
-    mapping says nothing, pass it through `unordered`.
+    The order can matter: variables are computed in order, and the first verifier may be the primary
+    one. If the order of a mapping does not matter, pass it through `unordered`.
 
     Args:
         content: A JSON value.

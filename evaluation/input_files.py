@@ -1,7 +1,7 @@
-"""Files that a user names on the command line: plain or gzipped, a pipe as the shell's `<(…)`, or `-`.
+"""Reads files named on the command line: plain or gzipped, a pipe such as `<(…)`, or `-`.
 
-Gzip is recognized by its first bytes, as a pipe has no suffix. Nothing that is named by mistake is waited
-for or read for ever: a pipe that nobody writes to, a device, a file that unpacks to far more.
+Gzip is recognized by its first bytes, as a pipe has no suffix. A file that was named by mistake is not
+read for ever: a pipe without a writer, a device, or a file that unpacks to far more.
 """
 
 import codecs
@@ -23,16 +23,16 @@ from evaluation.json_text import load_json
 from evaluation.wording import near_path
 
 STANDARD = Path("-")
-"""Stands for standard input, or standard output."""
+"""Means standard input, or standard output."""
 
 LONGEST_LINE = 1 << 26
-"""Bytes; what is longer is no row of anything (a disk's image, or /dev/zero)."""
+"""Bytes of a line; a longer one is not text (but a disk image, or /dev/zero)."""
 
 LARGEST = 1 << 32
-"""Bytes of all lines, unpacked."""
+"""Bytes of all lines together, unpacked."""
 
 PATIENCE = 30.0
-"""Seconds until somebody writes to a pipe."""
+"""Seconds in which a pipe must get a writer."""
 
 _GZIP = b"\x1f\x8b"
 
@@ -77,7 +77,7 @@ def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
     """Return the JSON value of a line.
 
     Args:
-        line: Bytes of one line; the mark that Windows begins a file with is dropped.
+        line: Bytes of one line; a byte-order mark at its start is ignored.
         place: File and line, for messages.
         kind: Class of the errors to raise.
 
@@ -88,11 +88,11 @@ def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
         kind: When it is not valid JSON in UTF-8.
     """
     try:
-        return load_json(line.removeprefix(codecs.BOM_UTF8))  # as Windows begins a file
+        return load_json(line.removeprefix(codecs.BOM_UTF8))  # Windows writes it first
     except UnicodeDecodeError as error:
         raise kind(f"{place}: not UTF-8 text ({error.reason}); save it as UTF-8") from None
     except ValueError as error:
-        reason = getattr(error, "msg", error)  # without a line of its own to be mistaken for
+        reason = getattr(error, "msg", error)  # without json's own line number
         raise kind(f"{place}: not valid JSON ({reason}); one object on each line") from None
 
 
@@ -117,13 +117,13 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _open_pipe(path: Path) -> BinaryIO:
-    """Open a pipe in another thread, as that waits for its writer, until we write ourselves."""
+    """Open a pipe in another thread, as that waits for a writer; after a while, open it as a writer."""
     found: list[BinaryIO] = []
     waiting = threading.Thread(target=lambda: found.append(path.open("rb")), daemon=True)
     waiting.start()
     waiting.join(PATIENCE)
     if not found:
-        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets go of the thread
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the thread continue
         waiting.join()
         found.pop().close()
         raise OSError(errno.ETIMEDOUT, "it is a pipe, and nobody writes to it")

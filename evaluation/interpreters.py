@@ -1,6 +1,6 @@
-"""Programs run by another Python, in an environment of their own; data is exchanged through files.
+"""Runs programs with the Python of another environment; data is exchanged through files.
 
-A program ends with the thread that runs it, whatever ends that: the kernel sees to it.
+The kernel kills a program when the thread that started it ends for any reason.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from evaluation.root import ROOT
 
 _POLL = 0.1
 _SHOWN = 300
-"""Characters of a program's last words that an error repeats."""
+"""Characters of a program's last line that an error repeats."""
 _KEPT = 1 << 16
-"""Bytes at the end of what a program prints."""
+"""Last bytes of a program's output that are kept."""
 _LAST_WORDS_SECONDS = 2.0
-"""For them to arrive, where a program of its own has outlived it and holds the pipe."""
+"""Seconds to wait for the last output, as a surviving child of the program may hold the pipe."""
 
 
 @dataclass(frozen=True)
 class ProgramEnd:
-    """How a program ended: its exit code, None where it was stopped, and its last words."""
+    """How a program ended: its exit code (None if it was stopped), and its last line of output."""
 
     code: int | None
     last_line: str
@@ -41,17 +41,17 @@ class ProgramEnd:
 
 
 class NotStarted(Exception):
-    """The other Python cannot be run; its text is the system's reason."""
+    """The other Python cannot be run; the message is the system's reason."""
 
 
 def is_python(path: Path) -> bool:
-    """Return whether there is something at a path that can be run.
+    """Return whether a path is an executable file.
 
     Args:
-        path: Where the Python of another environment should be.
+        path: Path of the Python of another environment.
 
     Returns:
-        Whether it is an executable file; it is not run.
+        True for an executable file, which is not run.
     """
     return os.access(path, os.X_OK) and not path.is_dir()
 
@@ -64,9 +64,9 @@ class PythonProgram:
     module: str
     arguments: Sequence[str]
     folder: Path
-    """Where it is started."""
+    """Folder in which it is started."""
     variables: Mapping[str, str]
-    """Set in addition to ours."""
+    """Environment variables in addition to ours."""
     listens: bool = False
     """Whether it reads lines that `Running.tell` writes."""
 
@@ -89,7 +89,7 @@ class PythonProgram:
 
     @contextlib.contextmanager
     def started(self) -> Iterator[Running]:
-        """Start the process, which ends with all that it started when the block does.
+        """Start the process; at the end of the block, end it and all its children.
 
         Yields:
             The running program.
@@ -123,25 +123,25 @@ class PythonProgram:
 
 
 def environment() -> dict[str, str]:
-    """Return our environment variables, without those that lead to our packages.
+    """Return our environment variables, without those that select our packages.
 
     Returns:
-        Variables by name for another Python; `PYTHONPATH` leads to this project alone.
+        Variables by name for another Python; `PYTHONPATH` has only this project.
     """
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
 
 class Running:
-    """A program that runs. What it prints is read as it comes, and the end of it kept.
+    """A running program; its output is read continuously, and the end of it is kept.
 
     Args:
-        process: The process, with a pipe for what it prints.
+        process: The process, with a pipe for its output.
     """
 
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         self.heard = time.monotonic()
-        """When it printed something last."""
+        """Time of its last output."""
         self._process = process
         self._printed = b""
         self._reader = threading.Thread(target=self._read, daemon=True)
@@ -153,7 +153,7 @@ class Running:
         return self._process.poll() is None
 
     def ended(self) -> ProgramEnd:
-        """Return how the program ended; call it when it has, or is to be stopped.
+        """Return how the program ended; call it when it has ended or is to be stopped.
 
         Returns:
             Its exit code, None if it still runs, and the last line that it printed.
@@ -164,16 +164,14 @@ class Running:
         return ProgramEnd(code, _last_line(self._printed))
 
     def tell(self, line: str) -> None:
-        """Write a line to a program that listens; what it printed until now is forgotten.
+        """Write a line to a program that listens, and forget its output so far.
 
         Args:
             line: Text without line break.
         """
         self._printed = b""
         assert self._process.stdin is not None  # a pipe, as it listens
-        with contextlib.suppress(
-            BrokenPipeError
-        ):  # it has ended, which is seen when it is waited for
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which waiting for it will show
             self._process.stdin.write(line.encode() + b"\n")
 
     def part_ended(self, mark: str) -> ProgramEnd | None:
@@ -205,13 +203,13 @@ def _last_line(printed: bytes) -> str:
 
 
 def refusal(folder: Path) -> str | None:
-    """Return why a program refused what it was asked to do.
+    """Return why a program refused its task.
 
     Args:
         folder: Folder that the program writes into.
 
     Returns:
-        The sentence of its `refused.json`; None if it did not refuse.
+        The sentence in its `refused.json`; None if it did not refuse.
     """
     path = folder / "refused.json"
     if not path.exists():

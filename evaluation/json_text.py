@@ -1,4 +1,4 @@
-"""JSON as text, read so that nothing of it is overlooked: every key once, and UTF-8 alone."""
+"""Reads JSON strictly: in UTF-8 only, and without repeated keys."""
 
 import json
 from typing import Any
@@ -8,15 +8,15 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
     """Return the value of a JSON text.
 
     Args:
-        text: JSON, as UTF-8 where it is bytes.
-        finite: Whether to refuse NaN and Infinity, which are no JSON.
+        text: JSON; bytes are UTF-8.
+        finite: Whether to refuse NaN and Infinity, which are not valid JSON.
 
     Returns:
         The value.
 
     Raises:
-        ValueError: When it is no JSON, gives a key twice, is nested too deeply, or
-            (UnicodeDecodeError) is no UTF-8.
+        ValueError: When it is not valid JSON, repeats a key, is nested too deeply, or
+            (UnicodeDecodeError) is not UTF-8.
     """
     if isinstance(text, bytes):
         text = text.decode("utf-8")

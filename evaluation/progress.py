@@ -1,4 +1,4 @@
-"""Progress bars, which are rare lines where stderr is a log file."""
+"""Progress bars; if stderr is a log file, a line every ten seconds instead."""
 
 import sys
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
     """Return a progress bar on stderr with rate and remaining time.
 
     Args:
-        what: What it says before the bar; None shows nothing.
-        total: Units that there are to do.
-        unit: What a unit is called.
-        delay: Seconds before it is first shown.
+        what: Text before the bar; None for no bar.
+        total: Number of units to do.
+        unit: Name of a unit.
+        delay: Seconds until the bar is first shown.
 
     Returns:
-        A bar, which the caller moves on and closes; rare lines where stderr is a log file.
+        A bar, which the caller updates and closes.
     """
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
@@ -33,11 +33,11 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
 
 
 def count_answers(bar: Any, tokens: Sequence[int]) -> None:
-    """Move a bar on by answers, and show the tokens per second so far.
+    """Advance a bar by finished answers, and show the tokens per second so far.
 
     Args:
         bar: A bar of `progress`, whose unit is an answer.
-        tokens: Tokens of each answer that was finished.
+        tokens: Number of tokens of each finished answer.
     """
     bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
     seconds = max(bar.format_dict["elapsed"], 1e-3)

@@ -1,9 +1,9 @@
-"""Versions of the computations whose change would change numbers, but for the tiers' (settings/tiers.py).
+"""Versions of the computations that determine numbers, except those of tiers (settings/tiers.py).
 
-Snakemake does not see a change in an imported module, so versions are part of every step's key
-(records.py) and every result records them. Raise a version when its numbers would change: what was
-made under the old one is then made again, and a bridge refuses to compare the two. RESULTS is about
-what is written into the tier files besides numbers, REPORT about what pages and figures show.
+Snakemake does not notice changes in imported modules, so versions are part of every step's key
+(records.py), and every result records them. Raise a version when its numbers would change: results of
+the old version are then made again, and a bridge refuses to compare the two. RESULTS is the version of
+the tier files' other contents, REPORT that of the pages and figures.
 """
 
 PREFILL_TOKENIZER = "tokenizer-1"

@@ -1,12 +1,12 @@
-"""Records: what each step of the workflow made, and from what.
+"""Records of what each step of the workflow made, and from what.
 
-A step leaves `.made/<step>.json` in the folder of its outputs when it is done. The record holds the
-step's key, the fingerprint of everything that its outputs depend on, and the state of every output.
-A run compares records with the keys that the configuration gives now: what differs is made again,
-and nothing else. Neither the age of a file nor Snakemake's own memory decides.
+A finished step writes `.made/<step>.json` in the folder of its outputs. The record has the step's key
+(a fingerprint of everything that its outputs depend on) and the state of every output. A run compares
+the key in each record with the key that the present configuration gives. Only steps that differ run
+again; the age of files and Snakemake's metadata are ignored.
 
-A step that failed for good leaves a record too, with its sentence: others go on without it, and
-every run tries it again.
+A step that failed permanently also writes a record, with its error: other steps continue without it,
+and every run tries it again.
 """
 
 import os
@@ -24,11 +24,11 @@ from evaluation.regular_files import read_text
 FOLDER = ".made"
 
 RECORDED = 3
-"""Exit code of a step that failed for good and left a record of it: others go on without it."""
+"""Exit code of a step that failed permanently and recorded it: other steps continue without it."""
 
 
 class FileState(NamedTuple):
-    """A file as a step left it: bytes, time of change in ns, SHA-256 in hex."""
+    """State of an output: size in bytes, modification time in ns, SHA-256 in hex."""
 
     size: int
     changed: int
@@ -37,7 +37,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a step left; `files` are relative to the step's folder, `about` is the step's own."""
+    """A step's record; `files` are relative to its folder, `about` has further values of the step."""
 
     key: str
     files: Mapping[str, FileState] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Record:
 
     @property
     def identity(self) -> str:
-        """What steps that read these outputs depend on: their content, whenever it was made."""
+        """Fingerprint of the outputs' content, on which the steps that read them depend."""
         checksums = {name: state.checksum for name, state in self.files.items()}
         return fingerprint([self.key, unordered(checksums), self.error])
 
@@ -55,14 +55,14 @@ _RECORD = TypeAdapter(Record)
 
 
 def record_path(folder: Path, step: str) -> Path:
-    """Return where a step's record lies.
+    """Return the path of a step's record.
 
     Args:
         folder: Folder of the step's outputs.
         step: Name of the step.
 
     Returns:
-        A path, whether the record is there or not.
+        A path, which need not exist.
     """
     return folder / FOLDER / f"{step}.json"
 
@@ -76,15 +76,15 @@ def write_record(
     error: str | None = None,
     about: Mapping[str, Any] | None = None,
 ) -> Record:
-    """Record a step that is done, or failed for good.
+    """Record a step that is done, or failed permanently.
 
     Args:
         folder: Folder of the step's outputs.
         step: Name of the step.
         key: Fingerprint of everything that its outputs depend on.
-        outputs: Files in `folder` that the step has made; they must be there.
-        error: Sentence of a step that failed for good; None if it is done.
-        about: JSON values that the step itself reads again.
+        outputs: Files in `folder` that the step has made; they must exist.
+        error: Sentence of a step that failed permanently; None if it is done.
+        about: JSON values that the step itself reads later.
 
     Returns:
         The record.
@@ -104,7 +104,7 @@ def read_record(folder: Path, step: str) -> Record | None:
         step: Name of the step.
 
     Returns:
-        None if there is none, or it is not whole: the step then runs again.
+        The record; None if it is missing or damaged: the step then runs again.
     """
     try:
         return _RECORD.validate_json(read_text(record_path(folder, step)), strict=True)
@@ -118,10 +118,10 @@ def _file_state(path: Path) -> FileState:
 
 
 def is_intact(record: Record, folder: Path) -> bool:
-    """Return whether every output is as the step left it.
+    """Return whether every output is unchanged since the step made it.
 
-    A file of the same size and time of change is taken to be; one that was merely copied or touched
-    is compared by its checksum.
+    A file of the same size and modification time counts as unchanged; if only the time differs (it was
+    copied or touched), its checksum is compared.
 
     Args:
         record: Record of the step.

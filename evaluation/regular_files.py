@@ -1,4 +1,4 @@
-"""Files that are read, and no pipe, device or folder in place of one, which would be waited for or read for ever."""
+"""Opens only regular files: reading a pipe or device could wait, or last, for ever."""
 
 import errno
 import stat
@@ -21,7 +21,7 @@ def read_text(path: Path) -> str:
         path: A file in UTF-8.
 
     Returns:
-        All of its content.
+        Its content.
 
     Raises:
         OSError: When it cannot be read, or is a pipe, socket or device.
@@ -34,7 +34,7 @@ def read_text(path: Path) -> str:
 def open_regular(path: Path) -> BufferedReader:
     """Open a regular file to read its bytes.
 
-    To open a pipe that nobody writes to would wait for ever.
+    Opening a pipe without a writer would wait for ever.
 
     Args:
         path: A regular file, or a link to one.
@@ -50,13 +50,13 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def check_regular(path: Path) -> None:
-    """Refuse a path that is no regular file.
+    """Check that a path is a regular file.
 
     Args:
         path: A path; links are followed.
 
     Raises:
-        OSError: When nothing is there, or it is a folder, pipe, socket or device.
+        OSError: When it does not exist, or is a folder, pipe, socket or device.
     """
     mode = path.stat().st_mode
     if not stat.S_ISREG(mode):

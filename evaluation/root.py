@@ -1,7 +1,7 @@
-"""Where the workflow lies: its rules, suites, profile and lock file, in a checkout and as installed.
+"""Paths of the workflow's rules, suites, profile and lock file, in a checkout and when installed.
 
-Imports nothing but the standard library. In a checkout they lie beside the package; a wheel has them in
-the package, as pyproject.toml maps them.
+Imports only the standard library. In a checkout these files are next to the package; in a wheel they are
+inside the package, as pyproject.toml maps them.
 """
 
 from pathlib import Path
@@ -12,8 +12,8 @@ _INSTALLED = _PACKAGE / "checkout"
 IS_INSTALLED = _INSTALLED.is_dir()
 
 ROOT = _INSTALLED if IS_INSTALLED else _PACKAGE.parent
-"""Holds workflow/, task_suites/, config/ and slurm_profile/. As a part of PYTHONPATH it leads to this
-package and to no other one, so that the Python of another environment can have it."""
+"""Folder with workflow/, task_suites/, config/ and slurm_profile/. In PYTHONPATH it provides only this
+package and no other, so that the Python of another environment can import it."""
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
 PROFILE = ROOT / "slurm_profile"

@@ -1,4 +1,4 @@
-"""Archives and files of the score store as bytes; what is damaged is one error, and set aside."""
+"""Reads files and archives of the score store as bytes, and sets damaged ones aside."""
 
 import contextlib
 import errno
@@ -21,19 +21,19 @@ _BROKEN = (
     EOFError,
     ValueError,
     KeyError,
-    RuntimeError,  # said of a bit that means encryption; of a method, NotImplementedError
+    RuntimeError,  # for an encryption bit; NotImplementedError for a method
 )
-"""What zipfile raises for damaged bytes."""
+"""Exceptions that zipfile raises for damaged bytes."""
 
 
 def archived_names(archive: Path) -> list[str]:
-    """Return the names in an archive.
+    """Return the names of the files in an archive.
 
     Args:
-        archive: A file that others may set aside meanwhile.
+        archive: A file that another job may set aside meanwhile.
 
     Returns:
-        Names; none if it is gone, or damaged, which reading a score of it then reports.
+        Names; none if it is missing or damaged, which is reported when a score is read from it.
     """
     try:
         with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
@@ -46,10 +46,10 @@ def file_bytes(path: Path) -> bytes | None:
     """Return a file's bytes.
 
     Args:
-        path: A file that may not be there.
+        path: A file that may be missing.
 
     Returns:
-        All of it; no bytes of a pipe or device, which are damaged; None if there is no file.
+        Its content; empty for a pipe or device, so that it counts as damaged; None if missing.
     """
     try:
         with _damage_told(), open_regular(path) as file:
@@ -61,14 +61,14 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def member_bytes(archive: Path, name: str) -> bytes | None:
-    """Return what an archive has under a name; an archive that cannot be listed is set aside.
+    """Return the bytes of a file in an archive; set aside an archive that cannot be listed.
 
     Args:
-        archive: A file that others may set aside meanwhile.
+        archive: A file that another job may set aside meanwhile.
         name: Name of a file in it.
 
     Returns:
-        The file's bytes; None if it is not there, or damaged.
+        The file's bytes; None if it is missing or damaged.
     """
     try:
         with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
@@ -87,27 +87,27 @@ def member_bytes(archive: Path, name: str) -> bytes | None:
 
 
 class _DamagedError(Exception):
-    """Bytes that are no archive, or not the one that was written."""
+    """A file is not an archive, or has changed since it was written."""
 
 
 @contextlib.contextmanager
 def _damage_told() -> Iterator[None]:
-    """One exception for all that zipfile raises for damaged bytes; what cannot be read is another."""
+    """Turn all exceptions for damaged bytes into `_DamagedError`; other errors of reading pass."""
     try:
         yield
     except _BROKEN as error:
         raise _DamagedError(str(error)) from None
     except OSError as error:
-        if error.errno != errno.EINVAL:  # said of a place before the file's beginning
+        if error.errno != errno.EINVAL:  # raised for a position before the start of the file
             raise
         raise _DamagedError(str(error)) from None
 
 
 def set_aside(path: Path) -> None:
-    """Rename a damaged file, so that nobody reads it again.
+    """Rename a damaged file, so that no job reads it again.
 
     Args:
-        path: A file that others may set aside meanwhile.
+        path: A file that another job may set aside meanwhile.
     """
     log.warning("%s is damaged; set aside, and scored again where nothing else has it", path)
     with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,6 @@
-"""The score store: a Parquet table per scored item and checkpoint, its summary in the metadata.
+"""The score store: a Parquet table per scored item and checkpoint, with its summary as metadata.
 
-Whoever scores the same item again finds it there.
+A job that needs the same score again reads it from the store.
 """
 
 import hashlib
@@ -16,7 +16,7 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.json_text import load_json
 from evaluation.score_archives import archived_names, file_bytes, member_bytes, set_aside
 
-if TYPE_CHECKING:  # pyarrow takes a while to import, and every job re-reads the workflow
+if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
 
 Found = TypeVar("Found")
@@ -26,7 +26,7 @@ _SUMMARY, _DIGEST = b"summary", b"digest"
 
 @dataclass(frozen=True)
 class StoredScore:
-    """What scoring one item gave: a row per block or candidate, and the summary of them."""
+    """Scores of one item: a table row per block or candidate, and their summary."""
 
     table: "pa.Table"
     summary: dict[str, Any]
@@ -35,12 +35,12 @@ class StoredScore:
 class ScoreStore:
     """Scores as `<item>-<key>.parquet` in `<root>/<checkpoint identity>/`.
 
-    The key is the fingerprint of all that determines an item's numbers: its token ids, the
-    tokenizer where it reads answers, the protocol version and the numeric settings. The item's name
-    stands before it for people, and says where to look first: what is requested under another name
-    is found under this one. What a job has added is packed into one archive when it is done, as file
-    systems of clusters count files. Archives stay as they are, so that jobs of one checkpoint need
-    no lock: each packs the files that it finds, after that removes them.
+    The key is the fingerprint of all that determines an item's numbers: its token ids, the tokenizer (if
+    it decodes answers), the protocol version and the numeric settings. The item's name is only for
+    readers, and for searching it first: a score is also found under another item's name. A job ends by
+    packing all single files into one archive, as clusters limit the number of files. Archives never
+    change, so jobs of one checkpoint need no lock: each packs the files that it finds, then removes
+    them.
 
     Args:
         root: Folder of the scores of all checkpoints.
@@ -56,22 +56,22 @@ class ScoreStore:
 
         Args:
             item: Name of the item.
-            key: JSON value of all that determines its numbers.
+            key: JSON value with everything that determines its numbers.
 
         Returns:
-            A path, whether the score is there or not.
+            A path, which need not exist.
         """
         return self.folder / f"{self.prefix(item, key)}.parquet"
 
     def find(self, item: str, key: Any) -> str | None:
-        """Return the file of an item's score, whatever the item was called.
+        """Return the name of the file with an item's score, even if it was stored under another item's name.
 
         Args:
             item: Name of the item.
-            key: JSON value of all that determines its numbers.
+            key: JSON value with everything that determines its numbers.
 
         Returns:
-            Name of the file; None if there is none that can be read.
+            Name of the file; None if no readable file has the score.
         """
         names = self._under_key(self.prefix(item, key))
         return next((name for name in names if self.read(name) is not None), None)
@@ -79,13 +79,13 @@ class ScoreStore:
     def read(self, name: str) -> StoredScore | None:
         """Return a score by the name of its file.
 
-        A damaged file is set aside. Of a damaged entry in an archive the others are still read.
+        A damaged file is set aside. If one entry of an archive is damaged, the others remain readable.
 
         Args:
             name: Name of a file, which may be in an archive.
 
         Returns:
-            The score; None if nothing is stored, or all of it is damaged.
+            The score; None if it is not stored, or all copies are damaged.
 
         Raises:
             OSError: When a file cannot be read at all.
@@ -97,7 +97,7 @@ class ScoreStore:
             if score is not None:
                 return score
             set_aside(path)
-        # Looked for in the order that a score moves in: archives last.
+        # Archives are searched last, because scores move from files into archives.
         for archive in sorted(self.folder.glob("*.zip")):
             content = member_bytes(archive, name)
             score = None if content is None else _parsed(content)
@@ -110,19 +110,19 @@ class ScoreStore:
 
         Args:
             item: Name of the item.
-            key: JSON value of all that determines its numbers.
+            key: JSON value with everything that determines its numbers.
             score: Table and summary.
         """
         _write(self.path(item, key), score)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
-        """Add rows to an item that is scored little by little.
+        """Add rows to an item that is scored in several parts.
 
-        Other rows of the same keys are another part: an archive may hold the earlier ones.
+        Different rows with the same keys become another part; an archive may have the earlier ones.
 
         Args:
             item: Name of the item.
-            key: JSON value of all that determines its numbers.
+            key: JSON value with everything that determines its numbers.
             score: Rows with a column `key`, and their summary.
 
         Returns:
@@ -133,11 +133,11 @@ class ScoreStore:
         return name
 
     def prefix(self, item: str, key: Any) -> str:
-        """Return how the names of an item's parts begin.
+        """Return the prefix of the file names of an item's parts.
 
         Args:
             item: Name of the item.
-            key: JSON value of all that determines its numbers.
+            key: JSON value with everything that determines its numbers.
 
         Returns:
             The item's name and the key's fingerprint.
@@ -145,11 +145,11 @@ class ScoreStore:
         return f"{item}-{fingerprint(unordered(key))}"
 
     def holding(self, prefix: str, wanted: set[str]) -> Iterator[tuple[str, StoredScore]]:
-        """Yield the parts that have rows of some keys, the item's own parts first.
+        """Yield the parts that have rows with some keys, those stored under the item's name first.
 
         Args:
-            prefix: What `prefix` returns for the item.
-            wanted: Keys of rows. Who iterates takes from it what was found, which ends the search.
+            prefix: Result of `prefix` for the item.
+            wanted: Keys of rows. The caller removes found keys from it; the search ends when it is empty.
 
         Yields:
             Name of the part's file, and its content.
@@ -175,16 +175,16 @@ class ScoreStore:
         keys: Iterable[str],
         read: Callable[[dict[str, Any], Mapping[str, Any]], Found | None],
     ) -> tuple[dict[str, Found], dict[str, Mapping[str, Any]]]:
-        """Return what is stored of an item's rows.
+        """Return the stored rows of an item.
 
         Args:
-            prefix: What `prefix` returns for the item.
+            prefix: Result of `prefix` for the item.
             keys: Keys of rows.
-            read: Takes a row and its part's summary. Of several rows of a key, the first counts for
-                which it does not return None.
+            read: Takes a row and its part's summary. If several rows have the same key, the first for
+                which it does not return None is used.
 
         Returns:
-            What `read` returned by key, and the summaries of the parts used, by the name of their
+            Results of `read` by key, and the summaries of the used parts by the name of their
             file.
         """
         found, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
@@ -197,7 +197,7 @@ class ScoreStore:
         return found, used
 
     def names(self) -> list[str]:
-        """Return the names of all that is stored, in files of their own or in archives.
+        """Return the names of all stored scores, in single files or in archives.
 
         Returns:
             Names of files, sorted, each once.
@@ -208,19 +208,19 @@ class ScoreStore:
         )
 
     def _under_key(self, prefix: str) -> list[str]:
-        """Return what is stored under an item's key: by its own name first, then by other items'."""
+        """Return file names with an item's key: those with its name first, then those of other items."""
         key = f"-{prefix.rpartition('-')[2]}"
         names = [name for name in self.names() if f"{key}." in name or f"{key}-" in name]
         return sorted(names, key=lambda name: not name.startswith(prefix))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
-        """Return the files that hold some scores.
+        """Return the files and archives that contain some scores.
 
         Args:
             names: Names of the scores' files.
 
         Returns:
-            Archives, then files of their own, each once; those that are there.
+            Existing archives, then existing single files, each once.
         """
         wanted = set(names)
         archives = sorted(self.folder.glob("*.zip"))
@@ -228,7 +228,7 @@ class ScoreStore:
         return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
 
     def pack(self) -> None:
-        """Move all scores that are files of their own into an archive."""
+        """Move all scores in single files into an archive."""
         files = {
             path: content for path in self.folder.glob("*.parquet") if (content := file_bytes(path))
         }
@@ -253,7 +253,7 @@ def _write(path: Path, score: StoredScore) -> None:
 
 
 def _parsed(content: bytes) -> StoredScore | None:
-    """Return the score of a file's bytes; None if they are damaged."""
+    """Return the score in a file's bytes; None if they are damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -270,5 +270,5 @@ def _parsed(content: bytes) -> StoredScore | None:
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:
-    """Return a checksum of the summary and the columns' names, which Parquet has no checksum of."""
+    """Return a checksum of the summary and the column names, for which Parquet has none."""
     return fingerprint([summary.decode(), table.schema.names]).encode()

@@ -1,6 +1,6 @@
-"""Text laid out for the width of a terminal; what goes to a pipe or a file stays whole.
+"""Fits text to the width of a terminal; output to a pipe or file is not changed.
 
-Imports nothing that has to be installed.
+Imports only the standard library.
 """
 
 from __future__ import annotations
@@ -24,32 +24,32 @@ def terminal_width(stream: TextIO | None) -> int | None:
         stream: A stream; None if it is closed.
 
     Returns:
-        Number of columns; None if it writes elsewhere.
+        Number of columns; None if the stream is not a terminal.
     """
     is_terminal = stream is not None and stream.isatty()
     return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text, its sentences wrapped if that is to a terminal.
+    """Print text, with lines wrapped on a terminal.
 
     Args:
         text: Text of one or several lines.
-        stream: Where it is printed; None for standard output.
+        stream: Stream to print to; None for standard output.
     """
     stream = stream or sys.stdout
     print(fitted(text, terminal_width(stream)), file=stream, flush=True)
 
 
 def fitted(text: str, width: int | None) -> str:
-    """Return text with lines wrapped between words, but never within a `command`.
+    """Return text with lines wrapped between words, but not within a `command`.
 
     Args:
         text: Text of one or several lines.
         width: Number of columns; None wraps nothing.
 
     Returns:
-        The text; further lines of a wrapped one are indented.
+        The text; continuation lines are indented.
     """
     if width is None:
         return text
@@ -68,12 +68,12 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = False) -> str:
-    """Return rows of cells in columns, the first row underlined.
+    """Return rows of cells as aligned columns, the first row underlined.
 
     Args:
-        rows: Rows of as many cells each, the header first.
-        keys: Number of first columns, which are repeated where columns without room follow below.
-        is_whole: Whether rows stay whole however narrow the terminal is.
+        rows: Rows of equal length, the header first.
+        keys: Number of first columns, which each block repeats if the table is split.
+        is_whole: Whether the table is never split, even on a narrow terminal.
 
     Returns:
         Text of several lines.

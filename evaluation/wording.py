@@ -1,4 +1,4 @@
-"""Phrases that many messages have: kinds of values, the nearest known name, the first of many, times."""
+"""Phrases for messages: kinds of values, the nearest known name, the first of many names, times."""
 
 import contextlib
 import difflib
@@ -19,7 +19,7 @@ _KINDS = {
 
 
 def kind_of(value: object) -> str:
-    """Return what those who write YAML and JSON call a value of this type.
+    """Return the name of a value's type for authors of YAML and JSON.
 
     Args:
         value: A value that was read.
@@ -32,11 +32,11 @@ def kind_of(value: object) -> str:
 
 
 def first_few(names: Sequence[str], most: int = 6) -> str:
-    """Return the first names of many, and how many more there are.
+    """Return the first names, and how many more there are.
 
     Args:
-        names: Names in the order of the text.
-        most: Names that are written out.
+        names: Names in the order in which they are shown.
+        most: Number of names that are shown.
 
     Returns:
         For example `a, b and 3 more`.
@@ -46,13 +46,13 @@ def first_few(names: Sequence[str], most: int = 6) -> str:
 
 
 def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
-    """Return that a name is not known, and which ones are.
+    """Return a message that a name is unknown, and which names exist.
 
     Args:
-        what: What the name is of, such as `stage`.
+        what: Kind of the named thing, such as `stage`.
         name: Name that the user wrote.
-        known: Names that there are.
-        where: Where it was sought, with a space before; goes behind the name.
+        known: Existing names.
+        where: Where it was looked up, with a leading space; shown after the name.
 
     Returns:
         `no WHAT 'NAME' WHERE (did you mean …?); there are …`.
@@ -63,27 +63,27 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the known name that is nearest to another one.
+    """Return a hint with the most similar known name.
 
     Args:
         name: Name that the user wrote.
-        known: Names that there are.
+        known: Existing names.
 
     Returns:
-        ` (did you mean …?)`; nothing where none is near.
+        ` (did you mean …?)`; empty if none is similar.
     """
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def near_path(path: Path) -> str:
-    """Return the name in a path's folder that is nearest to it.
+    """Return a hint with the most similar name in a path's folder.
 
     Args:
         path: A path that does not exist.
 
     Returns:
-        ` (did you mean …?)`; nothing where none is near, or there is no such folder.
+        ` (did you mean …?)`; empty if none is similar, or the folder does not exist.
     """
     with contextlib.suppress(OSError):
         return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
@@ -91,10 +91,10 @@ def near_path(path: Path) -> str:
 
 
 def time_in_words(seconds: float) -> str:
-    """Return a time in its largest fitting unit.
+    """Return a duration in its largest fitting unit.
 
     Args:
-        seconds: The time.
+        seconds: The duration.
 
     Returns:
         For example `15 min`.

@@ -1,4 +1,4 @@
-"""The command line: argument parsing, and nothing that computes."""
+"""The command line: parses arguments and calls the functions that compute."""
 
 import argparse
 import json
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from evaluation.results.files import FileModel
     from evaluation.settings.plan import StagePlan
 
-Commands = argparse._SubParsersAction  # the only name argparse has for it
+Commands = argparse._SubParsersAction  # argparse has no public name for it
 
 
 def add_command(
@@ -24,7 +24,7 @@ def add_command(
     help: str,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command, which has the name of the function that runs it: `_import_hf` is `import-hf`.
+    """Add a command named after the function that runs it: `_import_hf` runs `import-hf`.
 
     Args:
         commands: The subparsers of the command line.
@@ -48,7 +48,7 @@ def add_configured(
     stage: bool | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command with `--config`, and maybe `--stage`.
+    """Add a command with `--config`, and optionally `--stage`.
 
     Args:
         commands: The subparsers of the command line.
@@ -74,7 +74,7 @@ def add_configured(
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Add the option of commands that print what a typed model describes.
+    """Add `--json`, for commands that can print a typed model.
 
     Args:
         command: The command's parser.
@@ -83,10 +83,10 @@ def add_json(command: argparse.ArgumentParser) -> None:
 
 
 def print_json(model: "FileModel") -> None:
-    """Print a model in ASCII, as any terminal can show it.
+    """Print a model as JSON in ASCII, which any terminal can show.
 
     Args:
-        model: What a command has found.
+        model: The result of a command.
     """
     print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
@@ -94,7 +94,7 @@ def print_json(model: "FileModel") -> None:
 def add_candidates(
     command: argparse.ArgumentParser, *, bridge: bool, steps: str = "steps of the stage"
 ) -> None:
-    """Add the options of commands that take steps, merges or the bridge of a stage.
+    """Add the options that name steps, merges or the bridge of a stage.
 
     Args:
         command: The command's parser.
@@ -109,7 +109,7 @@ def add_candidates(
 
 
 def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
-    """Return the steps or merges that a command was given.
+    """Return the steps or merges named on the command line.
 
     Args:
         options: Options of the command.
@@ -125,7 +125,7 @@ def chosen_plans(
 ) -> "dict[str, StagePlan]":
     """Return the stage that `--stage` names, or all.
 
-    `named_stage` raises ConfigError where there is no such stage.
+    `named_stage` raises ConfigError if there is no such stage.
 
     Args:
         options: Options of the command.
@@ -142,7 +142,7 @@ def chosen_plans(
 
 
 def a_name(text: str) -> str:
-    """Return a name for argparse; text of a variable that is not set would be empty.
+    """Return a name for argparse, which may not be empty (as an unset shell variable would be).
 
     Args:
         text: A word of the command line.
@@ -161,7 +161,7 @@ def a_name(text: str) -> str:
 
 
 def a_path(text: str) -> Path:
-    """Return a path for argparse; an empty one would be the current folder.
+    """Return a path for argparse; an empty one, which would mean the current folder, is refused.
 
     Args:
         text: A word of the command line.
@@ -173,10 +173,10 @@ def a_path(text: str) -> Path:
 
 
 def whole_number(at_least: int) -> Callable[[str], int]:
-    """Return a type for argparse: whole numbers from a bound on.
+    """Return a type for argparse: whole numbers not below a bound.
 
     Args:
-        at_least: The bound itself is allowed.
+        at_least: The bound (allowed itself).
 
     Returns:
         A function that converts a word, or raises ArgumentTypeError.
@@ -193,10 +193,10 @@ def whole_number(at_least: int) -> Callable[[str], int]:
 
 
 def finite_number(at_least: float) -> Callable[[str], float]:
-    """Return a type for argparse: numbers from a bound on, which a clock can count as seconds.
+    """Return a type for argparse: numbers not below a bound and below 10⁹, such as seconds.
 
     Args:
-        at_least: The bound itself is allowed.
+        at_least: The bound (allowed itself).
 
     Returns:
         A function that converts a word, or raises ArgumentTypeError.

@@ -1,4 +1,4 @@
-"""`verify-answers`: completions from anywhere; `curriculum`: prompts by how often they are solved."""
+"""`verify-answers` verifies a file of completions; `curriculum` lists prompts by pass rate."""
 
 import argparse
 import json
@@ -59,7 +59,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _verify_answers(options: argparse.Namespace) -> int:
-    """Verify a file of completions, and print their rates as JSON."""
+    """Verify a file of completions, and print the pass rates as JSON."""
     from evaluation.files import link_target, write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
 
@@ -73,7 +73,7 @@ def _verify_answers(options: argparse.Namespace) -> int:
 
 
 def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> StagePlan:
-    """Return the stage that has the task."""
+    """Return the first chosen stage that has the task."""
     chosen = chosen_plans(options, plans).values()
     for plan in chosen:
         if options.task in plan.suite.generation_tasks:
@@ -83,7 +83,7 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
 
 
 def _curriculum(options: argparse.Namespace) -> int:
-    """Write the ids of prompts by pass rate."""
+    """Write the ids of prompts, ordered by pass rate."""
     from evaluation.files import link_target, write_text
     from evaluation.reporting.curriculum import check_ids
     from evaluation.reporting.curriculum import curriculum as choose

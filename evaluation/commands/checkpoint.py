@@ -1,4 +1,4 @@
-"""`inspect`, `verify`, `import-hf`, `merge`: one checkpoint by hand."""
+"""`inspect`, `verify`, `import-hf`, `merge`: commands for a single checkpoint."""
 
 import argparse
 import json
@@ -93,7 +93,7 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
-    """Add the option of commands that take a checkpoint which may lack config.yaml.
+    """Add `--use-mup`, for commands that take a checkpoint which may lack config.yaml.
 
     Args:
         command: The command's parser.
@@ -121,7 +121,7 @@ def _inspect(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    """Compare logits with stored ones, or with Nanotron's own; return 1 beyond the tolerance."""
+    """Compare logits with stored or Nanotron's logits; return 1 if they differ beyond the tolerance."""
     from evaluation.checkpoints.format import open_checkpoint
     from evaluation.checkpoints.verify import NANOTRON_TOLERANCE, relative_errors
 
@@ -142,7 +142,7 @@ def _verify(options: argparse.Namespace) -> int:
 
 
 def _against_nanotron(checkpoint: "Checkpoint", options: argparse.Namespace) -> float:
-    """Print each error; return the largest."""
+    """Print each relative error to Nanotron's logits; return the largest."""
     from evaluation.checkpoints.verify import nanotron_errors
 
     python = Path(os.path.abspath(options.python or sys.executable))
@@ -190,7 +190,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _check_import(options: argparse.Namespace) -> None:
-    """Raise ConfigError for what would spoil the source, or be recorded wrongly."""
+    """Raise ConfigError if the target is a file, or the source folder or inside it."""
     target = options.target
     if target.exists() and not target.is_dir():
         raise ConfigError(f"{target}: is a file; give a folder, which gets STEP/ and latest.txt")

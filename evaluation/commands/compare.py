@@ -1,4 +1,4 @@
-"""`compare` and `table`: two checkpoints or two runs paired, or a column for each folder."""
+"""`compare`: two checkpoints or runs, paired. `table`: several checkpoints, a column each."""
 
 import argparse
 import json
@@ -100,7 +100,7 @@ def _add_table(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    """Compare two checkpoints' results, or two runs; return 1 for a regression, if that is asked."""
+    """Compare two checkpoints or runs; with `--fail-on-regression`, return 1 for a regression."""
     from evaluation.runs.find import is_run
 
     if is_run(options.ours) or is_run(options.theirs):
@@ -198,7 +198,7 @@ def _table(options: argparse.Namespace) -> int:
 
 
 def _labelled(given: Sequence[str]) -> dict[str, Path]:
-    """Return folders by label; one without a label is called by its own name."""
+    """Return folders by label; the label of a folder without one is its name."""
     found: dict[str, Path] = {}
     for one in given:
         label, is_labelled, folder = one.partition("=")

@@ -50,7 +50,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _init(options: argparse.Namespace) -> int:
-    """Write a folder to start from, and print what comes next."""
+    """Write a folder to start from, and print the next commands."""
     folder: Path = options.folder
     copied = [PROFILE, SUITES] if options.suites else [PROFILE]
     for name in ("Snakefile", CONFIG, *(source.name for source in copied)):
@@ -74,7 +74,7 @@ def _init(options: argparse.Namespace) -> int:
 
 
 def _configuration(name: str, checkpoints: str) -> str:
-    """Return `minimal.yaml` for a stage of this name, as the configuration that Snakemake finds."""
+    """Return `minimal.yaml` with the stage's name and checkpoints filled in."""
     where = checkpoints if checkpoints[0] in "$~" else os.path.abspath(checkpoints)
     return (
         (ROOT / "config" / "minimal.yaml")
@@ -92,6 +92,6 @@ def _scalar(text: str) -> str:
 
 
 def _snakefile() -> str:
-    """Return what leads Snakemake to the workflow: that of its environment, or of this checkout."""
+    """Return a Snakefile that includes the workflow of the installed package, or of this checkout."""
     including = _SNAKEFILE if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
     return f'{including}\n\nworkflow.default_target = "all"\n'

@@ -1,4 +1,4 @@
-"""The parser of the command line, put together from what each module of commands adds."""
+"""Builds the command-line parser: each module of this folder adds its commands."""
 
 import argparse
 import os
@@ -26,11 +26,11 @@ from evaluation.wording import did_you_mean
 GROUPS = (init, prefill, score, watch, stage_results, compare, answers, checkpoint)
 
 INSTALLED = "staged-evaluation"
-"""The command that an installed package has."""
+"""Name of the program that installing the package provides."""
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help whose usage fits the terminal, also where options exclude one another."""
+    """Wraps the usage to the terminal's width, also if options exclude one another."""
 
     def _format_usage(self, *given: Any) -> str:
         width, self._width = self._width, sys.maxsize
@@ -54,19 +54,19 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": _Formatter, **given})
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
-        """Parse the command line, and refuse what no option takes.
+        """Parse the command line, and refuse words that no option accepts.
 
         Args:
             *given: The words, and the namespace, as argparse has them.
             **named: The same by name.
 
         Returns:
-            The options, and no words that are left.
+            The options, and an empty list of remaining words.
         """
         words = given[0] if given and given[0] is not None else sys.argv[1:]
         self._typed = list(words)
         found, rest = super().parse_known_args(*given, **named)
-        if rest:  # of a subcommand, so that the usage is its own
+        if rest:  # this parser may be a subcommand's: the error shows its usage
             self.error(f"unrecognized arguments: {' '.join(rest)}")
         return found, rest
 
@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
         """End the process with usage and error on stderr.
 
         Args:
-            message: What argparse found wrong; a hint on the nearest option is added.
+            message: Error of argparse; a hint on the nearest option is added.
         """
         known = [name for action in self._actions for name in action.option_strings]
         words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
@@ -98,10 +98,10 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of all commands.
 
     Args:
-        prog: Name of the program in its help; None for the one that the user has called.
+        prog: Name of the program in its help; None for the name under which it was called.
 
     Returns:
-        A parser whose options have the function of the command as `run`.
+        A parser; the options that it returns have the command's function as `run`.
     """
     is_installed = os.path.basename(sys.argv[0]) == INSTALLED
     parser: argparse.ArgumentParser = Parser(

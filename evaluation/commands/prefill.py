@@ -1,4 +1,4 @@
-"""`prefill`: fetches and tokenizes on a machine with internet; `schema` writes what is generated."""
+"""`prefill` fetches and tokenizes data (needs the internet); `schema` writes schemas and tables."""
 
 import argparse
 import logging
@@ -51,7 +51,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _prefill(options: argparse.Namespace) -> int:
-    """Make the caches of stages, or single entries of them."""
+    """Make all caches of some stages, or single entries."""
     from evaluation.checkpoints.agreement import unknown_tokenizers
 
     plans = plan_stages(load_config(options.config))
@@ -67,7 +67,7 @@ def _prefill(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> tuple[Tier, list[str]] | None:
-    """Return the one tier that is asked for, with the names of its items unless an entry holds all."""
+    """Return the requested tier with the names of the requested items; no names mean all items."""
     for tier in TIERS.values():
         value = getattr(options, tier.cache.name)
         if value not in (None, False):
@@ -76,7 +76,7 @@ def _asked(options: argparse.Namespace) -> tuple[Tier, list[str]] | None:
 
 
 def _with_entries(plans: list[StagePlan], tier: Tier, names: list[str]) -> list[StagePlan]:
-    """Return the stages that have what is asked for; raise ConfigError where none has."""
+    """Return the stages that have the requested items; raise ConfigError if no stage has them."""
     found = [plan for plan in plans if _entries(plan, tier, names)]
     known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
     stages = ", ".join(plan.name for plan in plans)
@@ -112,7 +112,7 @@ def _prefill_stage(
         except SourceError as error:
             failed.append(error)
             if (tier.name, entry) not in plan.provided:
-                break  # unlike theirs, other data may take minutes to fail
+                break  # data of others than providers may take minutes to fail: stop here
     if len(failed) == 1:
         raise failed[0]
     if failed:
@@ -120,7 +120,7 @@ def _prefill_stage(
 
 
 def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None:
-    """Raise SourceError where a provider lacks one of these tasks or its data; it names what the stage lacks."""
+    """Raise SourceError, naming all that the stage lacks, if a provider lacks one of these tasks."""
     from evaluation.prefill.provided import check_provided
 
     states = CacheStates()
@@ -136,7 +136,7 @@ def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None
 def _prefill_entry(plan: StagePlan, tier: Tier, entry: str) -> None:
     try:
         PREFILLS[tier.name].make(plan, entry)
-    except SourceError as error:  # of files that several items may be made of
+    except SourceError as error:  # a file may be shared by several items: name the item
         if any(f"{of}{entry}" in str(error) for of in (f"{tier.section}.", f"{tier.item} ")):
             raise
         raise SourceError(f"{tier.section}.{entry}: {error}") from error

@@ -1,4 +1,4 @@
-"""`score` and `collect`: checkpoints on their stage's suite; `doctor`: whether all is there that this needs.
+"""`score` and `collect` evaluate checkpoints on a stage's suite; `doctor` checks what they need.
 
 `loglikelihood` scores any file of requests.
 """
@@ -99,7 +99,7 @@ def _add_loglikelihood(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _doctor(options: argparse.Namespace) -> int:
-    """Print what would stop a scoring job; return 1 if there is a fault, or raise it with `--gate`."""
+    """Print what would stop a scoring job; for a fault return 1, or raise an error with `--gate`."""
     os.environ.update(OFFLINE)
     from evaluation.doctor.examine import examine
     from evaluation.doctor.findings import as_json, screen
@@ -135,7 +135,7 @@ def _score(options: argparse.Namespace) -> int:
 
 
 def _collect(options: argparse.Namespace) -> int:
-    """Write tier files from stored scores; return RECORDED if some have none."""
+    """Write tier files from stored scores; return RECORDED if some cannot be written."""
     from evaluation.dependencies.command_inputs import CommandInputs
     from evaluation.orchestration.checkpoints import collect_checkpoint
 
@@ -148,7 +148,7 @@ def _collect(options: argparse.Namespace) -> int:
 
 
 def _expect(options: argparse.Namespace) -> int:
-    """Check that a result file exists; raise ScoringError with the reason why not."""
+    """Check that a result file exists; otherwise raise ScoringError with the reason."""
     from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
     from evaluation.records import read_record
 

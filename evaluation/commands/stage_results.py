@@ -1,4 +1,4 @@
-"""`deltas`, `tables`, `status` and others: what is computed from stored scores, without model or GPU."""
+"""`deltas`, `tables`, `status` and other commands that need only stored scores, no model or GPU."""
 
 import argparse
 import json
@@ -67,14 +67,14 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """Return all stages, with the steps that are known now."""
+    """Return all stages, with the steps that exist now."""
     from evaluation.dependencies.known_steps import with_known_steps
 
     return plan_stages(with_known_steps(load_config(options.config)))
 
 
 def _plans_with_tables(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """Return all stages; raise ResultsError where what was made of one is outdated."""
+    """Return all stages; raise ResultsError if the tables of one are outdated."""
     from evaluation.dependencies.command_inputs import CommandInputs
 
     plans = _plans(options)
@@ -85,7 +85,7 @@ def _plans_with_tables(options: argparse.Namespace) -> dict[str, StagePlan]:
 
 
 def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
-    """Return the stage that is asked for, and what checks its inputs."""
+    """Return the stage named by `--stage`, and the checks of its inputs."""
     from evaluation.dependencies.command_inputs import CommandInputs
 
     plans = _plans(options)
@@ -94,7 +94,7 @@ def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
 
 
 def _deltas(options: argparse.Namespace) -> int:
-    """Compare candidates with their bridge; return RECORDED if some cannot be compared."""
+    """Compare steps or merges with their bridge; return RECORDED if some cannot be compared."""
     from evaluation.bridge.write import make_deltas
 
     plan, inputs = _stage(options)

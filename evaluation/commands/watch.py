@@ -14,10 +14,10 @@ HOW = ("--cores", "-c", "--jobs", "-j", "--profile", "--executor", "-e")
 """Arguments of Snakemake that decide where jobs run."""
 
 OWN = ("--config", "-C", "--configfile", "--configfiles")
-"""Those by which Snakemake would get another configuration than the one that is watched."""
+"""Refused arguments, which would give Snakemake another configuration than the watched one."""
 
 SHORTEST = 0.1
-"""Seconds between two looks: without a pause they would keep a file system busy."""
+"""Least seconds between two checks: without a pause they would keep the file system busy."""
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -71,7 +71,7 @@ def _watch(options: argparse.Namespace) -> int:
     """Evaluate checkpoints as training saves them; return 1 if an evaluation or a page failed."""
     from evaluation.watching.watch import Options, Watcher
 
-    # A shell's background process ignores it, and so would the Snakemake that is stopped by it.
+    # A background process of a shell ignores SIGINT; Snakemake would inherit that and could not be stopped.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     config = load_config(options.config)
     if options.stage is not None:
@@ -91,7 +91,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _arguments(given: list[str]) -> tuple[str, ...]:
-    """Return Snakemake's own arguments; raise ConfigError where they cannot do."""
+    """Return the arguments for Snakemake; raise ConfigError if they cannot be used."""
     if given and not given[0].startswith("-"):
         raise ConfigError(
             f"{given[0]!r}: `watch` chooses the targets; after `--`, give only options of Snakemake"

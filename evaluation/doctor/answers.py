@@ -1,4 +1,4 @@
-"""Checks what generated answers need: time, programs, data."""
+"""Checks what generating answers needs: time, programs, data."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -20,12 +20,12 @@ from evaluation.verification import nltk_data
 def check_answers(
     plans: Sequence[StagePlan], subjects: Sequence[Subject], caches: Caches
 ) -> list[Check]:
-    """Check what generated answers need, for all stages that have generation tasks.
+    """Check what generating answers needs, for all stages that have generation tasks.
 
     Args:
         plans: Stages that are checked.
         subjects: Checkpoints that are still to be scored.
-        caches: What `check_caches` found.
+        caches: Caches found by `check_caches`.
 
     Returns:
         One check; none if no stage has such tasks.
@@ -60,7 +60,7 @@ def _findings(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
 
 
 def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
-    """Yield gold answers that verifiers which were changed after prefill do not take."""
+    """Yield a fault for each task whose verifier, changed after prefill, refuses a gold answer."""
     seen: set[tuple[Path, str]] = set()
     for plan in plans:
         for name, task in plan.suite.generation_tasks.items():
@@ -76,7 +76,7 @@ def _golds(plans: Sequence[StagePlan], caches: Caches) -> Iterator[Finding]:
 
 
 def _providers(plans: Sequence[StagePlan]) -> Iterator[Finding]:
-    """Yield each provider that tasks need and that is not installed, once."""
+    """Yield a fault for each provider that tasks need and that is not installed."""
     missing: dict[str, str] = {}
     for plan in plans:
         for task in plan.suite.generation_tasks.values():

@@ -1,4 +1,4 @@
-"""Checks prefilled data: there, undamaged, of today's settings, usable without a network."""
+"""Checks prefilled data: present, undamaged, made with current settings, usable offline."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
@@ -23,72 +23,72 @@ from evaluation.settings.plan import StagePlan
 
 @dataclass
 class Caches:
-    """The sound entries by folder, and the tokenizers that could be loaded."""
+    """The valid entries by folder, and the tokenizers that could be loaded."""
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
     tokenizers: dict[Path, AnyTokenizer] = field(default_factory=dict)
     states: CacheStates = field(default_factory=CacheStates)
 
     def check(self, entry: CacheEntry) -> None:
-        """Note `meta.json` of an entry that is whole, and what a job would take.
+        """Store `meta.json` of an entry that is complete and that a job would accept.
 
         Args:
-            entry: The entry, which need not be there.
+            entry: The entry, which need not exist.
 
         Raises:
-            CacheError: It is missing, damaged, or was made from something else.
+            CacheError: When it is missing, damaged, or was made from other data or settings.
         """
         wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
         meta = check_entry(entry.folder, wanted)
-        if self.states.tokenizer(entry.plan):  # without it, no job comes to the other entries
+        if self.states.tokenizer(entry.plan):  # without it, a job reads no others
             check_current(self.states, entry)
         self.metas[entry.folder] = meta
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
-        """Return what is known of a stage's items.
+        """Return the metadata of a stage's items.
 
         Args:
             plan: The stage.
 
         Returns:
-            `meta.json` of each sound entry.
+            `meta.json` of each valid entry.
         """
         folders = [entry.folder for entry in tier_entries(plan)]
         return [self.metas[folder] for folder in folders if folder in self.metas]
 
     def complete(self, plan: StagePlan) -> bool:
-        """Return whether a job of the stage finds all that it reads.
+        """Return whether a job of the stage finds everything that it reads.
 
         Args:
             plan: The stage.
 
         Returns:
-            True if every entry and the tokenizer are sound.
+            True if every entry and the tokenizer are valid.
         """
         found = len(self.of(plan)) == len(tier_entries(plan))
         return found and plan.tokenizer_folder in self.tokenizers
 
     def vocab_size_needed(self, plan: StagePlan) -> int:
-        """Return how many rows a model's embedding must have for a stage.
+        """Return the vocabulary size (rows of the embedding) that a stage needs of a model.
 
         Args:
             plan: The stage.
 
         Returns:
-            The largest number that a sound entry needs; 0 if none is.
+            The largest size that a valid entry needs; 0 if no entry is valid.
         """
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that each stage's tokenizer is whole, made from today's files, and can be loaded.
+    """Check that each stage's tokenizer is complete, made from the current files, and can be loaded.
 
     Args:
         plans: Stages that are checked.
-        caches: Where what is found is noted.
+        caches: Valid entries and tokenizers are added to it.
 
     Returns:
-        The check, with a finding for each tokenizer that is not.
+        The check, with a finding for each tokenizer that fails it.
     """
     seen: dict[Path, str] = {}
     findings = []
@@ -106,14 +106,14 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that every tier's entries are there with their checksums, made from today's data.
+    """Check that every tier's entries exist, match their checksums, and were made from current data.
 
     Args:
         plans: Stages that are checked.
-        caches: Where what is found is noted.
+        caches: Valid entries and tokenizers are added to it.
 
     Returns:
-        The check, with a finding for each entry that is not.
+        The check, with a finding for each entry that fails it.
     """
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
     findings = []
@@ -135,11 +135,11 @@ def _count(folders: Collection[Path], findings: list[Finding]) -> str:
 
 
 def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
-    """Check that a GPU job finds all that it reads; external programs may read more.
+    """Check that a GPU job needs no network; external programs cannot be checked.
 
     Args:
         plans: Stages that are checked.
-        caches: What `check_tokenizers` and `check_caches` found.
+        caches: Entries found by `check_tokenizers` and `check_caches`.
 
     Returns:
         The check.

@@ -1,7 +1,7 @@
-"""Checks each checkpoint to be scored: whole, not being written, of its stage's kind.
+"""Checks that each checkpoint to be scored is complete, and agrees with its stage.
 
-Only headers are read, some hundred small files of each checkpoint, several checkpoints at once, as
-a parallel file system answers slowly but many at a time.
+Only headers are read (some hundred small files per checkpoint), of several checkpoints in parallel:
+a parallel file system has a high latency but serves many requests at once.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,7 +26,7 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True)
 class Subjects:
-    """The checkpoints of some stages; `problems` are those that could not even be listed."""
+    """The checkpoints of some stages; `problems` has the stages whose checkpoints cannot be listed."""
 
     to_score: tuple[Subject, ...]
     scored: int
@@ -34,14 +34,14 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """Return all steps and bridges of some stages; those that are scored are not read again.
+    """Return the unscored steps, merges and bridges of some stages, and how many are scored.
 
     Args:
         chosen: Stages that are checked.
         plans: All stages by name.
 
     Returns:
-        The checkpoints to score, and those that could not be listed.
+        The checkpoints to score, and the stages whose checkpoints cannot be listed.
     """
     outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
@@ -64,12 +64,12 @@ def _label(subject: Subject) -> str:
 
 
 def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list[Check]:
-    """Check checkpoints, bridges, and how they agree with their stages.
+    """Check checkpoints and bridges, and whether they agree with their stages.
 
     Args:
-        subjects: What `find_subjects` found.
-        caches: What `check_tokenizers` and `check_caches` found.
-        gate: Whether all of it is a warning, as each job records what is wrong with its own
+        subjects: Result of `find_subjects`.
+        caches: Entries found by `check_tokenizers` and `check_caches`.
+        gate: Whether every fault is only a warning, as each job records what is wrong with its
             checkpoint.
 
     Returns:
@@ -108,7 +108,7 @@ def _count(subjects: Subjects, *roles: str) -> str:
 
 
 _Key = tuple[Location, str]
-"""A checkpoint, and what its stage assumes of it."""
+"""A checkpoint, and the stage's `assume` for it."""
 
 
 def _key(subject: Subject) -> _Key:
@@ -116,7 +116,7 @@ def _key(subject: Subject) -> _Key:
 
 
 def _open_all(subjects: Iterable[Subject]) -> dict[_Key, Checkpoint | str]:
-    """Return each checkpoint once, or a sentence on what is wrong with it."""
+    """Return each checkpoint once, opened, or a sentence about what is wrong with it."""
     ones = {_key(subject): subject for subject in subjects}
     opened = {}
     with (
@@ -145,7 +145,7 @@ def _disagreement(
     subject: Subject, checkpoint: Checkpoint, caches: Caches, beside: Iterable[Checkpoint]
 ) -> str | None:
     plan = subject.plan
-    if plan.stage.command:  # what an external program needs to agree is its own business
+    if plan.stage.command:  # an external program has its own requirements
         return None
     try:
         is_bridge = subject.role == "bridge"

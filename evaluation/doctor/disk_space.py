@@ -1,4 +1,4 @@
-"""Checks the room for results, and the folders that are written to."""
+"""Checks the disk space for results, and whether folders can be written to."""
 
 import os
 import tempfile
@@ -14,40 +14,40 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 
 BLOCK_BYTES = 40
-"""A block's row in the score store and again in tier2_ppl_blocks.parquet: 31 were measured."""
+"""A block's row in the score store and in tier2_ppl_blocks.parquet together: 31 were measured."""
 BIN_BYTES = 20
-"""What a block has there by position, for each bin."""
+"""A block's values by position in both files, per bin."""
 CANDIDATE_BYTES = 80
-"""A candidate's row in the store and again in tier3_cf_candidates.parquet: 46 were measured."""
+"""A candidate's row in the store and in tier3_cf_candidates.parquet together: 46 were measured."""
 ANSWER_BYTES = 8_000
-"""An answer of some hundred tokens in the store, the generations and the summary."""
+"""An answer of some hundred tokens in the store, the generations and the summary together."""
 ITEM_BYTES = 12_000
-"""What each slice or task takes besides: Parquet's own, its part of the JSON files and deltas.
+"""Further bytes per slice or task: overhead of Parquet, its part of the JSON files and deltas.
 
-With all that it came to 7,600 in the demonstration, of 25 items a checkpoint.
+Measured in the demo, with 25 items per checkpoint: 7,600.
 """
 CHECKPOINT_BYTES = 60_000
 """Deltas, logs, and the headers of the JSON files."""
 COMFORT = 2
-"""Less room than so many times the need is a warning: others write to the disk, too."""
+"""Less free space than this multiple of the need is a warning: others write to the disk, too."""
 CHECKPOINT_FILES = 16
 """Six tier files, deltas, four logs, benchmark, two folders, with two to spare."""
 
 
 @dataclass(frozen=True)
 class Need:
-    """What is still to be written."""
+    """Bytes and files that are still to be written."""
 
     bytes: int
     files: int
 
 
 def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
-    """Return the room that results take, rather too much than too little.
+    """Estimate the disk space that results need, rather too high than too low.
 
     Args:
         subjects: Checkpoints that are still to be scored.
-        caches: What `check_caches` found, of which results have their sizes.
+        caches: Caches found by `check_caches`; the sizes of results follow from theirs.
 
     Returns:
         Bytes and files of all of them.
@@ -72,14 +72,14 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
             size += ANSWER_BYTES * int(meta["items"]["used"])
     for name, task in plan.suite.generation_tasks.items():
         known = caches.metas.get(plan.cache_folder("tier5", name))
-        if known is not None:  # its first samples are counted already
+        if known is not None:  # the first sample of each item is counted already
             drawn = settled_task(task, known).sampling.n
             size += ANSWER_BYTES * int(known["items"]["used"]) * (drawn - 1)
     return Need(size, CHECKPOINT_FILES + len(metas))
 
 
 def check_disk_space(results: Path, need: Need) -> Check:
-    """Check the bytes and inodes free in a file system, which may not know of quotas.
+    """Check the free bytes and inodes of the file system; quotas may not be included.
 
     Args:
         results: Folder of all results; it need not exist.
@@ -96,7 +96,7 @@ def check_disk_space(results: Path, need: Need) -> Check:
     if free < need.bytes * COMFORT:
         left = f"only {_size(free)} are free, and the results need {_size(need.bytes)}"
         findings.append(_short(folder, left, free < need.bytes))
-    if there.f_files and inodes < need.files * COMFORT:  # some file systems do not count them
+    if there.f_files and inodes < need.files * COMFORT:  # some file systems do not count inodes
         left = f"only {inodes:,} more files can be made, and the results need {need.files:,}"
         findings.append(_short(folder, left, inodes < need.files))
     return Check("disk space", summary, tuple(findings))
@@ -115,7 +115,7 @@ def _size(count: int) -> str:
 
 
 def nearest(path: Path) -> Path:
-    """Return a folder, or the one above it in which it would be made.
+    """Return a folder, or its nearest existing parent.
 
     Args:
         path: A folder that need not exist.
@@ -130,7 +130,7 @@ def nearest(path: Path) -> Path:
 
 
 def check_folders(plans: Mapping[str, StagePlan]) -> Check:
-    """Check that results can be written; caches need not be once everything is prefilled.
+    """Check that results can be written; an unwritable cache is a warning, as only prefill writes it.
 
     Args:
         plans: Stages that are checked, by name.
@@ -156,7 +156,7 @@ def _remedy(folder: Path) -> str:
 
 
 def write_problem(path: Path) -> str | None:
-    """Return why nothing can be written to a folder, tried with a block of a file without a name.
+    """Return why a folder cannot be written to, after trying it with a temporary file.
 
     Args:
         path: A folder that need not exist.

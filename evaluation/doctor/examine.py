@@ -1,4 +1,4 @@
-"""Runs all checks in order; what needs an earlier one that failed is left out."""
+"""Runs all checks in order; without a usable configuration, only those of the machine."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,16 +24,16 @@ from evaluation.settings.tiers import TIERS
 
 
 def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
-    """Check everything that scoring one stage, or all, needs.
+    """Check everything that scoring one stage, or all stages, needs.
 
     Args:
         path: The configuration.
-        stage: Name of the stage; None: all.
-        gate: Whether this is the workflow's gate. What other jobs can do without is a warning then:
-            a single broken checkpoint, or the GPU of the machine that Snakemake runs on.
+        stage: Name of the stage; None for all.
+        gate: Whether this is the workflow's check before the first job. Faults that do not stop every
+            job are then warnings: a broken checkpoint, or the GPU of Snakemake's own machine.
 
     Returns:
-        Checks in the order of the table; without a usable configuration, of the machine alone.
+        Checks in the order of the table; only those of the machine if the configuration is unusable.
 
     Raises:
         ConfigError: When there is no such stage.
@@ -57,7 +57,7 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
 
 
 def _check_suites(config: Config) -> Check:
-    """Raise ConfigError where a suite cannot be read."""
+    """Count the items of all suites; raise ConfigError if one cannot be read."""
     suites = [stage_suite(config, name) for name in config.stages]
     counts = [
         f"{len({name for suite in suites for name in getattr(suite, tier.section)})} {tier.section}"
@@ -67,7 +67,7 @@ def _check_suites(config: Config) -> Check:
 
 
 def _uncompared(plans: Iterable[StagePlan]) -> Iterable[Finding]:
-    """Yield objectives that nothing is compared with."""
+    """Yield a warning for each stage with an objective but no bridge."""
     for plan in plans:
         if plan.stage.objective and plan.stage.bridge is None:
             yield Finding(

@@ -1,4 +1,4 @@
-"""Findings of the checks, and their table for one screen."""
+"""Findings of the checks, and their table for the terminal."""
 
 import re
 import sys
@@ -14,24 +14,24 @@ State = CheckState
 
 _STATES: tuple[State, ...] = ("ok", "warning", "fault")
 _NAMED = 6
-"""Subjects that are named where many have the same fault."""
+"""Number of subjects that are named if many have the same fault."""
 _SENTENCES = 4
-"""Different sentences that are shown of one check; `--json` has all."""
+"""Number of different sentences that are shown for one check; `--json` has all."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something to correct: one sentence that names it and ends with the remedy."""
+    """A problem: one sentence that names it and ends with the remedy."""
 
     state: State
     subject: str
-    """What it is about, e.g. `stage1/2000`; empty where the sentence names it."""
+    """What has the problem, e.g. `stage1/2000`; empty if the sentence names it."""
     sentence: str
 
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the table: what was looked at, and what was found."""
+    """One line of the table: what was checked, and what was found."""
 
     name: str
     summary: str
@@ -39,12 +39,12 @@ class Check:
 
     @property
     def state(self) -> State:
-        """The worst state of its findings; `ok` without any."""
+        """The worst state of its findings; `ok` without findings."""
         return max((finding.state for finding in self.findings), key=_STATES.index, default="ok")
 
     @property
     def as_warning(self) -> "Check":
-        """The same with every fault as a warning."""
+        """The same check with every fault as a warning."""
         return replace(
             self, findings=tuple(replace(finding, state="warning") for finding in self.findings)
         )
@@ -126,5 +126,5 @@ def _subjects(group: Sequence[Finding]) -> str:
 
 
 def _remedy(sentence: str) -> str:
-    """Return a sentence's remedy, without the paths and numbers in it: the same for one kind."""
+    """Return a sentence's remedy without paths and numbers: equal for findings of one kind."""
     return re.sub(r"\S*[/\d]\S*", "", sentence.rpartition(";")[2])

@@ -27,16 +27,16 @@ from evaluation.settings.plan import StagePlan
 
 PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
-"""Packages whose very version matters: what they do when jobs die was tried with the locked one."""
+"""Packages that need the locked version: their handling of dying jobs was tested with it alone."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
 _INSTALL = f"run `pip install -r {ROOT}/requirements.lock`"
 
 
 def check_versions() -> Check:
-    """Check what is installed against pyproject.toml (at least) and requirements.lock (tried with).
+    """Check installed versions against pyproject.toml (least) and requirements.lock (tested).
 
     Returns:
-        The check, with a finding for each package that is missing, too old or untried.
+        The check, with a finding for each package that is missing, too old or untested.
     """
     summary = f"Python {sys.version.split()[0]}, " + ", ".join(
         f"{name.removeprefix('snakemake-executor-plugin-')} {_installed(name) or 'missing'}"
@@ -80,7 +80,7 @@ def _untried() -> Iterator[Finding]:
 
 
 def check_slurm() -> Check:
-    """Check that Slurm's commands are there and the controller answers.
+    """Check that Slurm's commands exist and the controller answers.
 
     Returns:
         The check; a machine without Slurm is a warning.
@@ -113,7 +113,7 @@ def _ping() -> str:
 
 
 def check_sandbox() -> Check:
-    """Check where the code of answers would run, though they may be verified on another machine.
+    """Check the sandbox for the code of answers on this machine; another one may verify them.
 
     Returns:
         The check; a machine without a sandbox is a warning.
@@ -128,10 +128,10 @@ def check_sandbox() -> Check:
 
 
 def check_gpu() -> Check:
-    """Check the GPU itself, its driver, and a compiler; to have none is no fault.
+    """Check the GPU, its driver and the compiler; a machine without a GPU has no fault.
 
     Returns:
-        The check, with remarks on others that use the GPU.
+        The check, with remarks on other processes that use the GPU.
     """
     try:
         gpus = visible_gpus()
@@ -147,7 +147,7 @@ def check_gpu() -> Check:
 
 
 def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
-    """The first GPU is the one that is used; the others are only mentioned."""
+    """Yield remarks on all GPUs; only the first one is used, so only it can have a fault."""
     for number, gpu in enumerate(gpus):
         if (remark := gpu.remark) is not None:
             is_held = gpu.memory_in_use > HELD and number == 0
@@ -157,7 +157,7 @@ def _gpu_findings(gpus: list[Gpu]) -> Iterator[Finding]:
 
 
 def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
-    """Yield what keeps PyTorch from a GPU; the version of a driver that serves it is not read."""
+    """Yield what keeps PyTorch from using a GPU, or from compiling for it."""
     if not torch.cuda.is_available():
         yield Finding("fault", "", why_unusable(gpu))
     elif (lacking := compiler_fault()) is not None:
@@ -167,15 +167,15 @@ def _torch_findings(gpu: Gpu) -> Iterator[Finding]:
 
 
 def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
-    """Check what each stage's model needs, against the GPU of this machine if there is one.
+    """Check the memory that each stage's model needs, against this machine's GPU if it has one.
 
-    One checkpoint stands for all of a stage; `check_checkpoints` reports those that cannot be read.
+    Only one checkpoint per stage is read; `check_checkpoints` reports those that cannot be read.
 
     Args:
         subjects: Checkpoints that are still to be scored.
 
     Returns:
-        The check, whose summary has the memory that each stage needs.
+        The check; its summary states the memory that each stage needs.
     """
     gpu = _first_gpu()
     summaries: dict[str, None] = {}
@@ -198,13 +198,13 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
 def _first_gpu() -> Gpu | None:
     try:
         gpus = visible_gpus()
-    except ScoringError:  # which check_gpu reports
+    except ScoringError:  # check_gpu reports it
         return None
     return gpus[0] if gpus and gpus[0].total is not None else None
 
 
 def _one_of_each(subjects: Iterable[Subject]) -> list[Subject]:
-    """One checkpoint of each stage's steps, and its bridge, that this project's engine scores."""
+    """Return one step, merge and bridge of each stage that the built-in engine scores."""
     found: dict[tuple[str, str], Subject] = {}
     for subject in subjects:
         if subject.plan.config.scoring.device != "cpu" and not subject.plan.stage.command:
@@ -213,17 +213,17 @@ def _one_of_each(subjects: Iterable[Subject]) -> list[Subject]:
 
 
 def _longest_pass(plan: StagePlan) -> int:
-    """Return the tokens of a pass: a row is as long as the longest sequence in it."""
+    """Return the tokens of a forward pass: a packed row holds at least one whole sequence."""
     return max(plan.config.scoring.row_tokens, plan.sequence_length)
 
 
 def _total(gpu: Gpu) -> int:
-    """Bytes; NVML's are kept as MiB."""
+    """Return a GPU's memory in bytes; `Gpu.total` is in MiB."""
     return (gpu.total or 0) << 20
 
 
 def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Finding | None:
-    """Where the memory of a GPU is not enough, or not enough of it is free."""
+    """Return a finding if a GPU has too little memory, or too little free memory."""
     name, total = subject.plan.name, _total(gpu)
     least, tokens = CONTEXT + needs.weights, _longest_pass(subject.plan)
     if least > total:
@@ -241,7 +241,7 @@ def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Findi
 
 
 def check_compile_cache(cache: Path) -> Check:
-    """Check folders for compiled kernels, the shared one and this node's.
+    """Check the folders for compiled kernels: the shared one and the one on this node.
 
     Args:
         cache: The configuration's shared folder.
@@ -266,7 +266,7 @@ def check_compile_cache(cache: Path) -> Check:
 
 
 def _cannot_keep(folder: Path) -> str | None:
-    """Why nothing can be written to a folder, which is not made; None if it can."""
+    """Return why a folder cannot keep compiled kernels; None if it can. The folder is not made."""
     if (problem := write_problem(folder)) is not None:
         return problem
     there = os.statvfs(nearest(folder))

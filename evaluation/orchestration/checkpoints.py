@@ -1,4 +1,4 @@
-"""Scores and grades one checkpoint; run by itself, those that stdin names, as a process of `workers`."""
+"""Scores and grades a checkpoint. As a program (started by `workers`): the steps named on stdin."""
 
 import gc
 import os
@@ -29,14 +29,14 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
 
     Args:
         subject: The step, merge or bridge to score.
-        scores_only: Whether the tier files are left to another step, which takes no GPU.
+        scores_only: Whether another step, which needs no GPU, writes the tier files.
 
     Returns:
         0, or RECORDED if its record states why there are no results.
 
     Raises:
-        ConfigError: For a step that is not there, of which nothing is recorded; a member of a merge
-            that is not there raises CheckpointError.
+        ConfigError: When the step's checkpoint is missing; writes no record. A missing member of a
+            merge raises CheckpointError.
     """
     if isinstance(subject.checkpoint, Merge):
         check_members(subject.checkpoint)
@@ -46,14 +46,14 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
             f"stages.{plan.name}: no checkpoint of {subject.label} under {plan.stage.checkpoints}"
             f"{did_you_mean(str(subject.step), known)}; the configured steps are {', '.join(known)}"
         )
-    from evaluation.scoring.job import score_subject  # torch, which collecting starts without
+    from evaluation.scoring.job import score_subject  # imports torch
 
     record = score_subject(subject)
     return _report(record, subject) if scores_only else collect_checkpoint(subject)
 
 
 def collect_checkpoint(subject: Subject) -> int:
-    """Write the tier files of stored scores.
+    """Write the tier files from stored scores.
 
     Args:
         subject: The step, merge or bridge that has been scored.
@@ -73,9 +73,9 @@ def _report(record: Record, subject: Subject) -> int:
 
 
 def _serve(stage: str, *, scores_only: bool) -> None:
-    """Score the steps that stdin names, one a line and maybe behind it the one that may be next.
+    """Score the steps named on stdin: one per line, optionally followed by the one to prefetch.
 
-    Each is answered on stdout by its exit code and the seconds in which the device had work.
+    For each, write to stdout its exit code and the seconds in which the device was busy.
     """
     from evaluation.checkpoints.prefetch import PREFETCH
 
@@ -95,14 +95,14 @@ def _serve(stage: str, *, scores_only: bool) -> None:
         sys.stdout.flush()
         os.dup2(errors, 1)
         os.dup2(errors, 2)
-        if faults:  # CUDA takes no more calls of this process: another one has the next step
+        if faults:  # CUDA accepts no more calls from this process: a new one scores the next step
             os._exit(code)
-        gc.collect()  # the last model, before the next one is loaded
+        gc.collect()  # frees the last model before the next one is loaded
         print(code, round(_worked() - before, 3), file=answers, flush=True)
 
 
 def _is_prefetched(plan: StagePlan) -> bool:
-    """Return whether the next checkpoint is read ahead: not for a CPU, which scoring itself needs."""
+    """Return whether the next checkpoint is prefetched: not on a CPU, which scoring needs itself."""
     if plan.config.scoring.device == "cpu" or plan.stage.command:
         return False
     import torch
@@ -111,7 +111,7 @@ def _is_prefetched(plan: StagePlan) -> bool:
 
 
 def _worked() -> float:
-    """Return seconds in which this process's device had work; 0 where an external program scores."""
+    """Return how many seconds this process's device was busy; 0 if an external program scores."""
     busy = sys.modules.get("evaluation.scoring.engine.busy")
     return 0.0 if busy is None else float(busy.busy_seconds())
 
@@ -125,7 +125,7 @@ def _noting_faults(score: Callable[[], int], faults: list[GpuFault]) -> int:
 
 
 def _write_to(path: Path) -> None:
-    """Send all output to a file, also what Python prints as it dies."""
+    """Send all output to a file, including what Python prints when it crashes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     forget_link(path)
     with open(path, "wb") as file:

@@ -1,6 +1,6 @@
 """How a run of the workflow starts and ends: targets, orphans, recommendations, and what failed.
 
-Snakemake's own answer to an unknown target ("No rule to produce stage5") names none that there is.
+Snakemake's own error for an unknown target ("No rule to produce stage5") names no valid target.
 """
 
 import contextlib
@@ -35,19 +35,19 @@ from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
 _FIXED = ("all", "prefill")
-"""Targets that are there whatever the stages are called."""
+"""Targets that exist whatever the names of the stages are."""
 
 
 def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
-    """Have the targets checked before anything is planned.
+    """Have the targets checked before Snakemake plans anything.
 
-    What the required checkpoints take begins a run, and ends a dry one. A workflow that has these
-    rules as a module decides on its targets itself.
+    The estimated cost of the checkpoints is printed at the start of a run, and at the end of a dry run.
+    A workflow that uses these rules as a module checks its targets itself.
 
     Args:
         workflow: Snakemake's workflow.
         inputs: Input files of every rule.
-        keep: Called before any run but a dry one; writes the configuration that jobs read.
+        keep: Writes the configuration that jobs read; called before every run except dry runs.
     """
     from snakemake.logging import logger
 
@@ -75,7 +75,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
 
 
 def _required(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
-    """Stop if a checkpoint that is to be scored is not there; return what answers will take."""
+    """Stop if a checkpoint to be scored is missing; return the estimated cost of generating answers."""
     lines = []
     for plan in inputs.plans.values():
         if any(_asks_for(target, plan) for target in targets or ["all"]):
@@ -91,7 +91,7 @@ def _required(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
 
 
 def _asks_for(target: str, plan: StagePlan) -> bool:
-    """Return whether a target needs all of a stage; a file of one checkpoint asks for itself."""
+    """Return whether a target needs the whole stage; a file of one checkpoint needs only itself."""
     if target in ("all", plan.name):
         return True
     folder = os.path.relpath(target, plan.results)
@@ -102,12 +102,12 @@ def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any
     try:
         check_current(inputs.outdated.caches, CacheEntry(plan, "tier5", folder.name, folder))
         return read_meta(folder)
-    except CacheError:  # prefill makes it first
+    except CacheError:  # prefill runs first and writes it
         return None
 
 
 def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
-    """Have the run of a workflow prepared that has these rules as a module."""
+    """Prepare the run of a workflow that uses these rules as a module."""
     if vars(workflow).setdefault("evaluated", inputs.config) != inputs.config:
         raise RunError(
             "two modules of this workflow have different configurations, but the jobs of a run read one; "
@@ -133,7 +133,7 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 
 def start(workflow: Any) -> None:
-    """Prepare a run as it starts; `check_cluster` and `guard_run` may refuse it.
+    """Prepare a run at its start; `check_cluster` and `guard_run` may refuse it.
 
     Args:
         workflow: Snakemake's workflow.
@@ -141,7 +141,7 @@ def start(workflow: Any) -> None:
     Internals(workflow).let_stops_in()
     check_cluster(workflow)
     guard_run(workflow)
-    for left in CHECKED.glob("*"):  # of runs that were killed: this one holds the folder's lock
+    for left in CHECKED.glob("*"):  # left by killed runs: this run holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
     jobs = list(workflow.dag.needrun_jobs())
     for job in jobs:
@@ -151,7 +151,7 @@ def start(workflow: Any) -> None:
 
 
 def remove_special_files(outputs: Iterable[Path]) -> None:
-    """Remove pipes, devices and links to them, which Snakemake would copy for ever, from results.
+    """Remove pipes, devices and links to them from the outputs: Snakemake would copy them for ever.
 
     Args:
         outputs: Files and folders that the run will make.
@@ -162,9 +162,9 @@ def remove_special_files(outputs: Iterable[Path]) -> None:
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
-    """Print, as a run ends, its steps' warnings, every stage's recommendation, and what failed.
+    """Print the warnings, every stage's recommendation and the failures at the end of a run.
 
-    A run in which a job failed makes the tables of what there is, which Snakemake leaves out.
+    If a job failed, Snakemake skips the tables; they are then made here from the existing results.
 
     Args:
         workflow: Snakemake's workflow.
@@ -173,7 +173,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         failed: Whether a job failed.
 
     Raises:
-        EvaluationError: When checkpoints have no results though all jobs ended well; names them.
+        EvaluationError: When all jobs succeeded but checkpoints have no results; names the first.
     """
     rules = {job.rule.name for job in workflow.dag.jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
@@ -201,7 +201,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
 
 
 def ending(plans: Sequence[StagePlan]) -> str:
-    """Return what a run ends with: each stage's recommendation and where to read more.
+    """Return the last lines of a run: each stage's recommendation and the path of its report.
 
     Args:
         plans: Stages whose tables the run makes.
@@ -220,13 +220,13 @@ def ending(plans: Sequence[StagePlan]) -> str:
 
 
 def failing(plans: Sequence[StagePlan]) -> str:
-    """Return the last sentences of the jobs that failed, with their logs.
+    """Return the error messages of the jobs that failed, with their logs.
 
     Args:
         plans: Stages that took part in the run.
 
     Returns:
-        Lines for the terminal; empty if no job has such a sentence.
+        Lines for the terminal; empty if no job has an error message.
     """
     lines = [
         f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_candidates(plan))
@@ -235,7 +235,7 @@ def failing(plans: Sequence[StagePlan]) -> str:
 
 
 def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
-    """Return which caches vanished: on a cluster such a job ends "successfully" without output."""
+    """Return which caches are missing: a cluster job without them ends "successfully", without output."""
     files = {str(entry.record) for plan in plans for entry in stage_entries(plan)}
     missing = sorted(file for file in files if not Path(file).exists())
     text = "".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs)
@@ -248,7 +248,7 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
 
 
 def _recorded_errors(plan: StagePlan) -> Iterator[str]:
-    """Yield a line for each checkpoint without results, and for each that could not be compared."""
+    """Yield a line for each checkpoint that has no results or no deltas."""
     subjects = [(candidate_label(one), plan.step_folder(one)) for one in stage_candidates(plan)]
     subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
     without = set()
@@ -274,12 +274,12 @@ def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
 
 
 def _make_what_there_is(plan: StagePlan) -> None:
-    """Make tables and report of a stage for which a job failed, so that they name it."""
+    """Make the tables and report of a stage in which a job failed, so that they name the failure."""
     from evaluation.reporting.steps import make_tables
 
     if not are_tables_outdated(plan):
         return
-    with contextlib.suppress(EvaluationError):  # what failed is reported all the same
+    with contextlib.suppress(EvaluationError):  # the failures are reported in any case
         make_tables(plan)
 
 

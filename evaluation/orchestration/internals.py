@@ -3,25 +3,25 @@
 workflow.dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off:
                                         records decide (records.py)
 workflow.dag_settings.force_incomplete, workflow.dag.ignore_incomplete
-                                        files of a killed run need no flag, and are not made again for
-                                        that: each is written whole, and its record says what it is
-workflow.execution_settings.keep_incomplete  nor does a failed job remove what it has found there
-workflow.dag.forcefiles, .forcerun      what is outdated is made, as if named by `--forcerun`
-workflow.execute(executor_plugin=…)     the first place where targets, and whether the run is a dry
-                                        one, are known; input functions are no place for a check, as
-                                        Snakemake takes an old file and forgets what they raise
-workflow.modifier                       whether our rules are a module of another workflow, and what they are
-                                        called there (common.smk)
-workflow._onstart                       what that workflow does at its start; ours comes before it
-workflow.scheduler._lock                the handler of a stop takes it, and waits for ever where the
-                                        thread that it interrupts holds it: a lock that this thread may
-                                        take again
+                                        files of a killed run are neither refused nor made again: each is
+                                        written atomically, and its record says what it is
+workflow.execution_settings.keep_incomplete  a failed job does not remove files that existed before it
+workflow.dag.forcefiles, .forcerun      outdated files are made again, as if named by `--forcerun`
+workflow.execute(executor_plugin=…)     the first place that knows the targets and whether the run is
+                                        a dry run; input functions cannot check, as Snakemake takes an
+                                        old file and ignores what they raise
+workflow.modifier                       whether our rules are a module of another workflow, and their
+                                        names there (common.smk)
+workflow._onstart                       that workflow's own start hook; ours runs before it
+workflow.scheduler._lock                the handler of a stop signal takes it, and waits for ever if the
+                                        thread that it interrupts holds it: replaced by a reentrant
+                                        lock
 workflow.scheduler._executor            the Slurm executor, and the name of its jobs (run_uuid)
-executor.check_active_jobs, report_job_…    while the controller is away all queries of a round fail;
-                                        the executor then forgets the jobs that it asked about, and
-                                        waits for ever. Here they stay on its list
+executor.check_active_jobs, report_job_…    while the controller is unreachable, all queries of a round
+                                        fail; the executor then forgets the jobs that it asked about,
+                                        and waits for ever. Here they stay on its list
 plugin.query_job_status                 shows which jobs are stuck (slurm.py), so that the queue is
-                                        asked once a round
+                                        queried once a round
 """
 
 import sys
@@ -37,7 +37,7 @@ _TESTED = "9.27"
 
 
 def _require(owner: object, *names: str) -> None:
-    """Refuse a Snakemake that lacks something that we rely on; name the tested version."""
+    """Refuse a Snakemake that lacks an attribute we rely on; name the tested version."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
         raise EvaluationError(
@@ -48,7 +48,7 @@ def _require(owner: object, *names: str) -> None:
 
 @dataclass(frozen=True)
 class Internals:
-    """Snakemake's workflow, and what we do to undocumented parts of it."""
+    """Reads and changes undocumented parts of Snakemake's workflow."""
 
     workflow: Any
 
@@ -64,12 +64,12 @@ class Internals:
 
     @property
     def slurm_executor(self) -> Any | None:
-        """The Slurm executor of the run; None where jobs run on this machine."""
+        """The Slurm executor of the run; None if jobs run on this machine."""
         executor = getattr(self.workflow.scheduler, "_executor", None)
         return executor if hasattr(executor, "run_uuid") else None
 
     def decide_by_records(self) -> None:
-        """Let records alone decide what runs again; files of a failed run are whole or absent."""
+        """Let records alone decide what runs again; files of a failed run are complete or absent."""
         from snakemake.settings.enums import RerunTrigger
 
         workflow = self.workflow
@@ -80,12 +80,12 @@ class Internals:
         workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
         workflow.dag_settings.force_incomplete = True
         workflow.dag.ignore_incomplete = True
-        if workflow.execution_settings is not None:  # as it is where no job is to run
+        if workflow.execution_settings is not None:  # None if no job is to run
             _require(workflow.execution_settings, "keep_incomplete")
             workflow.execution_settings.keep_incomplete = True
 
     def force(self, file: str) -> None:
-        """Have Snakemake make a file that is there.
+        """Have Snakemake make a file again that exists.
 
         Args:
             file: An output of one of its rules.
@@ -93,10 +93,10 @@ class Internals:
         self.workflow.dag.forcefiles.add(file)
 
     def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
-        """Have a function called before anything is planned.
+        """Have a function called before Snakemake plans anything.
 
         Args:
-            prepare: Called with whether the run is a dry one; its lines are logged after the run.
+            prepare: Gets whether the run is a dry run; the lines it returns are logged after the run.
         """
         from snakemake.logging import logger
 
@@ -115,7 +115,7 @@ class Internals:
         """Have a function called before the workflow's own `onstart`.
 
         Args:
-            prepare: Called once, however often the module is used.
+            prepare: Called once, even if the module is used several times.
         """
         begin = self.workflow._onstart
 
@@ -128,13 +128,13 @@ class Internals:
             self.workflow._onstart = onstart
 
     def let_stops_in(self) -> None:
-        """Let a run be stopped at any moment; called before its scheduler begins."""
+        """Let a stop signal end a run at any moment; called before its scheduler starts."""
         _require(self.workflow.scheduler, "_lock")
         self.workflow.scheduler._lock = threading.RLock()
 
 
 def keep_unanswered(executor: Any) -> None:
-    """Keep the jobs on the executor's list that a round of queries has reported nothing about.
+    """Keep jobs on the executor's list if a round of queries reported nothing about them.
 
     Args:
         executor: Snakemake's Slurm executor.
@@ -169,7 +169,7 @@ def look_at_states(executor: Any, look: Callable[[Mapping[str, str]], None]) -> 
 
     Args:
         executor: Snakemake's Slurm executor.
-        look: Called with the state of each job by its id, as the executor has just learned them.
+        look: Gets the state of each job by its id, as the executor has just received them.
     """
     plugin: Any = sys.modules[type(executor).__module__]
     ask = plugin.query_job_status

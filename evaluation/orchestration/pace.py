@@ -1,4 +1,4 @@
-"""How fast the steps of a run are done, and when it will end."""
+"""Measures how fast the steps of a run finish, and estimates when the run will end."""
 
 import json
 import re
@@ -14,12 +14,12 @@ from evaluation.regular_files import read_text
 from evaluation.wording import time_in_words
 
 _LONG = ("score", "prefill")
-"""Kinds of steps whose time has to be known before an end can be estimated."""
+"""Kinds of steps whose duration must be known before the end can be estimated."""
 
 
 @dataclass
 class Pace:
-    """Counts and times steps by rule; `earlier` has the seconds of such steps in earlier runs."""
+    """Counts and times steps by rule; `earlier` has their mean seconds in earlier runs."""
 
     earlier: Mapping[str, float] = field(default_factory=dict)
     total: int = 0
@@ -62,10 +62,10 @@ class Pace:
         return seconds
 
     def left(self) -> float | None:
-        """Estimate how long the run will take, if as many steps as until now run at once.
+        """Estimate the remaining time, assuming as many steps run in parallel as until now.
 
         Returns:
-            Seconds; None where the time of a long step is not known.
+            Seconds; None if the duration of a long step is not known.
         """
         now, work = time.monotonic(), 0.0
         others = [one for kind, s in self._taken.items() if not kind.startswith(_LONG) for one in s]
@@ -83,7 +83,7 @@ class Pace:
         return work / max(1.0, busy / max(now - self._start, 1e-9))
 
     def in_words(self) -> str:
-        """Return how many steps are done, and when the last will be.
+        """Return how many steps are done, and when the last one will be.
 
         Returns:
             For example `3 of 9 steps, about 5 min left, until 14:30`.
@@ -105,13 +105,13 @@ class Pace:
 
 
 def earlier_seconds(jobs: Any) -> dict[str, float]:
-    """Return how long steps took in earlier runs, from the benchmarks of these jobs' rules.
+    """Return how long steps took in earlier runs, from the benchmark files of these jobs' rules.
 
     Args:
         jobs: Snakemake's jobs of this run.
 
     Returns:
-        Mean seconds by kind of step, for the rules that have benchmarks.
+        Mean seconds by kind of step, for the rules that have benchmark files.
     """
     patterns = {_kind(job.rule.name): str(job.rule.benchmark) for job in jobs if job.benchmark}
     found = {}
@@ -131,5 +131,5 @@ def _times(path: Path) -> list[float]:
 
 
 def _kind(rule: str) -> str:
-    """Return the rule of single steps, for bridges and for jobs of several checkpoints, too."""
+    """Return the name of a rule without its suffix for the bridge or for several checkpoints."""
     return re.sub(r"_(bridge|from_\d+)$", "", rule)

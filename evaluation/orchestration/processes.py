@@ -1,4 +1,4 @@
-"""Identifies a process over time: its number alone may by now be another process's."""
+"""Identifies a process by its id and start time: the system reuses ids."""
 
 import os
 import socket
@@ -8,7 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Process:
-    """A process of some host; `started` is in ticks since its host booted."""
+    """A process of some host; `started` is its start in clock ticks since the host booted."""
 
     host: str
     pid: int
@@ -21,7 +21,7 @@ class Process:
 
     @property
     def alive(self) -> bool:
-        """Whether it still runs; a process of another host is taken to."""
+        """Whether it still runs; a process of another host is assumed to run."""
         return not self.is_here or _started(self.pid) == self.started
 
 
@@ -39,7 +39,7 @@ def process(pid: int | None = None) -> Process:
 
 
 def _started(pid: int) -> str:
-    """Return ticks since boot when a process of this host started; empty if there is none."""
+    """Return when a process of this host started, in ticks since boot; empty if it does not run."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
     except OSError:

@@ -1,8 +1,8 @@
-"""What the rules of the workflow read and write, and which of them have to run.
+"""Lists the input files of each rule, and decides which rules have to run.
 
-A rule runs if its output is missing, or if it is outdated: then its record is put on the list of
-files that Snakemake is forced to make. All that a rule reads is `ancient` where it is not outdated,
-so that the age of files decides nothing. Where rules are forced by hand, what is behind them runs.
+A rule runs if its output is missing or outdated. An outdated rule's record is put on the list of files
+that Snakemake is forced to make. The inputs of all other rules are marked `ancient`, so that the age of
+files decides nothing. With `--forcerun`, the rules that depend on the forced ones run as well.
 """
 
 import os
@@ -40,11 +40,11 @@ from evaluation.settings.plan import StagePlan
 
 CHECKED = Path(".snakemake") / "checked"
 
-_BATCH = 32  # a provider's tasks in a job
+_BATCH = 32  # tasks of a provider per job
 
 
 class RuleInputs:
-    """Input files of every rule; nothing but the target itself in a job of the run.
+    """Input files of every rule; none in a job, which makes only its own target.
 
     Args:
         plans: All stages by name.
@@ -63,7 +63,7 @@ class RuleInputs:
         self._checked = CHECKED / (run if self.is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
-        """Return the output of the check before a stage's scoring jobs, which wait for it.
+        """Return the output of the check that a stage's scoring jobs wait for.
 
         Args:
             plan: The stage.
@@ -74,7 +74,7 @@ class RuleInputs:
         return str(self._checked / plan.name)
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
-        """Return the entry of a cache folder.
+        """Return a cache entry by its kind, folder and name.
 
         Args:
             kind: Kind of the entry, such as `slice` or `tokenizer`.
@@ -94,7 +94,7 @@ class RuleInputs:
         raise RunError(f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages")
 
     def cache(self, entry: CacheEntry) -> list[str]:
-        """Return what a rule of prefill reads: the tokenizer comes first.
+        """Return the input files of a prefill rule: the tokenizer, unless the rule makes that.
 
         Args:
             entry: The entry that the rule makes.
@@ -106,10 +106,10 @@ class RuleInputs:
         return self.read(before, entry.record, self._is_late(self._is_cache_late, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
-        """Return what a job of many tasks of a provider reads.
+        """Return the input files of a job that prefills many tasks of a provider.
 
         Args:
-            entries: The entries that the job makes, of one cache folder.
+            entries: The entries that the job makes, all in one cache folder.
 
         Returns:
             Input files of the rule.
@@ -119,7 +119,7 @@ class RuleInputs:
         return self.read([before], made, bool(late))
 
     def provided_batches(self) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
-        """Yield a provider's tasks that one job prefills, as its libraries take long to import.
+        """Yield batches of providers' tasks: one job each, as a provider's libraries are slow to import.
 
         Yields:
             A stage and entries of one of its tiers; each entry is in one batch only.
@@ -136,7 +136,7 @@ class RuleInputs:
                 yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
     def collect(self, plan: StagePlan, folder: str) -> list[str]:
-        """Return what the step reads that makes a checkpoint's results from stored scores.
+        """Return the input files of the step that makes a checkpoint's results from stored scores.
 
         Args:
             plan: The stage.
@@ -154,7 +154,7 @@ class RuleInputs:
         return self.read(before, record_path(subject.folder, COLLECT), is_late, [plan])
 
     def deltas(self, plan: StagePlan, folder: str) -> list[str]:
-        """Return what the step reads that compares a step or merge with the bridge.
+        """Return the input files of the comparison of a step or merge with the bridge.
 
         Args:
             plan: The stage.
@@ -169,12 +169,12 @@ class RuleInputs:
         return self.read(before, record_path(subject.folder, STEP_DELTAS), is_late, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
-        """Return what is read for one file of a checkpoint that is requested by its name.
+        """Return the input files for one requested result file of a checkpoint.
 
         Args:
             plan: The stage.
             folder: Folder of the checkpoint's results, below the stage's.
-            is_deltas: Whether the file is one of the comparison with the bridge.
+            is_deltas: Whether the file belongs to the comparison with the bridge.
 
         Returns:
             Input files of the rule.
@@ -187,7 +187,7 @@ class RuleInputs:
         return self.read([record_path(subject.folder, COLLECT)], None, is_late, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
-        """Return what the stage's tables and report are made of.
+        """Return the input files of the stage's tables and report.
 
         Args:
             plan: The stage.
@@ -202,12 +202,12 @@ class RuleInputs:
             or_stop(bridge_subject, plan, self.plans)
         before = [record_path(*place) for place in stage_results(plan, steps)]
         is_late = self.outdated.tables(plan)
-        if is_late:  # texts of flips
+        if is_late:  # the report shows texts of flips
             before += [entry.record for entry in stage_entries(plan)]
         return self.read(before, record_path(plan.results, TABLES), is_late)
 
     def figures(self, plan: StagePlan) -> list[str]:
-        """Return what the stage's figures are made of.
+        """Return the input files of the stage's figures.
 
         Args:
             plan: The stage.
@@ -220,7 +220,7 @@ class RuleInputs:
         return self.read([tables], made, is_late, [plan])
 
     def comparison(self) -> list[str]:
-        """Return what the page of several runs reads; Snakemake knows nothing of the other runs.
+        """Return the input files of the page that compares runs, without those of the other runs.
 
         Returns:
             Input files of the rule.
@@ -232,7 +232,7 @@ class RuleInputs:
         return self.read(self._all_tables, made, is_late, self.plans.values())
 
     def front(self) -> list[str]:
-        """Return what the front page of all stages reads.
+        """Return the input files of the front page of all stages.
 
         Returns:
             Input files of the rule.
@@ -242,7 +242,7 @@ class RuleInputs:
         return self.read([*self._all_tables, *comparison], made, is_late, self.plans.values())
 
     def _is_cache_late(self, entry: CacheEntry) -> bool:
-        """Return whether an entry, or its tokenizer, was made from something else; a missing one may wait."""
+        """Return whether an entry or its tokenizer is outdated; a missing one is not."""
         entries = entry, tokenizer_entry(entry.plan)
         return any(self.outdated.caches.state(one) == "stale" for one in entries)
 
@@ -261,17 +261,16 @@ class RuleInputs:
         is_outdated: bool,
         plans: Iterable[StagePlan] = (),
     ) -> list[str]:
-        """Return what a rule reads; where it is outdated, Snakemake has to make its record.
+        """Return the input files of a rule; if it is outdated, force Snakemake to make its record.
 
-        Of a job behind one that is forced, however far, Snakemake asks only whether a file that it
-        reads is made, not whether it is forced itself. So an outdated job reads nothing `ancient`,
-        and the outdated caches of `plans`: what is between them and it need not be made again. In a
-        run with `--forcerun` nothing is `ancient`. What is made and not outdated reads nothing that is
-        missing, such as a cache that was removed: Snakemake would make it again where another job needs
-        that cache.
+        For a job downstream of a forced one, Snakemake checks only whether one of its inputs is made,
+        not whether the job is forced itself. So an outdated job has no `ancient` inputs, and reads the
+        outdated caches of `plans` as well: the jobs between need not run again. With `--forcerun` no
+        input is `ancient`. A rule whose record exists and is current leaves out missing inputs, such as
+        a removed cache: otherwise Snakemake would run it again when another job makes that cache.
 
         Args:
-            before: Records of the steps that the rule reads.
+            before: Records of the steps whose results the rule reads.
             made: The record that the rule makes; None for a rule without one.
             is_outdated: Whether the rule has to run.
             plans: Stages whose outdated caches an outdated rule waits for.
@@ -279,7 +278,7 @@ class RuleInputs:
         Returns:
             Input files of the rule; none in a job of the run.
         """
-        or_stop(self._internals.decide_by_records)  # known only once the first rule asks
+        or_stop(self._internals.decide_by_records)  # possible only in input functions
         if not self.is_main:
             return []
         if is_outdated and made is not None:

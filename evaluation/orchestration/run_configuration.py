@@ -1,6 +1,6 @@
-"""The configuration of a run, with the steps that were known when it started.
+"""Fixes the configuration of a run, with the steps that existed when it started.
 
-`all` and `every: N` may mean more steps a minute later. The jobs of a run must not see those: a
+`all` and `every: N` may match more steps a minute later. The jobs of a run must not see those: a
 job would otherwise have other steps, or another bridge, than it was submitted for.
 """
 
@@ -30,11 +30,11 @@ def run_config(
         content: The configuration as Snakemake merged it from `files` and the command line.
         is_main: Whether this is the run itself, and not one of its jobs.
         files: Files that it was merged from.
-        arguments: The run's command line, which messages are to repeat. The watcher's runs are
-            known by their file instead.
+        arguments: The run's command line, which messages repeat, except in runs that a watcher
+            started (recognized by their file).
 
     Returns:
-        The validated configuration with the steps that are known now, and the file's path.
+        The validated configuration with the steps that exist now, and the file's path.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])
@@ -46,14 +46,14 @@ def run_config(
             read_yaml(Path(file))
     config = with_known_steps(_validated(content, files))
     path = effective_path(config).absolute()
-    if not is_main:  # and the variable did not reach this job
+    if not is_main:  # a job that the variable did not reach
         keep_config(config, files)
     os.environ[CONFIG_VARIABLE] = str(path)
     return config, path
 
 
 def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
-    """Validate it; an error mentions `--configfile` where that may have taken a target for a file."""
+    """Validate it; an error mentions `--configfile` if that option may have swallowed a target."""
     origin = " + ".join(map(str, files)) or "configuration"
     try:
         return validate_config(content, origin, list(map(Path, files)))

@@ -1,7 +1,7 @@
-"""What a run prints: a line for each step, with how long it took, what is left and when it will end.
+"""Prints a line for each step of a run: its duration, the steps left and when the run will end.
 
 Snakemake's own log in `.snakemake/log` stays complete, with all inputs and reasons. `--quiet` and
-`--dry-run` choose among these lines as among Snakemake's; `--verbose` and `--logger` replace them.
+`--dry-run` filter these lines like Snakemake's; `--verbose` and `--logger` replace them.
 """
 
 import logging
@@ -19,7 +19,7 @@ from evaluation.results.job_logs import last_error
 from evaluation.wording import first_few, time_in_words
 
 _STREAM = "DefaultStreamHandler"
-"""The name of Snakemake's handler of the terminal, absent where a plugin has its place."""
+"""Name of Snakemake's terminal handler, absent if a logger plugin replaces it."""
 
 _OMITTED = (
     LogEvent.WORKFLOW_STARTED,
@@ -37,12 +37,12 @@ _SUBMITTED = re.compile(
     r" '?(?P<id>[^ ']+)"
 )
 
-# As logging writes a warning, or `doctor` what it finds: `warning: Slurm`, and below it what it is.
+# A warning as logging writes it, or a finding of `doctor`: `warning: Slurm`, with its text below.
 _FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)", re.MULTILINE)
 
 
 def print_steps(is_dry: bool) -> None:
-    """Have Snakemake's records printed as steps, unless all is to be shown, or others print them.
+    """Print Snakemake's log records as steps, unless `--verbose` or another logger is chosen.
 
     Args:
         is_dry: Whether the run is a dry one.
@@ -54,10 +54,10 @@ def print_steps(is_dry: bool) -> None:
 
 
 def running_log() -> "RunLog | None":
-    """Return what prints this run's steps.
+    """Return the handler that prints this run's steps.
 
     Returns:
-        The handler; None if another one prints them.
+        The handler; None if another one is in use.
     """
     return next((handler for handler in logger.handlers if isinstance(handler, RunLog)), None)
 
@@ -80,7 +80,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         self._stats = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note what `--quiet` may hide.
+        """Note steps and their logs, also of records that `--quiet` hides.
 
         Args:
             record: One of Snakemake's records.
@@ -113,10 +113,10 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
             self.handleError(record)
 
     def warnings(self) -> list[str]:
-        """Return the warnings of the steps so far.
+        """Return the warnings in the logs of the steps so far.
 
         Returns:
-            Each warning once, behind the first steps that had it.
+            Each warning once, after the names of the first steps that had it.
         """
         found: dict[str, list[str]] = {}
         for log, step in self._logs.items():
@@ -136,13 +136,13 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
             yield self._submitted(self.format(record))
 
     def _planned(self, about: Mapping[str, Any]) -> Iterator[str]:
-        """Show why a step is to run, which for a target alone needs no reason."""
+        """Show why a step will run; a mere target has no output, so no reason."""
         files = [Path(text.removesuffix(" (update)")) for text in about["output"]]
         why = ("outdated" if all(file.exists() for file in files) else "missing") if files else ""
         yield f"{self._titles[about['jobid']]}{why and f': {why}'}"
 
     def _begun(self, about: Mapping[str, Any]) -> Iterator[str]:
-        """Show that a long step has begun; one that is submitted is shown with its number there."""
+        """Show that a long local step has begun; a submitted one is shown with its job number instead."""
         if about["local"] and about["benchmark"]:
             yield f"{_clock()} {self._titles[about['jobid']]}: begun ({', '.join(about['log'])})"
 
@@ -156,7 +156,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         yield f"{_clock()} {self._title(job)}: {took}; {self.pace.in_words()}"
 
     def _failed(self, record: logging.LogRecord) -> Iterator[str]:
-        """Show a job's own sentence; all that Snakemake has where there is none."""
+        """Show the error message of a failed job; Snakemake's message if the job has none."""
         about, step = record.__dict__, self._title(record.__dict__["jobid"])
         logs = [Path(log) for log in about["log"]]
         reasons = [f"{error} ({log})" for log in logs if (error := last_error(log))]
@@ -170,7 +170,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return self._titles.get(job, f"job {job}")
 
     def _is_repeated(self, record: logging.LogRecord) -> bool:
-        """Return whether these lines, or a dry run's end, show what a message says."""
+        """Return whether our lines, or the end of a dry run, already show this message."""
         text = str(record.msg or "")
         if self.is_dry and get_event(record) == LogEvent.RUN_INFO:
             is_first, self._stats = not self._stats, text
@@ -179,7 +179,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
 
 
 def _step_title(rule: str, wildcards: Mapping[str, str]) -> str:
-    """Return the rule of a step, and which checkpoint, cache or file."""
+    """Return the rule of a step with its checkpoint, cache or file."""
     values = [value.rpartition("/")[2] for name, value in wildcards.items() if name != "setup"]
     values = [value for value in values if not rule.endswith(f"_{value}")]
     return " ".join([rule, *values])
@@ -190,12 +190,12 @@ def _clock() -> str:
 
 
 def _warnings_in(log: Path) -> list[str]:
-    """Return what a job has warned of."""
+    """Return the warnings in a job's log."""
     return _findings(log, ("WARNING", "warning:"))
 
 
 def _faults_in(log: Path) -> list[str]:
-    """Return what `doctor` has found that stops a job."""
+    """Return the faults that `doctor` found in a job's log."""
     return _findings(log, ("fault:",))
 
 

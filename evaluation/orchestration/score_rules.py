@@ -1,6 +1,6 @@
-"""The rules that score checkpoints of a stage: one in a job, several in a job, or the bridge; and their GPUs.
+"""The rules that score one checkpoint per job, several per job, or the bridge; and their GPUs.
 
-`{candidate}` stands for the name of a folder, of a step or merge, or `bridge`.
+`{candidate}` is the name of a step's or merge's folder, or `bridge`.
 """
 
 import re
@@ -34,7 +34,7 @@ _PER_GPU = ("cpus_per_task", "mem_mb")
 
 @dataclass(frozen=True, kw_only=True)
 class ScoreRule:
-    """A rule: what its jobs read, and the option of `score` that names their checkpoints."""
+    """A rule: its jobs' input files, and the option of `score` that names their checkpoints."""
 
     name: str
     plan: StagePlan
@@ -43,7 +43,7 @@ class ScoreRule:
     input: Callable[[Any], list[str]]
     which: Callable[[Any], str]
     candidate: str = FOLDER
-    """A pattern."""
+    """Regular expression of the wildcard."""
     is_shared: bool = False
     """Whether a job scores several checkpoints."""
 
@@ -56,7 +56,7 @@ def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iter
         per_job: Returns how many checkpoints of a stage the profile puts into one job.
 
     Yields:
-        The rules of each stage: of single checkpoints, of runs of steps, of the bridge.
+        The rules of each stage: for single checkpoints, for groups of steps, for the bridge.
     """
     for plan in inputs.plans.values():
         yield _of_candidates(inputs, plan)
@@ -81,10 +81,10 @@ def _of_candidates(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
 
 
 def _runs(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int, ...]]:
-    """Yield the runs of steps that one job scores together.
+    """Yield the groups of steps that one job scores together.
 
-    Cut from the first step on, so that later steps change only the last run. A run with a checkpoint
-    that is not there yet is left to the rule of single steps.
+    Groups are formed from the first step on, so that new steps change only the last group. The rule for
+    single steps scores the steps of a group in which a checkpoint is still missing.
     """
     steps = plan.stage.steps
     if size == 1 or not isinstance(steps, tuple):
@@ -96,7 +96,7 @@ def _runs(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int,
 
 
 def _of_run(inputs: RuleInputs, plan: StagePlan, run: tuple[int, ...]) -> ScoreRule:
-    """Return a rule without a wildcard, which Snakemake therefore prefers."""
+    """Return a rule without a wildcard: Snakemake prefers it to the rule for single steps."""
     return ScoreRule(
         name=f"score_{plan.name}_from_{run[0]}",
         plan=plan,
@@ -123,8 +123,8 @@ def _of_bridge(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
 def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
     """Return a pattern of the folders of steps and merges that may be scored.
 
-    What is deleted is no rule's to score: Snakemake removes what a rule is to make, be it forced
-    by hand, before it can fail.
+    Deleted checkpoints whose results are kept match no rule: with `--forcerun`, Snakemake would remove
+    their results before the rule can fail.
     """
     subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
     kept = [re.escape(one.folder.name) for one in subjects if _is_kept(inputs, one)]
@@ -132,10 +132,10 @@ def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
 
 
 def _bridge(inputs: RuleInputs, plan: StagePlan) -> str:
-    """Return a pattern of the bridge's folder if the bridge may be scored, else of no name."""
+    """Return a pattern of the bridge's folder; it matches nothing if the bridge may not be scored."""
     try:
         bridge = bridge_subject(plan, inputs.plans)
-    except EvaluationError:  # reported once it is asked for
+    except EvaluationError:  # reported when it is requested
         return "bridge"
     return "(?!)" if _is_kept(inputs, bridge) else "bridge"
 
@@ -145,7 +145,7 @@ def _is_kept(inputs: RuleInputs, subject: Subject) -> bool:
 
 
 def _files(inputs: RuleInputs, subjects: Sequence[Subject]) -> list[str]:
-    """Return what a job reads that scores checkpoints of a stage; stop where one is not there."""
+    """Return the input files of a scoring job; stop if one of its checkpoints is missing."""
     if not inputs.is_main:
         return []
     late = [subject for subject in subjects if inputs.outdated.score(subject)]
@@ -158,7 +158,7 @@ def _files(inputs: RuleInputs, subjects: Sequence[Subject]) -> list[str]:
 
 
 def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
-    """Return what the bridge's job reads: it comes after its own stage's job, so that no two score it."""
+    """Return the input files of the bridge's job, which waits for the job that scores it as a step."""
     if not inputs.is_main:
         return []
     subject = or_stop(bridge_subject, plan, inputs.plans)
@@ -169,21 +169,21 @@ def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
     own = step_subject(owner, subject.step)
     origin = str(record_path(own.folder, SCORE))
     if not inputs.outdated.score(subject):
-        return files  # even an `ancient` file has it run again where another job makes that
+        return files  # even an `ancient` input makes the job run again if another job makes it
     return [*files, origin if inputs.outdated.score(own) else ancient(origin)]
 
 
 def for_spread_model(
     defaults: Mapping[str, Any], own: Mapping[str, Any], gpus: int
 ) -> dict[str, Any]:
-    """Return the resources of a job whose model is distributed over several GPUs.
+    """Return the resources of a job whose model is sharded over several GPUs.
 
-    `scoring.gpus_per_checkpoint` is the one place that sets over how many; the profile sets what a job
-    with one GPU gets, and a job with four gets four times that.
+    Only `scoring.gpus_per_checkpoint` sets the number of GPUs. The profile sets the resources of a job
+    with one GPU; a job with four gets four times as much.
 
     Args:
-        defaults: The profile's default resources, of a job with one GPU.
-        own: What the profile sets for the rule itself, which stands as it is.
+        defaults: The profile's default resources, for a job with one GPU.
+        own: Resources that the profile sets for this rule, which are not changed.
         gpus: GPUs of the job.
 
     Returns:
@@ -200,5 +200,5 @@ def for_spread_model(
     if type(gpu) is int and gpu > 0:
         found["gpu"] = gpu * gpus
     if found.keys() & {"gres", "gpu"}:
-        found["tasks_per_gpu"] = 0  # one task that has all of them
+        found["tasks_per_gpu"] = 0  # one task that has all GPUs
     return {name: value for name, value in found.items() if name not in own}

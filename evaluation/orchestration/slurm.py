@@ -1,11 +1,11 @@
-"""What Snakemake's Slurm executor leaves to its user: accounts, orphans, and jobs that are stuck.
+"""Does what Snakemake's Slurm executor does not: checks accounts, ends orphaned jobs, requeues stuck ones.
 
-A Snakemake that is killed leaves its jobs running, and the next one submits them again: two jobs
-would score the same checkpoint. So every run leaves a record of itself, and the next run ends the
-jobs of those that died; what they scored is in the store.
+A killed Snakemake leaves its jobs running, and the next one submits them again: two jobs would score
+the same checkpoint. So every run writes a record of itself, and the next run cancels the jobs of
+killed runs; the store keeps what they scored.
 
-A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL; the
-executor waits on both until somebody puts them back into the queue, as is done here.
+A job pre-empted by cancellation stays PREEMPTED, and one whose node failed may stay NODE_FAIL. The
+executor would wait for both until somebody puts them back into the queue; this module does.
 """
 
 import contextlib
@@ -29,21 +29,21 @@ from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
 
 _RECORDS = Path(".snakemake") / "slurm_runs"
-"""A file for each run, called by the name of all its jobs, that says which process it is."""
+"""Has a file for each run, named like all jobs of the run, that identifies its process."""
 
 _PLACEHOLDER = "YOUR_ACCOUNT"
-"""The account in the profile as it is shipped."""
+"""The placeholder for the account in the shipped profile."""
 
 
 def check_cluster(workflow: Any) -> None:
-    """Check, before a run submits its first job, that it can; do nothing without Slurm.
+    """Check that a run can submit jobs, before its first one; do nothing without Slurm.
 
     Args:
         workflow: Snakemake's workflow.
 
     Raises:
         EvaluationError: When there is no sbatch, or the account is the placeholder and the cluster
-            looks at accounts.
+            uses accounting.
     """
     if Internals(workflow).slurm_executor is None:
         return
@@ -61,9 +61,9 @@ def check_cluster(workflow: Any) -> None:
 
 
 def guard_run(workflow: Any) -> None:
-    """End the jobs of killed runs as a run starts, then have its own watched over.
+    """Cancel the jobs of killed runs at the start of a run, then requeue this run's stuck jobs.
 
-    `end_orphans` raises EvaluationError where orphaned jobs can neither be found nor ended.
+    `end_orphans` raises EvaluationError if orphaned jobs cannot be found or do not end.
 
     Args:
         workflow: Snakemake's workflow.
@@ -72,7 +72,7 @@ def guard_run(workflow: Any) -> None:
     if executor is None:
         return
     keep_unanswered(executor)
-    # Without `requeue` the executor itself submits anew what a lost node had.
+    # Without `requeue` the executor itself resubmits the jobs of a failed node.
     requeue = workflow.executor_settings.requeue
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
     look_at_states(executor, requeuing(executor.run_uuid, states))
@@ -81,10 +81,10 @@ def guard_run(workflow: Any) -> None:
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
-    """Cancel the queued and running jobs of runs that died, and wait until they have ended.
+    """Cancel the queued and running jobs of killed runs, and wait until they have ended.
 
     A cancelled scoring job gets SIGTERM and keeps all items that it has finished. EvaluationError is
-    raised where Slurm does not answer, or a job does not end.
+    raised if Slurm does not answer, or a job does not end.
 
     Args:
         records: Folder with a file for each run.
@@ -113,14 +113,14 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
 def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]], None]:
     """Return a function that puts a run's stuck jobs back into the queue.
 
-    sacct may be behind the times, so the queue itself is asked before a job is touched.
+    sacct may report old states, so squeue is queried before a job is requeued.
 
     Args:
         name: The name that all jobs of the run have.
         states: States of a stuck job.
 
     Returns:
-        A function of the state of each job by its id.
+        A function that takes the state of each job by its id.
     """
     refused: set[str] = set()
 
@@ -134,7 +134,7 @@ def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]],
 
 
 def _requeue_stuck(name: str, states: Sequence[str], refused: set[str]) -> None:
-    """Put stuck jobs back, but for those that Slurm has refused, which are noted."""
+    """Requeue stuck jobs; add those that Slurm refuses to `refused` and skip them from then on."""
     stuck = f"--states={','.join(states)}"
     for line in _command("squeue", f"--name={name}", stuck, "-h", "-o", "%i %T").splitlines():
         job, state = line.split()
@@ -175,7 +175,7 @@ def _end_jobs(name: str, patience: float) -> list[str]:
 
 
 def _queued(name: str) -> list[str]:
-    """Return the ids of a run's jobs that wait, run or are ending."""
+    """Return the ids of a run's jobs that are pending, running or completing."""
     return _command("squeue", f"--name={name}", "-h", "-o", "%i").split()
 
 
@@ -189,7 +189,7 @@ def _report(sentence: str) -> None:
 
 
 def _known_accounts() -> list[str]:
-    """Return the accounts that this user may charge, as far as Slurm reports them."""
+    """Return the accounts that this user may charge; none if Slurm does not report them."""
     user = getpass.getuser()
     listed = _output("sacctmgr", "-n", "-P", "-s", "list", "user", user, "format=account")
     return sorted(set(listed.split()))
@@ -202,13 +202,13 @@ def _accounts(settings: Any) -> Iterator[str]:
 
 
 def _accounts_count() -> bool:
-    """Return whether this cluster keeps accounts; without accounting any name will do."""
+    """Return whether this cluster uses accounting; without it, any account name is accepted."""
     none = r"AccountingStorageType\s*=\s*(accounting_storage/none|\(null\))"
     return not re.search(none, _output("scontrol", "show", "config"))
 
 
 def _output(*command: str) -> str:
-    """Return what a command prints; nothing where it fails."""
+    """Return the output of a command; an empty string if it fails."""
     try:
         return _command(*command, seconds=20)
     except (OSError, subprocess.SubprocessError):

@@ -1,4 +1,4 @@
-"""Errors that end a run of Snakemake before or between jobs, as one sentence."""
+"""Errors that end a run of Snakemake before or between jobs, with a one-sentence message."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
@@ -17,9 +17,9 @@ Returned = TypeVar("Returned")
 
 
 class RunError(WorkflowError):  # type: ignore[misc]  # Snakemake has no types
-    """An error whose sentence is all that Snakemake prints, without the places in the code it passed."""
+    """An error of which Snakemake prints only the message, without a traceback."""
 
-    # A property, as `contextlib` writes the attribute: what is written is not kept.
+    # A property, because `contextlib` sets the attribute: its setter ignores the value.
     __traceback__ = property(lambda self: None, lambda self, places: None)
 
 
@@ -28,7 +28,7 @@ def or_stop(
     *arguments: Arguments.args,
     **keywords: Arguments.kwargs,
 ) -> Returned:
-    """Call a function of the package; its errors, and the machine's, end the run as one sentence.
+    """Call a function; turn its errors, and those of the machine, into one that ends the run.
 
     Args:
         function: What is called.
@@ -52,13 +52,13 @@ def or_stop(
 
 
 def require_checkpoint(subject: Subject) -> None:
-    """Stop before anything runs if a checkpoint that is to be scored is not there.
+    """Stop before anything runs if a checkpoint to be scored is missing.
 
     Args:
         subject: The step, merge or bridge to score.
 
     Raises:
-        RunError: When it is not there; names its key in the configuration.
+        RunError: When it is missing; names its key in the configuration.
     """
     if absent := absent_folder(subject.checkpoint):
         places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}

@@ -1,8 +1,8 @@
-"""Several checkpoints in one job: one process per GPU, each taking the next step when it is free.
+"""Scores several checkpoints in one job: one process per GPU, each taking the next step when it is free.
 
-A process imports the model's libraries once and scores one step after another, each with a log of its
-own, as that of a job for this step alone. One that dies takes its step with it and is
-replaced. `checkpoints`, run by itself, is such a process.
+A process imports the model's libraries once and scores one step after another. Each step has its own
+log, as if a job scored it alone. If a process dies, its step fails and a new process replaces it. Each
+process runs the module `checkpoints` as a program.
 """
 
 import logging
@@ -34,19 +34,19 @@ PATIENCE = 3.0
 def score_on_all_gpus(
     plan: StagePlan, steps: Sequence[int], config: Path, *, scores_only: bool
 ) -> int:
-    """Score steps of a stage on all GPUs that the job sees; without one, one after the other.
+    """Score steps of a stage on all GPUs that the job sees; without a GPU, one after the other.
 
     Args:
         plan: The stage.
         steps: Numbers of steps, in the order in which they are begun.
         config: The configuration file, which the processes read.
-        scores_only: Whether the tier files are left to another step, which takes no GPU.
+        scores_only: Whether another step, which needs no GPU, writes the tier files.
 
     Returns:
         0, or RECORDED if some cannot be scored and their records state why.
 
     Raises:
-        ScoringError: When steps failed; names them, once all others are done.
+        ScoringError: When steps failed; raised once all others are done, names the failed ones.
     """
     os.environ[CONFIG_VARIABLE] = str(config.absolute())
     gpus = gpus_to_use(plan)[: len(steps)]
@@ -72,11 +72,11 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
         plan: The stage.
 
     Returns:
-        What CUDA_VISIBLE_DEVICES is for each process, with as many GPUs as a checkpoint is distributed
-        over; [None] to leave it as it is.
+        CUDA_VISIBLE_DEVICES for each process, with as many GPUs as a checkpoint is sharded over;
+        [None] to leave it unchanged.
 
     Raises:
-        ConfigError: When the job has fewer GPUs than a checkpoint is distributed over.
+        ConfigError: When the job has fewer GPUs than a checkpoint is sharded over.
     """
     if plan.config.scoring.device == "cpu":
         return [None]
@@ -100,7 +100,7 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
 
 
 def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subprocess.Popen[str]":
-    """Start a process that scores the steps it is given, on these GPUs; None: as the environment says."""
+    """Start a process that scores steps on these GPUs; None: those of the environment."""
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     if gpu is not None:
         environment["CUDA_VISIBLE_DEVICES"] = gpu
@@ -113,8 +113,8 @@ def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subproce
 def _score(process: "subprocess.Popen[str]", step: int, following: int | None) -> tuple[int, float]:
     """Have a process score a step, and prefetch the one that may follow it.
 
-    Return the step's exit code, and for how many seconds the GPU had work. The code is the process's
-    own, negative for a signal, if it has died.
+    Return the step's exit code and the seconds in which the GPU was busy. If the process has died, the
+    code is that of the process (negative for a signal).
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -124,9 +124,9 @@ def _score(process: "subprocess.Popen[str]", step: int, following: int | None) -
 
 
 class Queue:
-    """Steps that are left; each process has one in view, which it may prefetch.
+    """The remaining steps; each process has one of them reserved, which it may prefetch.
 
-    It gets that one unless another process had nothing else to do: no GPU waits for another.
+    A process gets its reserved step, unless another process that ran out of steps took it.
 
     Args:
         steps: Numbers of all steps, in the order in which they are begun.
@@ -144,7 +144,7 @@ class Queue:
             process: Number of the process.
 
         Returns:
-            The step to do now, and the one in view after it; None where there is none.
+            The step to score now, and the one reserved after it; None if there is none.
         """
         with self._lock:
             step = self._in_view.pop(process, None)
@@ -160,19 +160,19 @@ class Queue:
             return step, following
 
     def _free(self) -> int | None:
-        """Return the first that no process has in view."""
+        """Return the first step that no process has reserved."""
         seen = self._in_view.values()
         return next((step for step in self._left if step not in seen), None)
 
 
 class _Workers:
-    """The steps to do, the processes that do them, and what failed.
+    """The steps to score, the processes that score them, and the failed steps.
 
     Args:
         plan: The stage.
         steps: Numbers of steps, in the order in which they are begun.
         threads: Threads of each process.
-        scores_only: Whether the tier files are left to another step, which takes no GPU.
+        scores_only: Whether another step, which needs no GPU, writes the tier files.
     """
 
     def __init__(
@@ -193,7 +193,7 @@ class _Workers:
 
         Args:
             number: Number of the process.
-            gpu: What CUDA_VISIBLE_DEVICES is; None to leave it as it is.
+            gpu: CUDA_VISIBLE_DEVICES of the process; None to leave it unchanged.
         """
         process = None
         begun, busy = time.perf_counter(), 0.0
@@ -233,7 +233,7 @@ class _Workers:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Leave no process behind, however the block is left.
+        """End all processes when the block ends, also after an error.
 
         Yields:
             Nothing.
@@ -241,7 +241,7 @@ class _Workers:
         try:
             yield
         finally:
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # sent to all of a job, perhaps twice
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # may be sent twice
             with self.hiring:
                 self.stopping = True
             for process in self.processes:

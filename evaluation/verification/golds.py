@@ -1,7 +1,7 @@
-"""Verifies every gold answer by the verifiers that will use it, before anything is generated.
+"""Verifies every gold answer with the verifiers that will use it, before anything is generated.
 
-A gold that is no answer, or that a verifier cannot read, would count all completions of its prompt
-as wrong, and nobody would ever see why.
+With a gold that is no answer, or that a verifier cannot read, all completions of its prompt would be
+counted as wrong, and nobody would notice why.
 """
 
 import os
@@ -19,7 +19,7 @@ from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.verdicts import Verdict, shortened
 
 _NAMED = 5
-"""Ids that an error names."""
+"""Number of ids that an error names."""
 
 
 def check_golds(
@@ -30,20 +30,20 @@ def check_golds(
     workers: int | None = None,
     nltk_data: Path | None = None,
 ) -> None:
-    """Verify every gold answer by the verifiers that will use it.
+    """Verify every gold answer with the verifiers that will use it.
 
-    Of instructions, which have no gold, it is checked that they are known and fit their arguments.
-    A program is run if the document has one as its `gold`.
+    Instructions have no gold: only their names and arguments are checked. A program is run if the
+    document has one as its `gold`.
 
     Args:
         name: Name of the task, for messages.
         task: The generation task of the suite.
         documents: Fields of each prompt's document, by the prompt's id.
         workers: Processes; None for as many as there are CPUs.
-        nltk_data: Folder that NLTK reads from alone; None for NLTK's own places.
+        nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
     Raises:
-        SourceError: When a gold is wrong by its own verifier, or could not be verified.
+        SourceError: When a verifier counts a gold as wrong, or cannot verify it.
     """
     checks = [
         (view, id, (verifier, document, completion))
@@ -68,7 +68,7 @@ def check_golds(
 
 
 def _compared(verifier: Verifier, gold: str) -> str:
-    """What an answer has to equal, for verifiers that take an empty one."""
+    """Return the text that an answer is compared with, which may be empty for some verifiers."""
     if isinstance(verifier, Pattern):
         return bare(verifier, gold)
     return spelled(answer_of(gold)) if isinstance(verifier, Boxed) else gold
@@ -79,7 +79,7 @@ def _has_gold(verifier: Verifier) -> bool:
 
 
 def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
-    """Why a gold cannot be used; None if it can."""
+    """Return why a gold cannot be used; None if it can."""
     if not _has_gold(verifier):
         return verdict.reason if verdict.credit is None else None
     gold = "" if document["gold"] is None else str(document["gold"])
@@ -91,7 +91,7 @@ def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) 
 
 
 def _not_verified(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
-    """The machine's fault, and no gold answer's."""
+    """Return the message for golds that could not be verified: the machine is at fault, not they."""
     first, why = next(iter(problems.items()))
     return (
         f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers could not be verified by "

@@ -1,7 +1,7 @@
 """Verifiers of the kinds `ifeval` and `ifbench`: was each instruction of a prompt followed?
 
-The instructions are those of if-verifiable. What they leave to chance, as the letter of a prompt that
-names none, is drawn from the prompt, so that an answer always gets the same verdict.
+The instructions are those of if-verifiable. Their random choices (such as a letter, if the prompt names
+none) are seeded with the prompt, so that an answer always gets the same verdict.
 """
 
 import random
@@ -18,7 +18,7 @@ from evaluation.verification.verdicts import Verdict, VerifierKind, shortened
 
 
 def _verify(settings: IFEval | IFBench, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Credit all or nothing of a prompt, or the share of its instructions, weighted by number."""
+    """Give credit only if all instructions are followed, or (by level) for the share that is."""
     ids = list(document["instruction_ids"])
     texts = _variants(completion) if settings.mode == "loose" else [completion]
     with _seeded(str(document["prompt"])):
@@ -35,7 +35,7 @@ def _verify(settings: IFEval | IFBench, document: Mapping[str, Any], completion:
 
 
 def _checkers(kind: str, ids: Sequence[str], document: Mapping[str, Any]) -> Iterator[Any]:
-    """The instructions with their arguments; raises ValueError for what is none."""
+    """Yield each instruction with its arguments; raise ValueError for an unknown one."""
     arguments = list(document["arguments"])
     if not ids or len(ids) != len(arguments):
         raise ValueError(f"{len(ids)} instructions with {len(arguments)} sets of arguments")
@@ -45,7 +45,7 @@ def _checkers(kind: str, ids: Sequence[str], document: Mapping[str, Any]) -> Ite
             raise ValueError(f"{name!r} is no instruction of {kind}")
         _check_data(name)
         checker = known[name](name)
-        # A table of arguments has a column for each that any instruction takes.
+        # A table of arguments has a column for every argument of any instruction; unused ones are None.
         checker.build_description(**{key: v for key, v in (given or {}).items() if v is not None})
         if "prompt" in (checker.get_instruction_args() or {}):
             checker.build_description(prompt=document["prompt"])
@@ -57,7 +57,7 @@ def _follows(checker: Any, texts: Sequence[str]) -> bool:
 
 
 def _variants(completion: str) -> list[str]:
-    """As it is, and without a polite first or last line, with asterisks or without."""
+    """Return a completion without its first or last line, or both, each with and without asterisks."""
     lines = completion.split("\n")
     parts = (lines[1:], lines[:-1], lines[1:-1])
     texts = [completion, *("\n".join(part).strip() for part in parts)]
@@ -65,7 +65,7 @@ def _variants(completion: str) -> list[str]:
 
 
 def _check_data(instruction: str) -> None:
-    """Refuse an instruction whose data NLTK finds nowhere."""
+    """Raise CacheError if NLTK does not find the data that an instruction needs."""
     import nltk
 
     for resource in NEEDED_BY.get(instruction, ()):
@@ -94,7 +94,7 @@ def _seeded(prompt: str) -> Iterator[None]:
 
 @cache
 def _library(kind: str) -> Mapping[str, Any]:
-    """Classes of instructions by name; they would fetch what they miss when they are imported."""
+    """Return the classes of instructions by name; importing them may not download data."""
     import nltk
 
     download, nltk.download = nltk.download, lambda *_, **__: False
@@ -107,7 +107,7 @@ def _library(kind: str) -> Mapping[str, Any]:
 
 
 def _load() -> None:
-    """Import the instructions, which takes seconds."""
+    """Import the instructions in advance, which takes seconds."""
     import langdetect  # noqa: F401
 
     for kind in ("ifeval", "ifbench"):
@@ -115,4 +115,4 @@ def _load() -> None:
 
 
 INSTRUCTIONS = VerifierKind(_verify, lambda *_: "Some text.", _load)
-"""Any text shows whether the instructions are known and fit their arguments."""
+"""Its `right` text may be any: verifying it shows whether instructions and arguments are valid."""

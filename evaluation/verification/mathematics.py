@@ -1,11 +1,11 @@
-r"""Mathematical answers: the text in the last `\boxed{}`, or anything that means the same number or set.
+r"""Verifiers of mathematical answers: kinds `boxed`, `math_verify` and `minerva`.
 
-Boxed answers are compared in the spelling of the MATH benchmark (Hendrycks et al. 2021): `\dfrac12`,
-`\frac{1}{2}`, `0.5` and `1/2` are the same, units and degrees do not count, and nothing is calculated.
+`boxed` compares the last `\boxed{}` in the spelling of the MATH benchmark (Hendrycks et al. 2021): `0.5`,
+`\dfrac12`, `\frac{1}{2}` and `1/2` are equal, units and degrees are ignored, nothing is calculated.
 
-`Final Answer: The final answer is …` is how solutions of MATH are verified since Minerva. The rules
-of normalization are those of appendix D of Lewkowycz et al. (2022), with the corrections that
-lm-evaluation-harness made to them: units are words, `\left` is no `ft`, `0,1` is no number.
+`minerva` reads `Final Answer: The final answer is …`, the format of Minerva's prompts. It normalizes by
+the rules of appendix D of Lewkowycz et al. (2022), with the corrections of lm-evaluation-harness:
+units are whole words, `\left` does not contain `ft`, `0,1` is not a number.
 """
 
 import logging
@@ -71,7 +71,7 @@ _UNWRAPPED = (
 
 
 def _verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that the last boxed answer is the gold one, in the same spelling."""
+    """Verify that the last boxed answer equals the gold answer, both in the same spelling."""
     answer = _last_boxed(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no closed `\\boxed{}`")
@@ -82,7 +82,7 @@ def _verify_boxed(settings: Boxed, document: Mapping[str, Any], completion: str)
 
 
 def _verify_math(settings: MathVerify, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that math-verify finds an answer in the completion, and that it equals the gold one."""
+    """Verify that math-verify finds an answer in the completion, equal to the gold answer."""
     from math_verify import verify
 
     gold = str(document["gold"])
@@ -90,7 +90,7 @@ def _verify_math(settings: MathVerify, document: Mapping[str, Any], completion: 
     answer = next((part for part in reversed(found) if isinstance(part, str)), None)
     if not found:
         return Verdict(credit=0.0, reason="no number or formula found")
-    # Whoever calls this limits its time: alarms need the main thread, and do not stop all it does.
+    # The caller limits the time: math-verify's alarms need the main thread, and do not stop everything.
     if verify(_parsed_gold(gold), found, timeout_seconds=None):
         return Verdict(credit=1.0, answer=answer)
     return Verdict(credit=0.0, answer=answer, reason=different(answer or "it", answer_of(gold)))
@@ -106,19 +106,19 @@ def _bare(settings: Boxed | MathVerify, answer: str) -> str:
 
 @lru_cache(maxsize=256)
 def _parsed_gold(gold: str) -> list[Any]:
-    """A solution is read as a completion is; an answer alone is put where answers are looked for."""
+    """Parse a gold; a bare answer is first put into a box, as math-verify looks for answers there."""
     return _parsed(gold if "\\boxed" in gold else f"\\boxed{{{gold}}}")
 
 
 def _parsed(text: str) -> list[Any]:
     from math_verify import parse
 
-    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of limits turned off
+    logging.getLogger("math_verify").setLevel(logging.ERROR)  # it warns of missing limits
     return list(parse(text, parsing_timeout=None))
 
 
 def _load() -> None:
-    """Import sympy and what reads TeX, which takes seconds, and the tables that come with it."""
+    """Import sympy and its TeX parser with its tables, which takes seconds."""
     from sympy.parsing.latex import parse_latex
 
     _parsed("$\\frac{1}{2}$")
@@ -126,7 +126,7 @@ def _load() -> None:
 
 
 def _last_boxed(text: str) -> str | None:
-    r"""What the last `\boxed{…}` or `\fbox{…}` holds, or `\boxed 5$`; None without a closed one."""
+    r"""Return the content of the last `\boxed{…}`, `\boxed 5$` or `\fbox{…}`; None if not closed."""
     mark = next((mark for mark in _MARKS if mark in text), None)
     if mark is None:
         return None
@@ -138,7 +138,7 @@ def _last_boxed(text: str) -> str | None:
 
 
 def _closing(text: str) -> int | None:
-    """Where the brace that opens `text` is closed; braces behind a backslash are characters."""
+    """Return where the brace at the start of `text` is closed; escaped braces do not count."""
     depth = 0
     for brace in re.finditer(r"\\.|[{}]", text, re.DOTALL):
         depth += {"{": 1, "}": -1}.get(brace.group(), 0)
@@ -148,13 +148,13 @@ def _closing(text: str) -> int | None:
 
 
 def answer_of(gold: str) -> str:
-    r"""Return the answer of a gold, which may be a whole solution with its answer in `\boxed{}`.
+    r"""Return the answer in a gold, which may be a whole solution with its answer in `\boxed{}`.
 
     Args:
         gold: The document's `gold`.
 
     Returns:
-        What the last box holds, or all of it without a box.
+        The content of the last box; the whole gold if it has no box.
     """
     boxed = _last_boxed(gold)
     return gold if boxed is None else boxed
@@ -167,7 +167,7 @@ def spelled(answer: str) -> str:
         answer: TeX, without its box.
 
     Returns:
-        The text that answers are compared by.
+        The text that is compared.
     """
     for before, after in _SPELLINGS:
         answer = answer.replace(before, after)
@@ -192,7 +192,7 @@ def _normalized_answer(settings: Minerva, answer: str) -> str:
 
 
 def _verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that the final answer is the gold one, as text or by sympy, both normalized."""
+    """Verify that the final answer equals the gold answer, both normalized, as text or by sympy."""
     answer = _final_answer(completion)
     if answer is None:
         return Verdict(credit=0.0, reason="no `Final Answer: The final answer is …`")
@@ -203,13 +203,13 @@ def _verify_minerva(settings: Minerva, document: Mapping[str, Any], completion: 
 
 
 def _final_answer(completion: str) -> str | None:
-    """The answer in the first such sentence; one that the stop string cut off counts as well."""
+    """Return the answer in the first such sentence, which a stop string may have cut off."""
     match = _FINAL.search(completion + _CLOSING)
     return match.group(1).strip() if match else None
 
 
 def _normalized(answer: str) -> str:
-    """An answer without units and layout, in the long form of TeX's short ones."""
+    """Return an answer without units and layout, with TeX's short forms written out."""
     answer = answer.rpartition("=")[2]
     for unit in filter(str.isalpha, _REMOVED):  # while spaces still separate words
         answer = re.sub(rf"(?<!\\)\b{unit}\b", "", answer)
@@ -225,7 +225,7 @@ def _normalized(answer: str) -> str:
 
 
 def _without(answer: str, removed: str) -> str:
-    """Words are left alone inside the names of TeX's commands."""
+    """Remove a text from an answer, but not from the names of TeX commands."""
     if not removed.isalpha():
         return answer.replace(removed, "")
     if removed not in answer:
@@ -235,7 +235,7 @@ def _without(answer: str, removed: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _are_equivalent(answer: str, gold: str) -> bool:
-    """Whether two normalized answers are one text, not empty, or differ by what sympy shows is 0."""
+    """Return whether two normalized answers are equal and not empty, or sympy finds a difference of 0."""
     if answer == gold:
         return bool(answer)
     from sympy import simplify
@@ -245,7 +245,7 @@ def _are_equivalent(answer: str, gold: str) -> bool:
         return bool(simplify(parse_latex(answer) - parse_latex(gold)) == 0)
     except (MemoryError, ImportError):
         raise
-    except Exception:  # noqa: BLE001 - what a parser raises for a model's text has no limits
+    except Exception:  # noqa: BLE001 - a parser may raise anything for a model's text
         return False
 
 

@@ -1,6 +1,6 @@
-"""Data of NLTK that instruction verifiers read: fetched at prefill, read without a network after it.
+"""NLTK data that instruction verifiers read: prefill fetches it, jobs then read it offline.
 
-`punkt_tab` splits sentences and words, `stopwords` is a list, the tagger finds verbs.
+`punkt_tab` splits sentences and words, `stopwords` is a list, and the tagger finds verbs.
 """
 
 import shutil
@@ -17,7 +17,7 @@ RESOURCES = {
     "stopwords": "corpora/stopwords/english",
     "averaged_perceptron_tagger_eng": "taggers/averaged_perceptron_tagger_eng",
 }
-"""Where each resource is, below a folder of NLTK data; of several languages the one that is read."""
+"""Path of each resource (of its English part) below a folder of NLTK data."""
 
 NEEDED_BY = {
     "change_case:capital_word_frequency": ("punkt_tab",),
@@ -28,13 +28,13 @@ NEEDED_BY = {
     "words:start_verb": ("punkt_tab", "averaged_perceptron_tagger_eng"),
     "words:words_position": ("punkt_tab",),
 }
-"""Resources by instruction; those not named need none."""
+"""Resources by instruction; an instruction that is not listed needs none."""
 
 _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 
 
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
-    """Return the resources that the verifiers of tasks may read, or a provider's metrics.
+    """Return the resources that the verifiers of tasks, or a provider's metrics, may read.
 
     Args:
         tasks: Generation tasks of the suite.
@@ -56,11 +56,11 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
     """Put missing resources into a folder, from this machine's NLTK data or else NLTK's server.
 
     Args:
-        folder: A folder of NLTK data, made if it is not there.
+        folder: A folder of NLTK data, made if it does not exist.
         resources: Names of resources.
 
     Raises:
-        SourceError: When neither has one; names what to do on a machine without network.
+        SourceError: When neither has a resource; states what to do on a machine without network.
     """
     for resource in missing(folder, resources):
         if not _copied(resource, folder):
@@ -83,13 +83,13 @@ def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
         resources: Names of resources.
 
     Returns:
-        Names of those that are not there, in the same order.
+        Names of the missing ones, in the same order.
     """
     return tuple(resource for resource in resources if not (folder / RESOURCES[resource]).exists())
 
 
 def use(folder: Path) -> None:
-    """Have NLTK look into one folder and nowhere else from now on.
+    """Make NLTK read from one folder only.
 
     Args:
         folder: A folder of NLTK data.
@@ -100,7 +100,7 @@ def use(folder: Path) -> None:
 
 
 def _copied(resource: str, folder: Path) -> bool:
-    """Whether a folder that NLTK knows of had it, unpacked or as an archive."""
+    """Copy a resource from a folder of NLTK's search path, unpacked or an archive; return if found."""
     import nltk
 
     kind, name, *_ = RESOURCES[resource].split("/")

@@ -1,4 +1,4 @@
-"""Answers found by a regular expression, as `#### 18` at the end of a solution of GSM8K."""
+"""Verifier of the kind `pattern`: a regular expression finds the answer, as GSM8K's `#### 18`."""
 
 import re
 from collections import deque
@@ -14,7 +14,7 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 
 def _verify(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Verify that what the pattern finds equals the gold answer, both less what is ignored."""
+    """Verify that the text found by the pattern equals the gold answer, without ignored parts."""
     found = _found(settings, completion)
     if found is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
@@ -29,7 +29,7 @@ def _in_form(settings: Pattern, document: Mapping[str, Any]) -> str:
 
 
 def _found(settings: Pattern, completion: str) -> str | None:
-    """What counts of the first or last match: its first group that took part and is not empty."""
+    """Return the first group of the first or last match that matched and is not empty."""
     matches = _compiled(settings.pattern).finditer(completion)
     first = islice(matches, 1) if settings.take == "first" else matches
     match = next(iter(deque(first, maxlen=1)), None)
@@ -40,14 +40,14 @@ def _found(settings: Pattern, completion: str) -> str | None:
 
 
 def bare(settings: Pattern, text: str) -> str:
-    """Return what is compared: a text less what is ignored.
+    """Return the text that is compared: an answer without its ignored parts.
 
     Args:
         settings: The verifier's settings in the suite.
         text: The answer of a completion, or the gold answer.
 
     Returns:
-        The rest of the text; in lower case where case is ignored.
+        The rest of the text; in lower case if case is ignored.
     """
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)

@@ -1,7 +1,7 @@
-"""Verifiers in processes that can be killed, since what a model writes may keep sympy busy for ever.
+"""Runs verifiers in processes that can be killed: a model's text may keep sympy busy for ever.
 
-A job that crashes, takes too long or too much memory gets a verdict without credit and with this reason,
-and a new process replaces its own. Nothing that one job does reaches the next.
+A job that crashes, or exceeds its time or memory, gets a verdict that states this and has no credit.
+A new process then replaces the worker. A job cannot affect later ones.
 """
 
 import logging
@@ -33,31 +33,31 @@ from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import Verdict, shortened
 
 Job = tuple[Verifier | Check, Mapping[str, Any], str]
-"""A verifier's settings, the prompt's document, and a completion cut at its stops."""
+"""A verifier's settings, the prompt's document, and a completion cut at its stop strings."""
 
 _LONGEST = 4_000_000
-"""Characters of a completion that are verified; a million tokens have about as many."""
+"""Longest completion that is verified, in characters: about a million tokens."""
 
 _SANDBOX_SECONDS = 60.0
-"""The first program of a worker builds the sandbox."""
+"""Seconds for building the sandbox, which a worker does for its first program."""
 
 _LONGEST_SOCKET_FOLDER = 107 - len("/pymp-01234567/listener-01234567")
-"""Bytes; an address has 108 with its end (unix(7))."""
+"""Bytes; a socket's address has 108 with its terminating zero (unix(7))."""
 
 _LONGEST_ANSWER = 10_000
 _LONGEST_REASON = 1_000
 
 _WAITING = 16
-"""Jobs that the pool has waiting for each worker; the others stay with the caller."""
+"""Jobs per worker that are submitted to the pool at a time."""
 
 _KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
-"""Names, for `preload`, the kinds of verifiers whose libraries it imports."""
+"""Environment variable with the kinds of verifiers whose libraries `preload` imports."""
 
 _OUT_OF_MEMORY = 77
-"""Exit code of a process whose job took more memory than it may."""
+"""Exit code of a worker whose job exceeded its memory limit."""
 
 _most_kilobytes = 0
-"""Limit of this process, if it is a worker."""
+"""Peak memory allowed in this process, if it is a worker."""
 
 
 def verify_all(
@@ -70,18 +70,18 @@ def verify_all(
 ) -> Iterator[tuple[int, Verdict]]:
     """Verify completions in several processes, and show progress.
 
-    A caller that stops early ends all processes. The EvaluationError of a verifier that cannot work
-    at all, as without its data, is raised here.
+    If the caller stops early, all processes end. If a verifier cannot work at all (for example without
+    its data), its EvaluationError is raised here.
 
     Args:
         jobs: Settings, document and completion of each verdict.
         workers: Processes.
-        seconds: Limit of each job; a program may take its own seconds on top.
-        memory_mb: Limit of each job, in MB.
-        nltk_data: Folder that NLTK reads from alone; None for NLTK's own places.
+        seconds: Time limit of each job; the limit of a program is added.
+        memory_mb: Memory limit of each job, in MB.
+        nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
     Yields:
-        Number of a job in `jobs` and its verdict, in the order in which they are done.
+        Index of a job in `jobs` and its verdict, in the order in which jobs finish.
     """
     if not jobs:
         return  # no processes for nothing
@@ -124,13 +124,13 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
 
 
 def too_long(completion: str) -> Verdict | None:
-    """Return the verdict on a completion that is too long to be verified.
+    """Return the verdict on a completion if it is too long to be verified.
 
     Args:
-        completion: Text of a model, cut at its stops.
+        completion: Text of a model, cut at its stop strings.
 
     Returns:
-        A verdict without credit where it has too many characters; None for any other completion.
+        A verdict without credit if the completion is too long; otherwise None.
     """
     if len(completion) <= _LONGEST:
         return None
@@ -150,16 +150,16 @@ def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
             reason = f"the verifier took more than {memory_mb} MB of memory"
         else:
             reason = f"the verifier's process died (exit code {error.exitcode})"
-    except Exception as error:  # noqa: BLE001 - a verifier's libraries raise what they like
+    except Exception as error:  # noqa: BLE001 - a verifier's libraries may raise anything
         reason = f"the verifier failed: {type(error).__name__}: {error}"
     return storable(Verdict(credit=None, reason=reason))
 
 
 def storable(verdict: Verdict) -> Verdict:
-    """Return a verdict that any file can hold: without halves of characters, of bounded size.
+    """Return a verdict that any file can store: without lone surrogates, of bounded size.
 
     Args:
-        verdict: As a verifier gave it.
+        verdict: The verdict of a verifier.
 
     Returns:
         The same verdict with its answer and reason made valid and cut.
@@ -175,11 +175,11 @@ def _whole(text: str) -> str:
 
 
 def _context(kinds: Sequence[str]) -> Any:
-    """Processes are copies of one that has imported everything, with the same hashes in every run."""
+    """Return a context whose workers are forked from a process with all libraries and a fixed hash seed."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["evaluation.verification.preload"])
     variables = {_KINDS_VARIABLE: " ".join(kinds), "PYTHONHASHSEED": "0"}
-    with _environment(variables), _place_for_a_socket():  # sympy goes through sets
+    with _environment(variables), _place_for_a_socket():  # sympy iterates over sets
         forkserver.ensure_running()
     return context
 
@@ -200,9 +200,9 @@ def _environment(variables: Mapping[str, str]) -> Iterator[None]:
 
 @contextmanager
 def _place_for_a_socket() -> Iterator[None]:
-    """`/tmp` where the temporary folder's path leaves a socket's address no room.
+    """Use `/tmp` if the temporary folder's path is too long for the address of a socket.
 
-    As CPython 3.14 does it: https://github.com/python/cpython/issues/132124
+    CPython 3.14 does the same: https://github.com/python/cpython/issues/132124
     """
     given = tempfile.tempdir
     if len(os.fsencode(tempfile.gettempdir())) > _LONGEST_SOCKET_FOLDER:
@@ -216,36 +216,36 @@ def _place_for_a_socket() -> Iterator[None]:
 def preload() -> None:
     """Import the verifiers' libraries in the process that all workers are forked from.
 
-    It ends with the one that started it, and they with it: by itself it would wait for its last
-    worker, which an answer may keep busy for ever.
+    The process ends when its parent ends, and its workers end with it. Otherwise it would wait for its
+    last worker, which an answer may keep busy for ever.
     """
     _end_with_parent()
     _load(os.environ.get(_KINDS_VARIABLE, "").split())
 
 
 def _load(kinds: Iterable[str]) -> None:
-    """Import libraries; one that is not installed fails in its jobs."""
+    """Import the libraries of some kinds; if one is not installed, its jobs fail later."""
     for load in filter(None, (VERIFIERS[kind].load for kind in kinds)):
         with suppress(ImportError):
             load()
 
 
 def _end_with_parent() -> None:
-    """Have the kernel kill this process when its parent dies, whatever it is doing then."""
+    """Make the kernel kill this process when its parent dies."""
     children.end_with_parent()
     parent = multiprocessing.parent_process()
-    if parent is not None and not parent.is_alive():  # it died before, and its server with it
+    if parent is not None and not parent.is_alive():  # the parent died before the call above
         os._exit(1)
 
 
 def _prepare(memory_mb: int, nltk_folder: Path | None, kinds: Sequence[str]) -> None:
-    """Tie a worker to its parent's life and limit its memory, above what it begins with.
+    """Make a worker end with its parent, and limit the memory that it adds to its present use.
 
-    Allocations fail at twice the limit. Since libraries take a failed one for a wrong answer, a job
-    that has grown past the limit itself is given up (`_verify_here`).
+    Allocations fail at twice the limit. Libraries may take a failed allocation for a wrong answer, so
+    `_verify_here` gives up every job that has exceeded the limit itself.
     """
     global _most_kilobytes
-    logging.disable()  # libraries log the texts that they cannot read, as long as they are
+    logging.disable()  # libraries log texts that they cannot parse in full length
     _end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
@@ -257,7 +257,7 @@ def _prepare(memory_mb: int, nltk_folder: Path | None, kinds: Sequence[str]) -> 
 def _verify_here(
     settings: Verifier | Check, document: Mapping[str, Any], completion: str
 ) -> Verdict:
-    """A job's verdict; the worker ends where memory is out, as nothing here can be trusted then."""
+    """Return a job's verdict; exit if memory ran out, as the verdict cannot be trusted then."""
     try:
         verdict = verify(settings, document, completion)
     except MemoryError:

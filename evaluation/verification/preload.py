@@ -1,4 +1,4 @@
-"""Runs when the process that all workers are forked from imports it, as the forkserver does."""
+"""Calls `preload` when the forkserver, the process that all workers are forked from, imports it."""
 
 from evaluation.verification.pool import preload
 

@@ -1,9 +1,9 @@
-"""Verifier of the kind `program`: the Python code of a completion passes the tests, in the sandbox.
+"""Verifier of the kind `program`: runs a completion's Python code with the tests, in the sandbox.
 
-Fields of the document: `tests`, a list of assert statements or one source; optional `setup` (run
-before the tests), `entry_point` (what the source's `check` is called with), `prefix` (code that the
-prompt gave, as HumanEval's signature and docstring), `gold` (a right program) and `is_program` (whether
-completions are programs as they stand).
+Fields of the document: `tests` (a list of assert statements, or one source); optional `setup` (run
+before the tests), `entry_point` (the function that the source's `check` is called with), `prefix` (code
+in the prompt, such as HumanEval's signature and docstring), `gold` (a correct program) and
+`is_program` (whether a completion is a program as a whole).
 """
 
 import ast
@@ -21,7 +21,7 @@ from evaluation.verification.sandbox.run import run_program, run_with_packages
 from evaluation.verification.verdicts import Verdict, VerifierKind
 
 _MOST_CHARACTERS = 1 << 20
-"""Longer completions are not run."""
+"""Longest completion that is run."""
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+.-]*)")
 _PYTHON = {"", "python", "py", "python3"}
 _FUTURE = re.compile(
@@ -31,7 +31,7 @@ _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Run a completion's program with the tests of its prompt; credit is None if the sandbox failed."""
+    """Run a completion's program with the prompt's tests; credit is None if the sandbox failed."""
     tests = _read_tests(document)
     if len(completion) > _MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {_MOST_CHARACTERS:,} characters")
@@ -45,17 +45,17 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     else:
         outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
-    answer = program.encode("utf-8", "replace").decode()  # half characters cannot be stored
+    answer = program.encode("utf-8", "replace").decode()  # lone surrogates cannot be stored
     return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
 
 
 def _canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
-    """The data set's own solution."""
+    """Return the data set's solution."""
     return _text(document, "gold") if "gold" in document else None
 
 
 def _read_tests(document: Mapping[str, Any]) -> Tests:
-    """The tests of a document in the form that the sandbox takes."""
+    """Return a document's tests in the form that the sandbox takes."""
     tests = document["tests"]
     common = Tests(
         setup=_text(document, "setup"),
@@ -80,12 +80,12 @@ def _text(document: Mapping[str, Any], name: str) -> str:
 
 
 def _program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
-    """The program of a completion; None if it has no code.
+    """Return the program of a completion; None if it has no code.
 
-    Of fenced blocks in Python, the last that defines what is tested, else all of them joined in
-    order; without a fence, the completion as it is. A prefix is put before code that only goes on
-    from it. Code that defines the entry point itself has the prefix's other definitions before it,
-    so that imports and helpers of the prompt are there, as they were when it was written.
+    The code is the last fenced Python block that defines a tested name, else all Python blocks joined;
+    without a fence, the whole completion. If the code does not define the entry point, it continues
+    the prefix, which is put before it. If it does, only the prefix's other definitions are put before
+    it, so that the prompt's imports and helpers exist.
     """
     code = _fenced(completion, _tested_names(tests))
     if not code.strip():
@@ -102,8 +102,8 @@ def joined(before: str, code: str) -> str:
     """Return two pieces of code one after the other.
 
     Args:
-        before: Code that is run first.
-        code: Code after it; its imports from `__future__` are moved to the very beginning.
+        before: Code that runs first.
+        code: Code after it; its imports from `__future__` are moved to the beginning.
 
     Returns:
         One program.
@@ -121,7 +121,7 @@ def _fenced(completion: str, names: list[str]) -> str:
 
 
 def _python_blocks(text: str) -> Iterator[str]:
-    """Fenced blocks that name Python or no language; the last may lack its end."""
+    """Yield fenced blocks tagged Python or without a tag; the last one may lack its end."""
     fence, kind, lines = "", "", list[str]()
     for line in text.splitlines(keepends=True):
         opening = _FENCE.match(line)
@@ -138,7 +138,7 @@ def _python_blocks(text: str) -> Iterator[str]:
 
 
 def _tested_names(tests: Tests) -> list[str]:
-    """The entry point, or the functions that the assert statements call."""
+    """Return the entry point, or the functions that the tests call."""
     if tests.entry_point:
         return [tests.entry_point]
     return list(dict.fromkeys(_called_names("\n".join(tests.asserts) or tests.source)))
@@ -151,9 +151,9 @@ def _called_names(source: str) -> Iterator[str]:
 
 
 def _parsed(source: str) -> ast.Module:
-    """Empty for what is no valid code."""
+    """Return the syntax tree of some code; an empty one if it is not valid."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about backslashes in strings
+        warnings.simplefilter("ignore")  # ignores warnings about backslashes in strings
         try:
             return ast.parse(source)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -161,19 +161,19 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _defines(code: str, name: str) -> bool:
-    """By its text: the code may not be valid, and must not be run to know."""
+    """Return whether code defines a name, judged by its text: it may be invalid and must not be run."""
     escaped = re.escape(name)
     return re.search(_DEFINITION.format(escaped, escaped), code, re.M) is not None
 
 
 def _without(prefix: str, name: str) -> str:
-    """The prefix without the definition of `name`; empty if it is no valid code."""
+    """Return the prefix without the definition of `name`; empty if it is not valid code."""
     others = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
     return ast.unparse(ast.Module(others, []))
 
 
 def _indented_as(prefix: str, code: str) -> str:
-    """A chat answer that goes on from a signature without its indentation is given it."""
+    """Return code that continues the prefix, with the prefix's indentation if it has none."""
     first = next(line for line in code.splitlines() if line.strip())
     body = prefix.rstrip("\n").rsplit("\n", 1)[-1]
     indentation = body[: len(body) - len(body.lstrip())]

@@ -1,4 +1,4 @@
-"""All kinds of verifiers by their name; all checks of probes are one kind."""
+"""All kinds of verifiers by name, and `verify` for these and the checks of probes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,12 +25,12 @@ VERIFIERS: Mapping[str, VerifierKind] = {
 
 
 def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: str) -> Verdict:
-    """Return the verdict of one verifier, in this process and without limits; `pool` has them.
+    """Return the verdict of one verifier, in this process; only `pool` sets limits.
 
     Args:
         settings: Settings of a verifier or of a probe's check.
         document: Fields of the prompt's document; checks read none.
-        completion: Text of a model, cut at its stops.
+        completion: Text of a model, cut at its stop strings.
 
     Returns:
         The verdict.

@@ -1,4 +1,4 @@
-"""A verifier's verdict on a completion, and what a kind of verifier consists of."""
+"""A verifier's verdict on a completion, and the functions of a kind of verifier."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,13 +7,13 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """`credit` in [0, 1]; None where the verifier itself failed: it crashed, hung, or ran out of memory.
+    """A verdict. `credit` is in [0, 1]; None if the verifier crashed, hung, or ran out of memory.
 
-    `answer` is what it took for the answer, None where the completion has none in its format.
-    `reason` is a sentence on why there is no full credit: the failing assertion, the instruction
-    that was not followed, what became of the verifier. `weight` is what the completion counts in the
-    verifier's rate, as the number of its instructions. `note` names what is counted separately, as
-    that a program's pass rests on one of two runs alone (`sandbox.model.ProgramVerdict`).
+    `answer` is the extracted answer; None if the completion has none in the expected format. `reason`
+    states why there is no full credit: the failing assertion, the instruction that was not followed,
+    or how the verifier failed. `weight` is the completion's weight in the verifier's rate, such as the
+    number of its instructions. `note` names a fact that is counted separately, for example that a
+    program passed in only one of two runs (`sandbox.model.ProgramVerdict`).
     """
 
     credit: float | None
@@ -27,11 +27,11 @@ class Verdict:
 class VerifierKind:
     """A kind of verifier.
 
-    `verify` takes a verifier's settings, a prompt's document and a completion, cut at its stops.
-    `right` gives a completion that is right by a document, by which golds are checked before anything
-    is generated; None if the document has none. `load` imports its libraries, if that takes long.
-    `bare` gives one text for all spellings of a wrong answer that the kind takes for the same; None
-    where an answer is no value, as a program.
+    `verify` takes a verifier's settings, a prompt's document and a completion cut at its stop strings.
+    `right` returns a correct completion for a document (None if it has none), with which golds are
+    checked before anything is generated. `load` imports slow libraries in advance. `bare` maps all
+    spellings of a wrong answer that the kind counts as the same to one text; None if answers are not
+    values, such as programs.
     """
 
     verify: Callable[[Any, Mapping[str, Any], str], Verdict]
@@ -41,10 +41,10 @@ class VerifierKind:
 
 
 def different(answer: str, gold: str) -> str:
-    """Return the reason of a wrong answer, both of them cut to what a reader can take in.
+    """Return the reason for a wrong answer, with answer and gold shortened.
 
     Args:
-        answer: What the verifier took for the answer.
+        answer: The answer that the verifier extracted.
         gold: The gold answer, in the form in which they were compared.
 
     Returns:
@@ -54,14 +54,14 @@ def different(answer: str, gold: str) -> str:
 
 
 def shortened(text: str, longest: int = 200) -> str:
-    """Return a text on one line, its end left out where it is long.
+    """Return a text on one line; the end of a long text is cut.
 
     Args:
         text: Any text.
-        longest: Characters that are kept.
+        longest: Number of characters that are kept.
 
     Returns:
-        The text with single spaces; an ellipsis marks what is left out.
+        The text with single spaces; an ellipsis marks a cut.
     """
     words = " ".join(text[: 2 * longest].split())
     return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"

@@ -1,7 +1,7 @@
-"""Failed evaluations, and when each is tried again: when its checkpoint changes, or later.
+"""Stores failed evaluations; each is tried again when its checkpoint changes, or after a waiting time.
 
-Kept in `<stage results>/.watch/failed.json`, so that a watcher that is started again, by cron for
-one, does not try at once what has just failed.
+They are stored in `<stage results>/.watch/failed.json`, so that a restarted watcher (for example by
+cron) does not immediately try again what has just failed.
 """
 
 import time
@@ -17,19 +17,19 @@ from evaluation.regular_files import read_text
 FOLDER = ".watch"
 
 FIRST_WAIT = 15 * 60.0
-"""Seconds until what failed for good is tried again; twice as many after each further failure."""
+"""Seconds until a checkpoint that is at fault is tried again; doubled after each further failure."""
 
 FIRST_WAIT_OF_QUEUE = 60.0
-"""The same where the checkpoint is not at fault: a full queue, a lost job, a full disk."""
+"""The same if the checkpoint is not at fault: a full queue, a lost job, a full disk."""
 
 LONGEST_WAIT = 6 * 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """The last of `count` failures in a row of one checkpoint; `at` is Unix time.
+    """The last of `count` consecutive failures of one checkpoint; `at` is Unix time.
 
-    `state` is the checkpoint's, see `folder_state`; `own` if the checkpoint is at fault.
+    `state` is the checkpoint's (see `folder_state`); `own` is whether the checkpoint is at fault.
     """
 
     count: int
@@ -40,19 +40,19 @@ class Failure:
 
     @property
     def wait(self) -> float:
-        """Seconds from the failure until it is tried again."""
+        """Seconds from the failure until the next attempt."""
         first = FIRST_WAIT if self.own else FIRST_WAIT_OF_QUEUE
         return float(min(first * 2.0 ** min(self.count - 1, 20), LONGEST_WAIT))
 
     def left(self, state: str) -> float:
-        """Return the seconds that are left until it is tried again.
+        """Return the seconds that remain until the next attempt.
 
         Args:
             state: The checkpoint's state now.
 
         Returns:
-            0 for a checkpoint that has changed. Also where the clock shows that the failure is yet
-            to come: it was set back.
+            0 for a checkpoint that has changed, and for a failure in the future (the clock was set
+            back).
         """
         passed = time.time() - self.at
         return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
@@ -62,7 +62,7 @@ _FAILURES = TypeAdapter(dict[str, Failure])
 
 
 def read_failures(results: Path) -> dict[str, Failure]:
-    """Return a stage's failures; those that cannot be read are forgotten, so tried again.
+    """Return a stage's failures; none if the file cannot be read, so all are tried again.
 
     Args:
         results: Folder of the stage's results.
@@ -77,7 +77,7 @@ def read_failures(results: Path) -> dict[str, Failure]:
 
 
 def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failure:
-    """Store a failure, and count it with those before it.
+    """Store a failure and the number of consecutive failures.
 
     Args:
         subject: The checkpoint that was not evaluated.
@@ -86,7 +86,7 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
         own: Whether the checkpoint is at fault.
 
     Returns:
-        The failure; its count begins anew where the checkpoint has changed, or another is at fault.
+        The failure; its count restarts at 1 if the checkpoint or `own` has changed.
     """
     known = read_failures(subject.plan.results)
     last = known.get(subject.label)
@@ -97,7 +97,7 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
 
 
 def forget_failure(subject: Subject) -> None:
-    """Remove the failure of a checkpoint that was evaluated, if there is one.
+    """Remove the stored failure of an evaluated checkpoint, if there is one.
 
     Args:
         subject: The checkpoint.

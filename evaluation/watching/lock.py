@@ -1,8 +1,8 @@
 """Locks a stage for one watcher: `<stage results>/.watch/lock.json` names its process.
 
-A lock whose process has ended on this host is taken over. Whether a process of another host lives
-cannot be asked; so a watcher renews its lock, and one that was not renewed for an hour, by the file
-system's own clock, is taken over, too.
+A watcher takes over a lock of this host if its process has ended. It cannot check processes of other
+hosts, so every watcher renews its lock. A lock that was not renewed for an hour (by the file system's
+clock) is taken over, too.
 """
 
 import contextlib
@@ -19,12 +19,12 @@ from evaluation.regular_files import read_text
 from evaluation.watching.attempts import FOLDER
 
 ABANDONED = 3600.0
-"""Seconds without a sign of life after which another host's lock is taken over."""
+"""Seconds without renewal after which another host's lock is taken over."""
 
 
 @dataclass(frozen=True)
 class Holder:
-    """Who watches a stage, and the Snakemake that it has started, if one runs."""
+    """The process that watches a stage, and the Snakemake that it has started, if one runs."""
 
     watcher: Process
     snakemake: Process | None = None
@@ -37,7 +37,7 @@ _HOLDER = TypeAdapter(Holder)
 
 
 class StageLock:
-    """The lock of a stage's results; `previous` is whom it was taken over from.
+    """The lock of a stage's results; `previous` is the holder from whom it was taken over.
 
     Args:
         results: Folder of the stage's results.
@@ -52,18 +52,18 @@ class StageLock:
         """Take the lock, or keep it.
 
         Returns:
-            Who else holds it; None if this process does now.
+            The other holder; None if this process holds it now.
 
         Raises:
             OSError: When it cannot be written.
-            OutputError: When there is a folder in its place.
+            OutputError: When a folder has its name.
         """
         check_replaceable(self.path)
         make_folder(self.path.parent)
         mine = temporary_path(self.path)
         try:
             mine.write_text(json.dumps(asdict(self._own)), encoding="utf-8")
-            for _ in range(3):  # another may take it between our look and our grasp
+            for _ in range(3):  # another process may take it between reading and linking
                 holder = _holder(self.path)
                 if holder is not None and holder.watcher == self._own.watcher:
                     os.utime(self.path)
@@ -81,10 +81,10 @@ class StageLock:
             mine.unlink(missing_ok=True)
 
     def note_child(self, snakemake: int | None) -> None:
-        """Note the Snakemake that runs, so that whoever takes over knows of it.
+        """Store the running Snakemake in the lock, for a watcher that takes the lock over.
 
         Args:
-            snakemake: Its process; None when it has ended.
+            snakemake: Its process id; None when it has ended.
         """
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
@@ -92,13 +92,13 @@ class StageLock:
                 write_json(self.path, asdict(self._own))
 
     def renew(self) -> None:
-        """Show that this process lives, if the lock is still its own."""
-        with contextlib.suppress(OSError):  # it is missed when the lock is next taken
+        """Renew the lock, if this process still holds it."""
+        with contextlib.suppress(OSError):  # the next `take` notices
             if self._is_ours():
                 os.utime(self.path)
 
     def release(self) -> None:
-        """Remove the lock, if it is still this process's own."""
+        """Remove the lock, if this process still holds it."""
         with contextlib.suppress(OSError):
             if self._is_ours():
                 self.path.unlink()
@@ -108,7 +108,7 @@ class StageLock:
         return holder is not None and holder.watcher == self._own.watcher
 
     def _is_stale(self, holder: Holder, now: Path) -> bool:
-        """Compare with a file that was written just now, as the clocks of two hosts may differ."""
+        """Compare the lock's time with that of a new file, as the clocks of two hosts may differ."""
         if holder.watcher.is_here:
             return not holder.watcher.alive
         try:
@@ -117,7 +117,7 @@ class StageLock:
             return True
 
     def _take_away(self, stale: Holder | None) -> None:
-        """Remove a stale lock, unless another has renewed it between our look and our grasp."""
+        """Remove a stale lock, unless another process has replaced it since it was read."""
         aside = temporary_path(self.path)
         with contextlib.suppress(FileNotFoundError):
             os.rename(self.path, aside)
@@ -128,7 +128,7 @@ class StageLock:
 
 
 def _holder(path: Path) -> Holder | None:
-    """Return whom a lock names; None if there is none, or if it is not whole."""
+    """Return the holder that a lock names; None if there is no lock, or it cannot be read."""
     try:
         return _HOLDER.validate_json(read_text(path))
     except (OSError, ValueError):

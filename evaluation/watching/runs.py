@@ -1,6 +1,6 @@
-"""Runs Snakemake, and the commands for tables and pages after it; and what became of each checkpoint.
+"""Runs Snakemake, then the commands for tables and pages, and reports each checkpoint's outcome.
 
-All that they print goes to a log, of which the last run's is kept: Snakemake keeps its own of all.
+Their output goes to a log that the next run overwrites; Snakemake keeps its own log of every run.
 """
 
 import contextlib
@@ -33,25 +33,25 @@ from evaluation.watching.work import Work, name_of
 from evaluation.wording import time_in_words
 
 BEAT = 20.0
-"""Seconds between two signs of life while a process runs."""
+"""Seconds between two calls of `beat` while a process runs."""
 
 PATIENCE = 60.0
-"""Seconds that a Snakemake has to end its jobs when it is asked to stop."""
+"""Seconds that Snakemake has to end its jobs when it is asked to stop."""
 
 
 _PAGES = {
     "comparison of runs": ("comparison", is_comparison_outdated),
     "front page": ("front-page", is_front_outdated),
 }
-"""Pages of all stages together: the command that makes each, and whether it is late."""
+"""Pages about all stages: the command that makes each, and whether it is outdated."""
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Return the command that runs Snakemake for some files.
+    """Return the command that makes some files with Snakemake.
 
     Args:
-        configuration: File of the configuration that it gets.
-        targets: Files to make, or options in place of them.
+        configuration: Configuration file that Snakemake gets.
+        targets: Files to make, or options such as `--unlock` instead.
         arguments: The user's arguments for Snakemake.
 
     Returns:
@@ -68,15 +68,15 @@ def run(
     *,
     appending: bool = False,
 ) -> int:
-    """Run a command to its end; its output goes to a log.
+    """Run a command, with its output in a log, and wait until it ends.
 
-    Where this process is to end, the command is asked to stop, as by Ctrl-C.
+    If this process is interrupted, it asks the command to stop (SIGINT).
 
     Args:
         command: Words of the command.
         log: File of its output.
-        beat: Called now and then with the id of the process that runs.
-        appending: Whether the log keeps what it has.
+        beat: Called every `BEAT` seconds with the command's process id.
+        appending: Whether the log is appended to, not overwritten.
 
     Returns:
         The command's exit code.
@@ -91,7 +91,7 @@ def run(
             stdout=output,
             stderr=subprocess.STDOUT,
             env=variables,
-            start_new_session=True,  # Ctrl-C is for us; we pass it on, once
+            start_new_session=True,  # Ctrl-C reaches only this process, which passes it on once
         )
         try:
             while True:
@@ -104,7 +104,7 @@ def run(
 
 
 def _snakemake_error(log: Path) -> str:
-    """Return the line of what Snakemake printed that most likely says what went wrong."""
+    """Return the line of Snakemake's output that most likely states the error."""
     text = re.sub(r"(?m)^(\w+Error):\n", r"\1: ", _text(log))
     lines = [line for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "rror" in line and not line.startswith(" ")]
@@ -113,13 +113,13 @@ def _snakemake_error(log: Path) -> str:
 
 
 def is_locked(log: Path) -> bool:
-    """Return whether Snakemake ended because another one works on the same files.
+    """Return whether Snakemake ended because another Snakemake works on the same files.
 
     Args:
-        log: What Snakemake printed.
+        log: Snakemake's output.
 
     Returns:
-        False also where the log cannot be read.
+        True or false; false also if the log cannot be read.
     """
     return "cannot be locked" in _text(log)
 
@@ -132,14 +132,14 @@ def _text(log: Path) -> str:
 
 
 def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[str]:
-    """Return what does not show all results.
+    """Return the stages and pages that do not show all results.
 
     Args:
         plans: All stages by name.
         stages: Names of those that are watched.
 
     Returns:
-        Names of stages and of pages of all, in the order of their making.
+        Names of stages, then of pages about all stages, in the order in which they are made.
     """
     chosen = [plans[name] for name in stages]
     found = [
@@ -154,16 +154,16 @@ def make_pages(
     configuration: Path,
     beat: Callable[[int], None],
 ) -> Iterator[tuple[str, str]]:
-    """Make what is late, each in a process of its own.
+    """Make outdated tables, figures and pages, each in a separate process.
 
     Args:
         plans: All stages by name.
         stages: Names of those that are watched.
-        configuration: The user's file.
-        beat: Called now and then with the id of the process that runs.
+        configuration: The user's configuration file.
+        beat: Called every `BEAT` seconds with the id of the running process.
 
     Yields:
-        Name and line of each stage, and of each page that could not be made.
+        Name and message of each stage that was outdated, and of each page that could not be made.
     """
     late = late_pages(plans, stages)
     for plan in (plans[name] for name in stages if name in late):
@@ -184,7 +184,7 @@ def make_pages(
 
 
 def _verdict_line(plan: StagePlan) -> str:
-    """Return the stage's verdict as far as it goes, and where to read more."""
+    """Return the stage's verdict so far, and the path of its report."""
     from evaluation.reporting.terminal import advice_lines
 
     verdict = advice_lines(plan)[:1] if plan.stage.bridge is not None else []
@@ -197,7 +197,7 @@ def _evaluation(*arguments: str) -> list[str]:
 
 
 def _stop(child: "subprocess.Popen[bytes]") -> None:
-    """Ask a process and those that it started to end, and wait a while for that."""
+    """Ask a process and its children to end, and wait up to `PATIENCE` seconds."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGINT)
     end = time.monotonic() + PATIENCE
@@ -212,7 +212,7 @@ def _import_path() -> list[str]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A checkpoint that was evaluated, or was not, in one line."""
+    """Whether a checkpoint was evaluated, with a one-line message."""
 
     subject: Subject
     is_evaluated: bool
@@ -220,11 +220,11 @@ class Outcome:
 
 
 def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
-    """Look at each checkpoint's results; note which failed, for the next attempt.
+    """Check each checkpoint's results, and store the failures for the next attempt.
 
     Args:
-        work: What the run was started for; a bridge that failed is added to its `skipped`.
-        log: What Snakemake printed.
+        work: The checkpoints of the run; a bridge that failed is added to its `skipped`.
+        log: Snakemake's output.
 
     Yields:
         The outcome of each checkpoint, bridges first.
@@ -262,7 +262,7 @@ def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
 
 
 def _recorded_error(subject: Subject, work: Work) -> str | None:
-    """Return the error of scores, tier files or deltas: the checkpoint is at fault, not the machine."""
+    """Return the error in the records of scores, tier files or deltas: faults of the checkpoint itself."""
     steps = [SCORE, COLLECT]
     if subject.role == "step" and work.is_compared(subject.plan.name):
         steps.append(STEP_DELTAS)

@@ -1,8 +1,8 @@
-"""The watcher: looks for checkpoints, starts Snakemake, reports what happened in a line, rests.
+"""The watcher: finds new checkpoints, starts Snakemake, reports each outcome in a line, and waits.
 
-It keeps no state but what lies on disk: which results there are, what failed (`attempts`), and who
-watches (`lock`). So it may be ended and started at any time, and `--once` is one of its rounds. All
-waiting is by a clock that cannot jump.
+All its state is on disk: the results, the failures (`attempts`), and which process watches (`lock`).
+So it can be stopped and restarted at any time, and `--once` is one of its rounds. It waits by a
+monotonic clock.
 """
 
 import time
@@ -36,7 +36,7 @@ from evaluation.watching.work import Work, check_caches, find_work
 from evaluation.wording import first_few, time_in_words
 
 PROGRESS_SECONDS = 10 * 60.0
-"""Between two reports of how far the jobs of a run are."""
+"""Seconds between two reports of the progress of a run's jobs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,13 +76,13 @@ class Watcher:
         self.late: list[str] = []
 
     def watch(self) -> int:
-        """Run until its end, see `_ending`.
+        """Watch until `_ending` gives a reason to stop.
 
         Returns:
-            Exit code: 1 if a checkpoint failed or a page is late, else 0.
+            Exit code: 1 if a checkpoint failed or a page is outdated, else 0.
 
         Raises:
-            EvaluationError: When it cannot begin, such as CacheError for what is not prefilled.
+            EvaluationError: When it cannot begin, such as CacheError if something is not prefilled.
         """
         for name in self.options.stages:
             check_caches(self.plans[name])
@@ -114,12 +114,12 @@ class Watcher:
                 work = self._round()
             except EvaluationError as error:
                 self._report_once("round", str(error))
-            except OSError as error:  # a full disk, a folder that was taken away
+            except OSError as error:  # a full disk, a removed folder
                 self._report_once("round", machine_fault(error))
         return int(bool(self.failed or self.late))
 
     def _round(self) -> Work | None:
-        """Look, and run Snakemake as long as there is something new; return the last look."""
+        """Look for work, and run Snakemake until nothing new is found; return the last `Work`."""
         while True:
             held = self._take_locks()
             work = find_work(self.config, held, self.options.quiet)
@@ -132,7 +132,7 @@ class Watcher:
                 return work
 
     def _take_locks(self) -> list[str]:
-        """Return the stages that nobody else watches."""
+        """Return the stages that no other process watches."""
         held = []
         for name, lock in self.locks.items():
             holder = lock.take()
@@ -144,7 +144,7 @@ class Watcher:
         return held
 
     def _is_orphaned(self, name: str, lock: StageLock) -> bool:
-        """Return whether the Snakemake of a watcher that was killed still runs, as far as this host knows."""
+        """Return whether the Snakemake of a killed watcher still runs on this host."""
         left = lock.previous.snakemake if lock.previous else None
         if left is None or not left.is_here:
             return False
@@ -157,7 +157,7 @@ class Watcher:
         return False
 
     def _evaluate(self, work: Work) -> bool:
-        """Run Snakemake for what is ready; return whether something was evaluated."""
+        """Run Snakemake for the ready checkpoints; return whether one was evaluated."""
         stages = list(dict.fromkeys(subject.plan.name for subject in work.ready))
         for name in stages:
             check_caches(work.plans[name])
@@ -176,7 +176,7 @@ class Watcher:
         return self._report_outcomes(work, log)
 
     def _unlock(self, log: Path) -> bool:
-        """Remove the locks that a killed watcher's Snakemake has left; return whether it did."""
+        """Remove the locks of a killed watcher's Snakemake; return whether they were removed."""
         if not self._may_unlock:
             self._report_once(
                 "run",
@@ -202,7 +202,7 @@ class Watcher:
         return evaluated
 
     def _make_pages(self, held: Sequence[str]) -> None:
-        """Make what is late, and try what still is again in the next round."""
+        """Make outdated pages; the next round tries those that failed again."""
         plans = plan_stages(with_known_steps(self.config))
         for name, line in make_pages(plans, held, self.options.configuration, self._renew):
             self._report_once(f"pages {name}", line)
@@ -217,7 +217,7 @@ class Watcher:
                 del self._reported[name]
 
     def _ending(self, work: Work | None) -> str | None:
-        """Return why there is nothing to wait for, in a sentence; None as long as there is."""
+        """Return why the watcher ends, in a sentence; None while it has something to wait for."""
         options = self.options
         quiet_for = time.monotonic() - self._news
         if options.give_up is not None and quiet_for >= options.give_up:
@@ -237,7 +237,7 @@ class Watcher:
         return None
 
     def _rest(self) -> None:
-        """Wait until the next look, or until a Snakemake has ended whose work is to be taken up."""
+        """Wait until the next round, or until the Snakemake of a killed watcher has ended."""
         end = time.monotonic() + self.options.interval
         while (left := end - time.monotonic()) > 0 and (not self._orphan or self._orphan.alive):
             time.sleep(min(left, BEAT))
@@ -249,7 +249,7 @@ class Watcher:
             lock.renew()
 
     def _beat(self, work: Work, child: int) -> None:
-        """Renew the locks, and report now and then how far the jobs are."""
+        """Renew the locks, and report the progress of the jobs every `PROGRESS_SECONDS`."""
         self._note_child(child)
         if time.monotonic() - self._progress_reported < PROGRESS_SECONDS:
             return
@@ -267,7 +267,7 @@ class Watcher:
         return self.plans[stages[0]].results / "eval_logs" / "watch.log"
 
     def _report_once(self, about: str, line: str) -> None:
-        """Print a line unless it is the last that was printed about that."""
+        """Print a line, unless the last one about the same subject was equal."""
         if self._reported.get(about) != line:
             self._reported[about] = line
             self._report(line)

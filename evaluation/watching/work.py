@@ -1,10 +1,10 @@
-"""Finds what is to be evaluated now: checkpoints that are new, complete and quiet.
+"""Finds the checkpoints to evaluate now: those that are new, complete and unchanged.
 
-Complete: all weights are there, as `checkpoints.completeness` reads from headers. Quiet: no file below
-its folder came, went or changed between two looks. A `latest.txt` decides nothing: it may run ahead
-of the step that it names, and be missing where checkpoints were copied.
+Complete: all weights exist, as `checkpoints.completeness` reads from headers. Unchanged: no file in the
+folder was added, removed or changed between two looks. `latest.txt` is ignored: it may be written before
+the step that it names, and may be missing where checkpoints were copied.
 
-A run of Snakemake gets the configuration with these steps alone, so that it never meets a checkpoint
+A run of Snakemake gets the configuration with these steps alone, so that it never reads a checkpoint
 that is still being written.
 """
 
@@ -36,9 +36,9 @@ from evaluation.wording import first_few
 
 @dataclass(kw_only=True)
 class Work:
-    """What a look at the disk found; `plans` are of `config`, which has only steps to evaluate.
+    """The checkpoints found on disk; `config` and `plans` have only the steps to evaluate.
 
-    `skipped` has a reason for each checkpoint, or stage, that is not evaluated now.
+    `skipped` has the reason for each checkpoint or stage that is not evaluated now.
     """
 
     config: Config
@@ -51,7 +51,7 @@ class Work:
 
     @property
     def targets(self) -> list[str]:
-        """What Snakemake is to make."""
+        """Files that Snakemake has to make."""
         found = []
         for subject in self.ready:
             found.append(record_path(subject.folder, COLLECT))
@@ -60,38 +60,38 @@ class Work:
         return [str(path) for path in found]
 
     def is_compared(self, stage: str) -> bool:
-        """Return whether the stage has a bridge that can be compared with now.
+        """Return whether the stage has a bridge that its steps can be compared with now.
 
         Args:
             stage: The stage's name.
 
         Returns:
-            False also where its bridge is left alone.
+            False also if its bridge is skipped.
         """
         return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.skipped
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
-    """Return what lines and `skipped` call a checkpoint.
+    """Return the name of a checkpoint in messages and in `skipped`.
 
     Args:
         stage: The stage's name.
         label: The subject's label; by default that of the bridge.
 
     Returns:
-        Both, as one name.
+        The stage's name and the label, separated by a space.
     """
     return f"{stage} {label}"
 
 
 def check_caches(plan: StagePlan) -> None:
-    """Check that all of a stage is prefilled.
+    """Check that all caches of a stage are prefilled.
 
     Args:
         plan: The stage.
 
     Raises:
-        CacheError: When something is not, or was from other data or settings.
+        CacheError: When a cache is missing, or was made from other data or settings.
     """
     states = CacheStates()
     wrong = [entry for entry in stage_entries(plan) if states.state(entry) != "current"]
@@ -104,15 +104,15 @@ def check_caches(plan: StagePlan) -> None:
 
 
 def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
-    """Look at all checkpoints of some stages, and twice at those that are not evaluated.
+    """Look at all checkpoints of some stages, and twice at those that are not scored.
 
     Args:
         config: The user's configuration.
         stages: Names of the stages.
-        quiet: Seconds between both looks.
+        quiet: Seconds between the two looks.
 
     Returns:
-        What is ready to be evaluated, and what is left alone.
+        The checkpoints that are ready to be evaluated, and those that are skipped.
     """
     config = with_known_steps(config)
     plans = plan_stages(config)
@@ -146,7 +146,7 @@ def _candidates(plan: StagePlan, steps: Sequence[int]) -> tuple[Candidate, ...]:
 
 
 def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]) -> Config:
-    """Return the configuration with these steps and merges; a stage that has no step keeps its own."""
+    """Return the configuration with these steps and merges only; a stage without any keeps its steps."""
     stages = {}
     for name, stage in config.stages.items():
         own = chosen.get(name, ())
@@ -159,13 +159,13 @@ def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]
 
 @dataclass
 class _Search:
-    """A look at all checkpoints, which notes in `skipped` why one is not evaluated now."""
+    """Looks at all checkpoints; `skipped` has the reason why one is not evaluated now."""
 
     outdated: Outdated
     skipped: dict[str, str] = field(default_factory=dict)
 
     def _known_steps(self, plan: StagePlan) -> tuple[int, ...]:
-        """Return the steps that are there, or requested; none where that is not known."""
+        """Return the existing or requested steps; none if they cannot be determined."""
         try:
             return stage_steps(plan)
         except CheckpointError as error:
@@ -173,7 +173,7 @@ class _Search:
             return ()
 
     def _wanted(self, plan: StagePlan) -> Iterator[Subject]:
-        """Yield the checkpoints of which something is missing, the bridge first."""
+        """Yield the checkpoints that lack results, the bridge first."""
         has_bridge = plan.stage.bridge is not None
         steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
         subjects = [candidate_subject(plan, one) for one in _candidates(plan, steps)]
@@ -188,7 +188,7 @@ class _Search:
                     yield bridge
         for subject in subjects:
             if self.outdated.score(subject) and absent_folder(subject.checkpoint):
-                continue  # of a list, and still to come
+                continue  # listed in the configuration, but not written yet
             is_late = self.outdated.collect(subject)
             if is_late or (has_bridge and self._lacks_deltas(subject)):
                 yield subject
@@ -198,7 +198,7 @@ class _Search:
         return candidate is not None and self.outdated.deltas(subject.plan, candidate)
 
     def _look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
-        """Return every checkpoint's state; what failed, is incomplete or written is left alone."""
+        """Return each checkpoint's state; skip those that failed, are incomplete or being written."""
         due: list[Subject] = []
         states: dict[Path, str] = {}
         failures = {folder: read_failures(folder) for folder in {s.plan.results for s in wanted}}
@@ -219,7 +219,7 @@ class _Search:
         self.skipped[name_of(subject.plan.name, subject.label)] = why
 
     def _can_be_evaluated(self, subject: Subject) -> bool:
-        """Return whether nothing is amiss: a step that lacks only deltas waits for the bridge."""
+        """Return whether nothing is in the way; a step that lacks only deltas waits for the bridge."""
         if name_of(subject.plan.name, subject.label) in self.skipped:
             return False
         if subject.role == "bridge" or self.outdated.collect(subject):
@@ -237,7 +237,7 @@ class _Search:
         )
 
     def _is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
-        """Return whether all of a checkpoint is there, deltas included; not while these wait."""
+        """Return whether a checkpoint has all results, including deltas; false while these wait."""
         if self.outdated.collect(candidate_subject(plan, step)):
             return False
         return plan.stage.bridge is None or (
@@ -250,10 +250,10 @@ def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject,
 
     Args:
         subjects: Checkpoints that are not scored.
-        quiet: Seconds between both looks.
+        quiet: Seconds between the two looks.
 
     Returns:
-        For each its state, equal as long as no file changes, and why it is left alone, if it is.
+        For each its state, which changes with its files, and why it is skipped (None if it is not).
     """
     before = [(subject, folder_state(subject.checkpoint)) for subject in subjects]
     if before:
@@ -264,7 +264,7 @@ def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject,
 def _second_look(subject: Subject, before: str) -> tuple[str, str | None]:
     try:
         problem = _problem(subject)
-    except OSError as error:  # deleted or made unreadable as we looked
+    except OSError as error:  # deleted or made unreadable meanwhile
         problem = f"{error.filename or subject.checkpoint}: {error.strerror}"
     state = folder_state(subject.checkpoint)
     if not state:

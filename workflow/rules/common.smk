@@ -1,4 +1,4 @@
-# Settings of a run, and what the rules ask of them. Whatever is longer lives in the package.
+# Settings of a run, and functions that the rules call. Longer code is in the package `evaluation`.
 import re
 import shlex
 from functools import partial
@@ -30,7 +30,7 @@ PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
 keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
 
-# What the shell of a job begins with: it has the Python, the package and the configuration of the run.
+# The shell of every job begins with this: it sets the Python, the package and the run's configuration.
 PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
 JOB = shlex.join(
     [f"{ROOT}/workflow/scripts/job.sh", str(ROOT), PYTHON, str(CONFIG_FILE)]
@@ -38,33 +38,33 @@ JOB = shlex.join(
 
 
 def job(command):
-    """A shell command behind that. `shell.prefix` would also be that of a workflow which has these
-    rules as a module."""
+    """Return a shell command that begins with JOB. `shell.prefix` would also apply to the rules of a
+    workflow that uses these rules as a module."""
     return ". {} && {}".format(JOB.replace("{", "{{").replace("}", "}}"), command)
 
 
 def name_in_run(rule):
-    """What a rule is called in the whole workflow, which may use these rules as a module; None if it
-    does not use this one."""
+    """Return a rule's name in the whole workflow, which may use these rules as a module; None if it does
+    not use this rule."""
     return workflow.modifier.avail_rulename(rule)
 
 
 def resources_of(rule, like="shared_scoring"):
-    """What the profile or the command line sets for a rule, over what it sets for another name: that
-    of scoring rules' jobs of several checkpoints, if none is given."""
+    """Return the resources that the profile or command line sets for a rule. They override those set for
+    the name `like`, by default that of jobs that score several checkpoints."""
     given = workflow.resource_settings.overwrite_resources
     names = (like, rule, name_in_run(rule))
     return Resources({k: v for name in names for k, v in given.get(name, {}).items()})
 
 
 def set_resources(rule, resources):
-    """Have a rule's jobs get these, over what they have."""
+    """Override resources of a rule's jobs."""
     if name := name_in_run(rule):
         workflow.get_rule(name).resources.update(resources)
 
 
 def spread_over_gpus(rule):
-    """What a rule's jobs get where a checkpoint is spread over several GPUs: so many times the profile's."""
+    """Multiply the resources of a rule's jobs by the number of GPUs over which a checkpoint is sharded."""
     own = resources_of(rule, like=rule)
     defaults = workflow.resource_settings.default_resources or {}
     raw = {name: resource.raw for name, resource in defaults.items()}
@@ -73,7 +73,7 @@ def spread_over_gpus(rule):
 
 
 def checkpoints_per_job(plan):
-    """How many the profile puts into one job: the resource `checkpoints`."""
+    """Return how many checkpoints one job scores: the resource `checkpoints` of the profile."""
     given = {
         **(workflow.resource_settings.default_resources or {}),
         **resources_of(f"score_{plan.name}"),
@@ -89,35 +89,35 @@ def checkpoints_per_job(plan):
 # Which files the rules make.
 FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
 CHECKPOINT = rf"by_checkpoint/(?:{FOLDER})|bridge"
-"""Folders of a stage's results that hold a checkpoint's."""
+"""Pattern of the folders, below a stage's results, that have the results of a checkpoint."""
 
 
 def made(folder, step):
-    """The record that a step leaves in the folder of its outputs; its key says whether it is outdated.
+    """Return the record that a step writes next to its outputs; the record shows whether they are outdated.
 
-    Never removed: another run may be reading it, or its checkpoint may be deleted.
+    Snakemake never removes it: another run may be reading it, or its checkpoint may be deleted.
     """
     return update(f"{folder}/.made/{step}.json")
 
 
 def prefilled(plan):
-    """The records of all caches that scoring a stage reads."""
+    """Return the records of all caches that scoring a stage reads."""
     return [str(entry.record) for entry in stage_entries(plan)]
 
 
 def other_files(plan):
-    """What a stage's tables are made with, beside the two that its target asks for."""
+    """Return the files that are written with a stage's tables but are not requested by its target."""
     names = [name for name in stage_outputs(plan) if name not in (SUMMARY_TABLE, PAGE)]
     return [f"{plan.results}/{name}" for name in names]
 
 
 def stage_files(plan):
-    """What the target of a stage asks for."""
+    """Return the files that the target of a stage requests."""
     tables = [f"{plan.results}/{name}" for name in (SUMMARY_TABLE, PAGE)]
     return [*tables, *map(str, plan.figures.values())]
 
 
 def result_files(plan):
-    """Names of the files in a checkpoint's folder."""
+    """Return the names of the files in a checkpoint's folder."""
     names = [path.name for path in plan.tier_files(plan.results)]
     return names if plan.stage.bridge is None else [*names, "bridge_deltas.json"]

@@ -1,4 +1,4 @@
-# Online, CPU only: tokens, examples and prompts are fetched and cached for the offline jobs.
+# These rules need the internet and no GPU: they fetch and tokenize data for the offline jobs.
 CACHE = f"{CONFIG.cache}/{{setup}}"
 
 
@@ -31,8 +31,8 @@ set_resources(
 )
 
 
-# A rule for each tier's caches: `prefill_slice`, `prefill_task`, ... One that the profile does not name
-# gets what it gives to `prefill_tokenizer`.
+# One rule for each tier's caches: `prefill_slice`, `prefill_task`, ... A rule that the profile does not
+# name gets the resources of `prefill_tokenizer`.
 for _tier in TIERS.values():
 
     rule:
@@ -67,7 +67,7 @@ for _tier in TIERS.values():
     )
 
 
-# Tasks of providers, many in a job: preferred, as these have no wildcard.
+# Many tasks of a provider per job. Snakemake prefers these rules, as they have no wildcard.
 for _number, (_plan, _entries) in enumerate(INPUTS.provided_batches()):
     _rule = f"provided_{_plan.name}_from_{_number}"
 

@@ -1,4 +1,4 @@
-# Cheap and local: every step's deltas against the bridge, from stored per-item scores.
+# Cheap and local: each step's deltas against the bridge, from stored per-item scores.
 for _plan in PLANS.values():
     if _plan.stage.bridge is None:
         continue

@@ -1,5 +1,5 @@
-# Before a GPU is asked for: what would stop every job of a stage stops here, in seconds. Part of every
-# run in which a checkpoint of the stage is to be scored, and of no other.
+# Checks, before a GPU is requested and within seconds, for faults that would stop every job of a stage.
+# Runs only if a checkpoint of the stage is to be scored.
 for _plan in PLANS.values():
 
     rule:
@@ -22,8 +22,8 @@ for _plan in PLANS.values():
             )
 
 
-# Offline: a job loads each of its checkpoints once and scores all tiers into the store; a local step makes
-# the tier files of it. Rules of stages, so that a profile can tell them apart.
+# An offline job loads each of its checkpoints once and scores all tiers into the store; the rule `collect`
+# makes the tier files from it. Each stage has its own rules, so that a profile can set their resources.
 for _rule in score_rules(INPUTS, checkpoints_per_job):
 
     rule:
@@ -67,7 +67,7 @@ for _plan in PLANS.values():
             made(f"{_plan.results}/{{folder}}", "collect"),
         log:
             f"{_plan.results}/eval_logs/collect/{{folder}}.log",
-        localrule: not _plan.suite.generation_tasks  # to verify answers takes a while
+        localrule: not _plan.suite.generation_tasks  # verifying answers takes a while
         conda:
             "../envs/evaluation.yaml"
         threads: 8 if _plan.suite.generation_tasks else 1
@@ -89,7 +89,7 @@ for _plan in PLANS.values():
         resources_of(f"collect_{_plan.name}", like="verification"),
     )
 
-    # One file as the target: all it takes to make it, and a sentence where it cannot be made.
+    # Makes a single requested file, or prints why it cannot be made.
     rule:
         name:
             f"file_of_{_plan.name}"

@@ -1,10 +1,10 @@
-# What must be there before the configuration can be read and the package imported.
+# Finds and imports the package, which reading the configuration needs.
 import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
 
-# Next to these rules, unless they were fetched without it from where they are hosted.
+# The package is next to these rules, unless Snakemake fetched the rules alone from their host.
 _beside = Path(workflow.current_basedir.get_path_or_uri(secret_free=True)).parents[1]
 if (_beside / "evaluation").is_dir() and str(_beside) not in sys.path:
     sys.path.insert(0, str(_beside))
@@ -22,11 +22,11 @@ if _missing := missing_environment():
 
 from evaluation.orchestration.stops import (
     RunError,
-)  # once its packages are known to be there
+)  # only now, as its packages are known to be installed
 
 
 def default_configuration(path):
-    """The path itself; stops where no such file is and no other one is named."""
+    """Return the path; stop if there is no such file and `--configfile` names no other."""
     if Path(path).exists() or workflow.overwrite_configfiles:
         return path
     raise RunError(

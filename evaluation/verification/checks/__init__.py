@@ -1,1 +1,1 @@
-"""What makes an answer to a probe right: pure functions of its text."""
+"""Checks of answers to probes: functions of an answer's text."""

@@ -1,4 +1,4 @@
-"""Whether an answer is only the answer: no template tokens, other speakers, or loops."""
+"""Checks that an answer has no template tokens, other speakers, preambles or loops."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ _TEMPLATE_TOKENS = re.compile(
     r"|<unused_?\d+>|\[unused\d+\]|<reserved[_\w]*>|[◁◀][^◁◀▷▶\n]{1,40}[▷▶]"
     r"|<0x[0-9A-F]{2}>|[\u0120\u010a](?=\w)|\u2581|\ufffd"
 )
-"""Tokens of chat templates, of thinking and tools, and bytes that make no character."""
+"""Tokens of chat templates, of thinking and of tools, and bytes that are not a character."""
 
 _ROLE = r"(?:user|human|assistant|system|ai|bot|chatbot|model|gpt|chatgpt|ai assistant|developer)"
 _OTHER_SPEAKER = re.compile(
@@ -35,7 +35,7 @@ _SPEAKER_IN_LINE = re.compile(
 _OWN_LABEL = re.compile(
     r"\A\W{0,8}(?:(?:the|final|my) )?(?:answer|response)[*_]{0,2}[ \t]*+:", re.IGNORECASE
 )
-"""`Answer:` before all else is the speaker's own; further down it is that of an exchange."""
+"""`Answer:` at the very start is a label; further down it begins another turn."""
 _ASKED_AND_ANSWERED = re.compile(
     r"^[ \t]*+[*_#]{0,4}+[QA]\d{0,2}[*_]{0,2}[ \t]*+:[*_]{0,2}(?=\s)", re.MULTILINE
 )
@@ -63,7 +63,7 @@ _SIGNS = 12
 
 
 def _no_chat_artifacts(text: str) -> bool:
-    """Whether an answer has no template's tokens and no other speaker's turn."""
+    """Return whether an answer has no template tokens and no turn of another speaker."""
     read = _OWN_LABEL.sub("", plain(text))
     return bool(read.strip()) and not (
         _CONTROL.search(text)
@@ -75,20 +75,20 @@ def _no_chat_artifacts(text: str) -> bool:
 
 
 def _no_preamble(text: str) -> bool:
-    """Whether an answer begins without `Sure!`, `Here is …` or the like."""
+    """Return whether an answer begins without `Sure!`, `Here is …` or the like."""
     start = without_emphasis(plain(text)).lstrip("\"'#>- \t\n")
     start = re.sub(r"\A[^\w\s\"'(]+\s*", "", start)
     return bool(start) and not _PREAMBLE.match(start)
 
 
 def _no_repetition(text: str) -> bool:
-    """Whether an answer is not stuck.
+    """Return whether an answer has no loop.
 
-    Stuck is: a word five times in a row, a phrase of two or three words four times, one of up to
-    thirty words three times; eight words three times anywhere; a line of three or more words four
-    times anywhere, whatever its number in a list; a sign that is no word twelve times in a row; or
-    60 and more characters without a space that repeat up to ten. Punctuation does not tell words
-    apart.
+    Loops are: a word five times in a row; a phrase of two or three words four times in a row, or of up
+    to thirty words three times; any eight words three times anywhere; a line of three or more words
+    four times anywhere (numbers of list items are ignored); a sign without letters twelve times in a
+    row; 60 or more characters without a space that repeat the same one to ten. Words are compared
+    without punctuation.
     """
     read = plain(text).casefold()
     pieces = read.split()
@@ -110,7 +110,7 @@ def _no_repetition(text: str) -> bool:
 
 
 def _signs(pieces: list[str]) -> list[str]:
-    """Pieces without a letter or digit, each other piece made different; rules are left alone."""
+    """Return pieces so that only signs (without letters or digits) can be equal; rules never are."""
     return [
         f"{index} {piece}" if _has_word(piece) or set(piece) <= _RULE_CHARACTERS else piece
         for index, piece in enumerate(pieces)
@@ -122,18 +122,18 @@ def _has_word(piece: str) -> bool:
 
 
 def _numbered(parts: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Each part as a number, equal parts as equal ones; (parts,)."""
+    """Return a number for each part, equal for equal parts; shape (parts,)."""
     seen: dict[str, int] = {}
     return np.array([seen.setdefault(part, len(seen)) for part in parts], np.int64)
 
 
 def _more_copies(size: int) -> int:
-    """Copies beyond the first that make a phrase of so many words a loop."""
+    """Return how many copies after the first make a phrase of `size` words a loop."""
     return 4 if size == 1 else 3 if size <= 3 else 2
 
 
 def _longest_run(parts: np.ndarray[tuple[int], np.dtype[np.int64]], period: int) -> int:
-    """Most parts in a row that each equal the one `period` before."""
+    """Return the longest run of parts that each equal the part `period` before."""
     if len(parts) <= period:
         return 0
     breaks = np.flatnonzero(parts[period:] != parts[:-period])

@@ -1,6 +1,6 @@
-"""Answers that are Python: read by their syntax, or run against tests in the sandbox.
+"""Checks of Python answers: of their syntax, or with tests in the sandbox.
 
-A model's code may do anything, so it never runs in this process, and for seconds at most.
+A model's code may do anything, so it runs only in the sandbox, and for at most seconds.
 """
 
 import ast
@@ -18,7 +18,7 @@ from evaluation.verification.sandbox.run import run_program
 
 _PYTHON = re.compile(r"(?:python|py|ipython)?(?:[23](?:\.\d+)*)?")
 _LONGEST = 50_000
-"""Characters of code at most: what is longer is not read, since Python's compiler recurses in C."""
+"""Longest code that is parsed, in characters: Python's compiler recurses in C."""
 
 
 def _is_python(fence: Fence) -> bool:
@@ -26,7 +26,7 @@ def _is_python(fence: Fence) -> bool:
 
 
 def _python_code(text: str) -> list[str]:
-    """The fenced Python of an answer, a string a fence; all of the answer if it has no fence."""
+    """Return the code of each Python fence of an answer; the whole answer if it has no fence."""
     if fences := read_fences(text):
         return [textwrap.dedent(fence.content) for fence in fences if _is_python(fence)]
     whole = text.strip()
@@ -37,10 +37,10 @@ def _python_code(text: str) -> list[str]:
 
 @lru_cache(maxsize=16)
 def _parse_python(text: str) -> tuple[ast.Module, ...] | None:
-    """The syntax trees of an answer's code; None where a part of it is not Python that compiles."""
+    """Return the syntax trees of an answer's code; None if a part of it does not compile."""
     trees = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape, which is still Python
+        warnings.simplefilter("ignore")  # such as an invalid escape, which is still valid Python
         for code in _python_code(text):
             if len(code) > _LONGEST:
                 return None
@@ -57,7 +57,7 @@ _IDLE = (ast.Expr, ast.Pass)
 
 
 def _does_something(tree: ast.AST) -> bool:
-    """Whether there is a statement, or an expression that a word of English is not."""
+    """Return whether there is a statement, or an expression that is not a mere English word."""
     return any(
         (isinstance(node, ast.stmt) and not isinstance(node, _IDLE)) or isinstance(node, _DOING)
         for node in ast.walk(tree)
@@ -65,24 +65,24 @@ def _does_something(tree: ast.AST) -> bool:
 
 
 def _python_parses(text: str) -> bool:
-    """Whether the code of an answer is Python that does something."""
+    """Return whether the code of an answer is Python that does something."""
     trees = _parse_python(text)
     return trees is not None and any(_does_something(tree) for tree in trees)
 
 
 def _only_code(text: str) -> bool:
-    """Whether an answer is Python and nothing else, in one closed fence or in none."""
+    """Return whether an answer is only Python, in one closed fence or without a fence."""
     fenced = bool(read_fences(text))
     return (not fenced or whole_fence(text) is not None) and _python_parses(text)
 
 
 def _code_lines(text: str) -> int:
-    """Count the lines of an answer's code that are not blank."""
+    """Count the non-blank lines of an answer's code."""
     return sum(bool(line.strip()) for code in _python_code(text) for line in code.split("\n"))
 
 
 def _definitions_only(text: str) -> bool:
-    """Whether the code defines things and runs nothing: no example, print, main block."""
+    """Return whether the code only defines things: no example call, print or main block."""
     body = [statement for tree in _parse_python(text) or () for statement in tree.body]
     names = {getattr(statement, "name", None) for statement in body}
     return any(map(_does_something, body)) and all(_is_definition(part, names) for part in body)
@@ -101,7 +101,7 @@ def _is_definition(statement: ast.stmt, names: Container[str | None]) -> bool:
 
 
 Parameters = tuple[str, ast.arguments, Sequence[ast.AST]]
-"""A function's name, its arguments, and the parts of its body."""
+"""A function's name, arguments and body."""
 
 
 def _functions(text: str) -> Iterable[Parameters]:
@@ -116,7 +116,7 @@ def _functions(text: str) -> Iterable[Parameters]:
 
 
 def _defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> bool:
-    """Whether it has such a function with a body; `self` and `cls` are not among the arguments."""
+    """Return whether it defines this function, not as a stub; `self` and `cls` are not compared."""
     return any(
         name == function
         and (arguments is None or _arguments(spec) == list(arguments))
@@ -126,7 +126,7 @@ def _defines(answer: str, /, function: str, arguments: Sequence[str] | None) -> 
 
 
 def _is_stub(statement: ast.AST) -> bool:
-    """Whether it is `return None` or `raise NotImplementedError`."""
+    """Return whether it is `return None` or `raise NotImplementedError`."""
     if isinstance(statement, ast.Return):
         value = statement.value
         return value is None or (isinstance(value, ast.Constant) and value.value in (None, ...))
@@ -143,7 +143,7 @@ def _arguments(spec: ast.arguments) -> list[str]:
 
 
 def _code_is(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Whether one of the patterns is all of the code (see `_matches`)."""
+    """Return whether one of the patterns matches the whole code (see `_matches`)."""
     trees = _parse_python(answer) or ()
     body = [statement for tree in trees for statement in tree.body]
     if len(body) != 1:
@@ -153,17 +153,17 @@ def _code_is(answer: str, /, any_of: Sequence[str]) -> bool:
 
 
 def _code_has(answer: str, /, any_of: Sequence[str]) -> bool:
-    """Whether one of the patterns occurs in the code (see `_matches`)."""
+    """Return whether one of the patterns occurs in the code (see `_matches`)."""
     return any(_occurs(answer, pattern) for pattern in any_of)
 
 
 def _code_lacks(answer: str, /, patterns: Sequence[str]) -> bool:
-    """Whether the code is Python and none of the patterns occurs in it."""
+    """Return whether the code is Python and none of the patterns occurs in it."""
     return _python_parses(answer) and not any(_occurs(answer, pattern) for pattern in patterns)
 
 
 def _occurs(text: str, pattern: str) -> bool:
-    """A name alone occurs where the code uses it without giving it a meaning of its own."""
+    """Return whether a pattern occurs; a mere name does not if the code assigns to it."""
     wanted = _read_pattern(pattern)
     nodes = [node for tree in _parse_python(text) or () for node in ast.walk(tree)]
     if isinstance(wanted, ast.Name) and any(_gives_meaning(node, wanted.id) for node in nodes):
@@ -187,7 +187,7 @@ _INSIGNIFICANT = frozenset(
 
 
 def _matches(wanted: Any, found: Any) -> bool:
-    """Whether code has the form of a pattern: `_` stands for one thing, `...` for any number."""
+    """Return whether code matches a pattern: `_` matches one node, `...` any number of nodes."""
     if isinstance(wanted, ast.Name) and wanted.id == "_":
         return isinstance(found, ast.AST)
     if isinstance(wanted, ast.AST):
@@ -211,7 +211,7 @@ def _is_rest(node: Any) -> bool:
 
 
 def _match_lists(wanted: list[Any], found: list[Any]) -> bool:
-    """As `_matches`, part by part; one `...` among the wanted parts takes what the others leave."""
+    """Match lists element by element; one `...` matches all elements that the others leave."""
     rest = next((index for index, part in enumerate(wanted) if _is_rest(part)), None)
     if rest is None:
         return len(wanted) == len(found) and all(map(_matches, wanted, found))
@@ -222,11 +222,11 @@ def _match_lists(wanted: list[Any], found: list[Any]) -> bool:
 
 
 LIMITS = Limits(seconds=5.0, memory_mb=512)
-"""Limits of one answer with all its tests."""
+"""Limits for one answer with all its tests."""
 
 
 def _passes_tests(answer: str, /, tests: str) -> ProgramVerdict:
-    """Run the tests against an answer's code, all its fences one after the other."""
+    """Run the tests with an answer's code, which is that of all its fences joined."""
     if _parse_python(answer) is None:
         return ProgramVerdict(False)
     program = reduce(joined, _python_code(answer), "")

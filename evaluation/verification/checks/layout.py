@@ -1,4 +1,4 @@
-"""Lists, lengths and letters of an answer."""
+"""Checks of an answer's lists, length, letter case and layout."""
 
 import re
 from itertools import pairwise
@@ -12,7 +12,7 @@ _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
 
 
 def _bullet_count(text: str) -> int:
-    """Count the outermost bullets, whatever their sign."""
+    """Count the outermost bullets with any sign."""
     return len(read_lists(text).outermost(numbered=False))
 
 
@@ -22,13 +22,13 @@ def _numbered_count(text: str) -> int:
 
 
 def _numbers_in_order(answer: str, /, start: int) -> bool:
-    """Whether the outermost numbered items count up by one."""
+    """Return whether the outermost numbered items count up by one."""
     numbers = [item.number for item in read_lists(answer).outermost(numbered=True)]
     return bool(numbers) and numbers == list(range(start, start + len(numbers)))
 
 
 def _only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
-    """Whether all is list whose outermost items have one marker; what they enclose is free."""
+    """Return whether the answer is only a list with this marker; nested items may have any."""
     lists = read_lists(answer)
     numbered = marker == "numbers"
     top = _top(answer)
@@ -40,18 +40,18 @@ def _only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
 
 
 def _top(text: str) -> list[Item]:
-    """The items that no item encloses."""
+    """Return the items at the top level."""
     return [item for item in read_lists(text).items if item.level == 0]
 
 
 def _item_words(answer: str, /, at_most: int) -> bool:
-    """Whether no list item is longer than so many words."""
+    """Return whether each list item has at most this number of words."""
     items = read_lists(answer).items
     return bool(items) and all(len(words(item.text)) <= at_most for item in items)
 
 
 def _sorted_items(text: str) -> bool:
-    """Whether the items that no other encloses are in alphabetical order."""
+    """Return whether the items at the top level are in alphabetical order."""
     items = [core(item.text) for item in _top(text)]
     return len(items) > 1 and all(one <= other for one, other in pairwise(items))
 
@@ -62,7 +62,7 @@ Texts = tuple[str | tuple[str, ...], ...]
 def _list_items(
     answer: str, /, texts: Texts, how: Literal["contain", "start", "equal"], in_order: bool
 ) -> bool:
-    """Whether the list has one item for each of the texts, no other, and none twice."""
+    """Return whether the list has exactly one item for each of the texts, and none twice."""
     items = [item.text for item in _top(answer)]
     twice = len(set(map(core, items))) < len(items)
     if len(items) != len(texts) or (twice and how != "equal"):
@@ -83,7 +83,7 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
-    """Return whether items and texts can be paired off, each item with a text that it fits."""
+    """Return whether each item can be paired with a different text that it fits."""
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import maximum_bipartite_matching
 
@@ -96,12 +96,12 @@ def _without_marker(line: str) -> str:
 
 
 def _word_count(text: str) -> int:
-    """Count the words of an answer; list markers are none."""
+    """Count the words of an answer without list markers."""
     return len(words("\n".join(_without_marker(line) for line in plain(text).split("\n"))))
 
 
 def _sentence_count(text: str) -> int:
-    """Count sentences; an item or paragraph without a full stop is one, an abbreviation ends none."""
+    """Count sentences; an item or paragraph without a full stop is one; abbreviations end none."""
     return sum(len(sentences(paragraph)) for paragraph in paragraphs(plain(text)))
 
 
@@ -112,7 +112,7 @@ def paragraphs(text: str) -> list[str]:
         text: An answer, as `plain` returns it.
 
     Returns:
-        Each paragraph or item on one line and without its marker; empty ones are left out.
+        Each non-empty paragraph or item on one line, without its marker.
     """
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
@@ -123,12 +123,12 @@ def paragraphs(text: str) -> list[str]:
 
 
 def _line_count(text: str) -> int:
-    """Count the lines that are not blank."""
+    """Count the non-blank lines."""
     return sum(bool(line.strip()) for line in plain(text).split("\n"))
 
 
 def _letter_case(answer: str, /, case: Literal["lower", "upper"]) -> bool:
-    """Whether all letters are of one case."""
+    """Return whether all letters have this case."""
     read = plain(answer)
     return read.islower() if case == "lower" else read.isupper()
 
@@ -142,7 +142,7 @@ _SENTENCE_END = tuple(".!?…\"')。")
 
 
 def _plain_prose(answer: str) -> bool:
-    """Whether all is sentences; a paragraph that ends like none is a title."""
+    """Return whether the answer is only sentences, without Markdown, emoji, lists or titles."""
     found = paragraphs(plain(answer))
     return (
         bool(found)
@@ -152,25 +152,25 @@ def _plain_prose(answer: str) -> bool:
 
 
 def _starts_with(answer: str, /, text: str, match_case: bool) -> bool:
-    """Whether an answer, as written or as Markdown shows it, starts with these words."""
+    """Return whether an answer, as written or as rendered from Markdown, starts with this text."""
     pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
     return _fits_shown(rf"\A{pattern}", answer, match_case)
 
 
 def _ends_with(answer: str, /, text: str, match_case: bool) -> bool:
-    """Whether an answer, as written or as Markdown shows it, ends with these words."""
+    """Return whether an answer, as written or as rendered from Markdown, ends with this text."""
     pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(plain(text))
     return _fits_shown(rf"{pattern}\Z", answer, match_case)
 
 
 def _fits_shown(pattern: str, answer: str, match_case: bool) -> bool:
-    """Whether an answer fits a pattern as it is written, or as Markdown shows it."""
+    """Return whether an answer matches a pattern, as written or as rendered from Markdown."""
     flags = 0 if match_case else re.IGNORECASE
     return any(re.search(pattern, read, flags) for read in (plain(answer).strip(), _shown(answer)))
 
 
 def _shown(text: str) -> str:
-    """Return an answer as Markdown shows it: no signs for headings or emphasis, no outer quotes."""
+    """Return an answer as rendered: without heading and emphasis signs, and without outer quotes."""
     read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
     quoted = (
         len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]

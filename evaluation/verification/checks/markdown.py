@@ -1,8 +1,8 @@
-"""Lists and code blocks of an answer, read by a Markdown parser.
+"""Reads lists and code blocks of an answer with a Markdown parser.
 
-What people and models write as a list is more than CommonMark: other bullet signs, `(1)`, a bold
-number, a list that starts at 4 right below a line. Such lines are first written the way CommonMark
-has them; code blocks are left alone.
+People and models also write lists that CommonMark does not accept: other bullet signs, `(1)`, a bold
+number, a list that starts at 4 directly below a line. Such lines are first converted to CommonMark;
+code blocks are not changed.
 """
 
 import re
@@ -25,12 +25,12 @@ _FENCE = re.compile(r"[ \t]*(?P<sign>`{3,}|~{3,})(?P<info>.*)")
 _NO_WORD = " \t*_`~\"'.,:;-–—"
 
 _NESTED = 40
-"""Levels of quotes and lists that are read; the parser leaves out what lies deeper."""
+"""Levels of quotes and lists that are read; the parser ignores deeper ones."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line that is a list item: its indentation, its number if it has one, its text."""
+    """A line that is a list item: its indentation, number (None for a bullet) and text."""
 
     indent: str
     number: int | None
@@ -39,9 +39,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Item:
-    """An item of a list: its number if it has one, the items around it, its text.
+    """An item of a list: its number (None for a bullet), its nesting, and its text.
 
-    `level` counts all that enclose it, `depth` only those of the same marker.
+    `level` counts all enclosing items, `depth` only those with the same kind of marker.
     """
 
     number: int | None
@@ -57,16 +57,16 @@ class Item:
 
 @dataclass(frozen=True)
 class Lists:
-    """All items of an answer, and whether there is anything that belongs to none."""
+    """All list items of an answer, and whether it has text outside of them."""
 
     items: tuple[Item, ...]
     anything_else: bool
 
     def outermost(self, *, numbered: bool) -> list[Item]:
-        """Return items of one marker that no other item of it encloses.
+        """Return the outermost items of one kind of marker.
 
         Args:
-            numbered: Whether numbered items are wanted, or bullets.
+            numbered: True for numbered items, False for bullets.
 
         Returns:
             The items in the order of the answer.
@@ -78,7 +78,7 @@ class Lists:
 
 @dataclass(frozen=True)
 class Fence:
-    """A fenced code block: its tag, its content, its lines (first, last), whether it is closed."""
+    """A fenced code block: tag, content, lines (first, end), and whether it is closed."""
 
     tag: str
     content: str
@@ -87,13 +87,13 @@ class Fence:
 
 
 def read_item(line: str) -> Line | None:
-    """Return the list item that a line is.
+    """Read a line as a list item.
 
     Args:
         line: A line of plain text.
 
     Returns:
-        The item; None if the line is none.
+        The item; None if the line is not one.
     """
     line = line.rstrip()
     if _RULE.fullmatch(line):
@@ -107,7 +107,7 @@ def read_item(line: str) -> Line | None:
 
 
 def _parser() -> MarkdownIt:
-    """Blocks only: what stands inside a line is not read, so that brackets cost nothing."""
+    """Return a parser that reads only blocks: parsing many brackets within lines would be slow."""
     parser = MarkdownIt("commonmark", {"maxNesting": _NESTED})
     parser.core.ruler.enableOnly(["normalize", "block"])
     return parser.disable(["code", "html_block", "reference"])
@@ -117,7 +117,7 @@ _PARSER = _parser()
 
 
 def _as_commonmark(text: str) -> str:
-    """Every list line with CommonMark's own marker, and apart from what precedes it."""
+    """Return a text with CommonMark's list markers, and a blank line before each list."""
     written: list[str] = []
     fence, before = "", ""
     for line in text.split("\n"):
@@ -138,7 +138,7 @@ def _as_commonmark(text: str) -> str:
 
 
 def _leaves_a_list(before: str, line: str) -> bool:
-    """Whether CommonMark would take an unindented line into the item above it."""
+    """Return whether CommonMark would add an unindented line to the list item above it."""
     in_list = before[:1] in (" ", "\t") or read_item(before) is not None
     return in_list and line[:1] not in (" ", "\t", "")
 
@@ -156,7 +156,7 @@ def read_lists(text: str) -> Lists:
         text: Answer of a model to a probe.
 
     Returns:
-        All items in order, without those that have no word.
+        All items in order, without those that have no words.
     """
     items: list[Item] = []
     open_items: list[Item] = []
@@ -192,13 +192,13 @@ def read_fences(text: str) -> tuple[Fence, ...]:
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Return the fence that is all of an answer, and closed.
+    """Return the closed fence that is the whole answer.
 
     Args:
         text: Answer of a model to a probe.
 
     Returns:
-        The block; None if it is open, or there is anything else.
+        The block; None if it is not closed, or the answer has other text.
     """
     fences = read_fences(text.strip())
     lines = text.strip().count("\n") + 1

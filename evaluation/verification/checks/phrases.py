@@ -1,4 +1,4 @@
-"""Words and phrases that an answer must have, or must not have."""
+"""Checks of words and phrases that an answer must, or must not, contain."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -9,11 +9,11 @@ _NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
 def has_phrase(text: str, term: str, match_case: bool) -> bool:
-    """Return whether a word or phrase occurs, neither end of it in the middle of a word.
+    """Return whether a word or phrase occurs as whole words.
 
     Args:
         text: Answer of a model to a probe, or a part of one.
-        term: The word or phrase; any spacing between its words fits.
+        term: The word or phrase; any spacing between its words matches.
         match_case: Whether upper and lower case differ.
 
     Returns:
@@ -35,28 +35,28 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
 
 
 def _contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Whether all of the texts occur."""
+    """Return whether all of the texts occur."""
     return all(has_phrase(answer, term, match_case) for term in texts)
 
 
 def _contains_any(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Whether one of the texts occurs."""
+    """Return whether one of the texts occurs."""
     return any(has_phrase(answer, term, match_case) for term in texts)
 
 
 def _excludes(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
-    """Whether none of the texts occurs."""
+    """Return whether none of the texts occurs."""
     return bool(plain(answer).strip()) and not _contains_any(answer, texts, match_case)
 
 
 def _lacks_characters(answer: str, /, characters: str) -> bool:
-    """Whether none of the characters occurs."""
+    """Return whether none of the characters occurs."""
     read = plain(answer)
     return bool(read.strip()) and set(plain(characters)).isdisjoint(read)
 
 
 def _answers(answer: str, /, texts: Iterable[str]) -> bool:
-    """Whether the whole answer is one of the texts, but for case, quotes and the like."""
+    """Return whether the whole answer is one of the texts, ignoring case, quotes and the like."""
     return core(answer) in {core(text) for text in texts}
 
 
@@ -77,10 +77,10 @@ _WRONG = re.compile(
 
 
 def _states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) -> bool:
-    """Whether an answer says one of the texts as true, and none of the others.
+    """Return whether an answer states one of the texts as true, and none of `rather_than`.
 
-    A text is denied in a clause that has `not`, `never` or the like before it, or calls it wrong;
-    one of the others may also be what the speaker takes back: `I said six`.
+    A text is denied if `not`, `never` or the like precedes it in its clause, or the clause calls it
+    wrong. A text of `rather_than` may also be taken back: `I said six`.
     """
     return any(_is_stated(answer, text) for text in texts) and not any(
         _is_stated(answer, text, taken_back=_TAKEN_BACK) for text in rather_than
@@ -88,7 +88,7 @@ def _states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) ->
 
 
 def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None) -> bool:
-    """Whether some occurrence of a text is neither denied nor taken back."""
+    """Return whether an occurrence of a text is neither denied nor taken back."""
     for found in _occurrences(answer, text, match_case=False):
         before = _CLAUSE_END.split(found.string[: found.start()])[-1]
         excused = _DENIED.search(before) or _WRONG.match(found.string, found.end())

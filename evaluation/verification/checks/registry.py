@@ -1,7 +1,7 @@
 """The function of every check of probes, by the check's name.
 
-A new check is a model in `settings/checks.py` and a function in a module here, which has the check's name
-behind an underscore, as nothing else calls it, and takes the check's settings by their names.
+To add a check, add a model to `settings/checks.py` and a function to a module here. The function's name
+is an underscore and the check's name; its arguments are the answer and the check's settings by name.
 """
 
 from collections import ChainMap, Counter
@@ -18,7 +18,7 @@ MODULES = (cleanliness, code, layout, refusals, structured, phrases)
 MODELS: tuple[type[Any], ...] = get_args(get_args(Check)[0])
 
 Function = Callable[..., bool | int | ProgramVerdict]
-"""Called with the answer and the check's settings; that of a `Counted` check gives a number."""
+"""Takes the answer and the check's settings; that of a `Counted` check returns a number."""
 
 
 CHECKS: Mapping[str, Function] = {
@@ -29,14 +29,14 @@ CHECKS: Mapping[str, Function] = {
 
 
 def verify_check(check: Check, completion: str) -> Verdict:
-    """Verify an answer by a probe's check.
+    """Verify an answer with a probe's check.
 
     Args:
         check: Settings of a probe's check.
         completion: Answer of a model to a probe.
 
     Returns:
-        The verdict; checks give credit 0 or 1, and none where the sandbox failed.
+        The verdict; its credit is 0 or 1, or None if the sandbox failed.
     """
     function = CHECKS[check.check]
     if isinstance(check, Counted):
@@ -58,7 +58,7 @@ def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:
         checks: The checks in the order of the suite.
 
     Yields:
-        Name and check; a second check of a name is `name-2`, and so on.
+        Name and check; a second check of the same name is `name-2`, and so on.
     """
     seen: Counter[str] = Counter()
     for check in checks:

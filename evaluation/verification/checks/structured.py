@@ -1,4 +1,4 @@
-"""Answers that are JSON."""
+"""Checks of JSON answers."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from evaluation.verification.checks.text import plain
 
 
 def _frozen(value: Any) -> Any:
-    """A value that can be put into a set; true is not 1, but 1.0 is."""
+    """Return a hashable form of a value, in which 1.0 equals 1 but true does not."""
     if isinstance(value, list):
         return ("array", *map(_frozen, value))
     if isinstance(value, dict):
@@ -21,7 +21,7 @@ def _frozen(value: Any) -> Any:
 
 
 def _all_different(_: Any, wanted: bool, value: Any, __: Any) -> Any:
-    """`uniqueItems` in one pass; jsonschema compares each with each where it cannot sort."""
+    """Check `uniqueItems` in one pass; jsonschema compares all pairs if it cannot sort."""
     if wanted and isinstance(value, list) and len(set(map(_frozen, value))) < len(value):
         yield ValidationError("an item is there twice")
 
@@ -32,7 +32,7 @@ _Validator = extend(  # type: ignore[no-untyped-call]
 
 
 def _strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool) -> bool:
-    """Whether all of the answer, or of the one fence around it, is JSON of the schema."""
+    """Return whether the whole answer, or the one fence around it, is JSON that fits the schema."""
     fence = whole_fence(answer) if may_be_fenced else None
     text = fence.content if fence and fence.tag in ("", "json") else answer
     try:
@@ -41,12 +41,12 @@ def _strict_json(answer: str, /, matches: Mapping[str, Any], may_be_fenced: bool
         ValueError,
         RecursionError,
         ArithmeticError,
-    ):  # also nested too deeply, numbers too long
+    ):  # also for too deep nesting, too long numbers
         return False
 
 
 def _json_equals(answer: str, /, value: Any, match_case: bool) -> bool:
-    """Whether the JSON of an answer, all of it or its one code block, is this value."""
+    """Return whether the JSON of an answer (all of it, or its only code block) equals this value."""
     fences = read_fences(answer)
     for part in (answer, *(fence.content for fence in fences if len(fences) == 1)):
         try:

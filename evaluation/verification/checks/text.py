@@ -1,4 +1,4 @@
-"""An answer's text as a reader sees it: normalised characters, words, sentences."""
+"""Normalises an answer's text, and splits it into words and sentences."""
 
 import re
 import unicodedata
@@ -24,12 +24,12 @@ _SPELLINGS = str.maketrans(
         "¾": " 3/4",
     }
 )
-"""What NFKC would change in meaning (10² into 102, ① into 1), and what it leaves apart."""
+"""Characters that NFKC would change in meaning (10² to 102, ① to 1), or would not unify."""
 
 
 @lru_cache(maxsize=16)
 def plain(text: str) -> str:
-    r"""Return one spelling of what looks alike: NFKC, straight quotes, `\n`, nothing invisible.
+    r"""Return a text in NFKC with straight quotes, `\n` and no invisible characters.
 
     Args:
         text: Answer of a model to a probe, or a text of a suite.
@@ -45,7 +45,7 @@ _EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def without_emphasis(text: str) -> str:
-    """Take away Markdown's signs for bold, italics and code; `snake_case` stays.
+    """Remove Markdown's signs for bold, italics and code; `snake_case` stays.
 
     Args:
         text: Plain text.
@@ -57,13 +57,13 @@ def without_emphasis(text: str) -> str:
 
 
 def core(text: str) -> str:
-    """Return a short answer without case, accents, spacing, quotes, emphasis and what closes it.
+    """Return a short answer without case, accents, spacing, quotes, emphasis and final punctuation.
 
     Args:
         text: A short answer, of a model or of a suite.
 
     Returns:
-        The text that short answers are compared by.
+        The text that is compared.
     """
     words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())
     return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
@@ -81,11 +81,11 @@ _WITHOUT_SPACES = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\uf
 
 
 def words(text: str) -> list[str]:
-    """Return the pieces between spaces or dashes that hold a letter or digit.
+    """Return the words of a text: pieces between spaces or dashes that have a letter or digit.
 
-    `state-of-the-art` and `3.50` are one word each; a piece with more than four runs of letters
-    is counted by its runs, so that hyphens in place of spaces save nothing. Of scripts without
-    spaces, each character is a word.
+    `state-of-the-art` and `3.50` are one word each. A piece with more than four runs of letters counts
+    as that many words, so that hyphens instead of spaces save nothing. In scripts without spaces, each
+    character is a word.
 
     Args:
         text: Answer of a model to a probe, or a part of one.
@@ -104,17 +104,17 @@ def words(text: str) -> list[str]:
 _SENTENCE_END = re.compile(
     r"(?<![.!?])[.!?]++[\"')\]*_]*+(?=\s|$)"
     r"|。"
-    r"|(?<=[a-z]{2})[.!?](?=[A-Z][a-z])"  # a space is missing
+    r"|(?<=[a-z]{2})[.!?](?=[A-Z][a-z])"  # without a space between sentences
 )
 _TITLES = frozenset("mr mrs ms dr prof st jr sr vs e.g i.e u.s u.k u.n a.m p.m".split())
 _BEFORE_LOWER_CASE = frozenset(
     "etc approx inc ltd co no fig cf al ca est dept min max ed vol".split()
 )
-"""Abbreviations that may also end a sentence: they do before a capital."""
+"""Abbreviations that end a sentence only before a capital letter."""
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Return the sentences of a paragraph; what lacks a full stop is one, too.
+    """Return the sentences of a paragraph; the last one may lack a full stop.
 
     Args:
         paragraph: A paragraph of plain text, on one line.
@@ -128,7 +128,7 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def _ends(paragraph: str, found: re.Match[str]) -> bool:
-    """Whether a stop ends a sentence, rather than `Dr.`, an initial, `e.g. this` or `"No!" he`."""
+    """Return whether a stop ends a sentence, unlike in `Dr.`, an initial, `e.g. this` or `"No!" he`."""
     after = paragraph[found.end() : found.end() + 20].lstrip()
     if not after:
         return True

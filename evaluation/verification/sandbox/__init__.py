@@ -1,1 +1,1 @@
-"""Where code that a model wrote is run: without network, files, processes or the verdict."""
+"""Runs code that a model wrote, without access to network, files, processes or its verdict."""

@@ -1,7 +1,7 @@
-"""The candidate's process in the guarded run: runs the program, then answers what the tester asks.
+"""The candidate's process in the guarded run: runs the program, then answers the tester's questions.
 
-All of this is at the mercy of the program, which may change any of it: what it sends is only ever
-taken for its answers.
+The program can change everything in this process. So the tester trusts nothing that it sends, and
+uses it only as the program's answers.
 """
 
 import ast
@@ -22,10 +22,10 @@ from evaluation.verification.sandbox.reasons import PROGRAM
 
 
 class Callback:
-    """A function of the tests, as an argument of the program's.
+    """Stands for a function of the tests that is passed to the program.
 
     Args:
-        peer: The end of the pipes that calls are asked through.
+        peer: The end of the pipes through which the tester is asked to call it.
         name: The function's name in the tests.
     """
 
@@ -37,7 +37,7 @@ class Callback:
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
-    """Return a program, after what it uses of the tests' setup: the rest may reveal values.
+    """Return a program after the setup statements that it uses: others may reveal expected values.
 
     Args:
         source: The program, as UTF-8.
@@ -52,7 +52,7 @@ def to_bytes(source: bytes, setup: str) -> bytes:
 
 
 def _used(program: str, setup: str) -> Iterator[str]:
-    """Imports, and the statements that define a name of the program's text, or one of theirs."""
+    """Yield the setup's imports, and the statements that the program uses, directly or indirectly."""
     try:
         nodes = ast.parse(setup).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -74,10 +74,10 @@ def _is_used(node: ast.stmt, words: set[str]) -> bool:
 
 
 def serve(data: bytes, read: int, write: int) -> None:
-    """Run the program and answer what the tester asks; end when the tester has ended.
+    """Run the program and answer the tester's questions; exit when the tester has ended.
 
     Args:
-        data: What `to_bytes` returned.
+        data: Result of `to_bytes`.
         read: Descriptor of the tester's questions.
         write: Descriptor of the answers.
     """
@@ -95,7 +95,7 @@ def serve(data: bytes, read: int, write: int) -> None:
         failure = reason
 
     def defined(name: str) -> tuple[Any, ...]:
-        # what the program defines of a name that the tests use
+        # the program's definition of a name that the tests use
         if failure is not None:
             raise failure
         return _described(name, names[name]) if name in names else ("absent",)
@@ -112,7 +112,7 @@ def serve(data: bytes, read: int, write: int) -> None:
 
 
 def _described(name: str, value: Any) -> tuple[Any, ...]:
-    """Modules and what is in them under the same name are named: the tester takes its own."""
+    """Return a value; for a module or a member of one only its name: the tester uses its own copy."""
     if isinstance(value, ModuleType):
         return ("module", value.__name__)
     if isinstance(value, FunctionType | BuiltinFunctionType | type):
@@ -126,7 +126,7 @@ def _described(name: str, value: Any) -> tuple[Any, ...]:
 
 
 def preload() -> None:
-    """Import what programs often use, once for all of them."""
+    """Import modules that programs often use, once for all programs."""
     for name in _OFTEN_USED.split():
         try:
             importlib.import_module(name)

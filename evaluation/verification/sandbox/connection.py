@@ -1,4 +1,4 @@
-"""The caller's end of a sandbox: starts its processes and hands them program after program."""
+"""The caller's end of a sandbox: starts its processes and sends them one program after another."""
 
 import importlib.util
 import json
@@ -21,10 +21,10 @@ from evaluation.verification.sandbox.zygote import ENDING, JOB, PACKAGES, PATIEN
 _START_SECONDS = 60.0
 _END_SECONDS = 5.0
 _SLACK_SECONDS = 20.0
-"""How much later than the time limit the zygote itself is given up."""
+"""Seconds after the time limit until the zygote itself is considered dead."""
 _MOST_OUTPUT = 1 << 20
 _PASSED_VARIABLES = ("LD_LIBRARY_PATH", "PYTHONHOME")
-"""What an interpreter may need to start at all; removed before the first program."""
+"""Variables that an interpreter may need to start; removed before the first program runs."""
 _OWN_OPTIONS = ("-S", "-s", "-P", "-B", "-X", "utf8")
 _START = """
 import sys
@@ -37,7 +37,7 @@ start(mode, sources, *map(int, numbers))
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run output: whether it passed plainly, its lines, how it ended and the wait statuses."""
+    """A run's result: whether a plain run passed, its lines, how it ended, and the wait statuses."""
 
     passed: bool
     lines: list[bytes]
@@ -54,7 +54,7 @@ class Sandbox:
         python: Interpreter that runs programs; for PACKAGES that of their environment.
 
     Raises:
-        SandboxError: With the reason, where the machine does not offer this sandbox.
+        SandboxError: When the machine does not offer this sandbox; states the reason.
     """
 
     def __init__(self, mode: str, python: str = sys.executable) -> None:
@@ -82,7 +82,7 @@ class Sandbox:
 
     def close(self) -> None:
         """End the sandbox's processes."""
-        self._connection.close()  # at which the zygote ends, and the starter after it
+        self._connection.close()  # makes the zygote end, then the starter
         try:
             self._process.wait(_END_SECONDS)
         except subprocess.TimeoutExpired:
@@ -90,9 +90,9 @@ class Sandbox:
             self._process.wait()
 
     def disown(self) -> None:
-        """Leave it to the process that this one was forked from."""
+        """Detach from the sandbox without ending it: it belongs to the parent of this forked process."""
         self._connection.close()
-        self._process.returncode = 0  # not ours to wait for
+        self._process.returncode = 0  # only the parent can wait for it
 
     @property
     def is_open(self) -> bool:
@@ -103,13 +103,13 @@ class Sandbox:
         """Run a program once with its tests.
 
         Args:
-            program: The program, as UTF-8; in the guarded run what `candidate.to_bytes` returned.
+            program: The program, as UTF-8; in the guarded run the result of `candidate.to_bytes`.
             tests: Tests of the program.
             limits: Limits of each process.
-            guarded: Whether this is the guarded run, or the plain one.
+            guarded: True for the guarded run, False for the plain one.
 
         Returns:
-            What the run output and how it ended.
+            The run's output and how it ended.
         """
         reading, output_end = os.pipe()
         secret_end, writing = os.pipe()
@@ -124,7 +124,7 @@ class Sandbox:
                 for descriptor in (*files, output_end, secret_end):
                     os.close(descriptor)
             return self._follow(reading, writing, limits)
-        except BaseException:  # else the next program would get this one's end
+        except BaseException:  # otherwise the next program would receive this one's ending
             self.close()
             raise
         finally:
@@ -156,7 +156,7 @@ class Sandbox:
             elif zygote in ready:
                 try:
                     ending = self._connection.recv(ENDING.size)
-                except ConnectionError:  # it was killed before it took the job
+                except ConnectionError:  # the zygote was killed before it took the job
                     break
                 if len(ending) != ENDING.size:
                     break
@@ -170,7 +170,7 @@ class Sandbox:
 
 
 def _send_secret(writing: int) -> bytes:
-    """Nobody can have known it before the last test."""
+    """Send a new secret, which the program cannot have known before its last test."""
     secret = os.urandom(SECRET_BYTES // 2).hex().encode()
     os.write(writing, secret)
     return secret
@@ -194,7 +194,7 @@ def _start(mode: str, python: str, inherited: tuple[int, int]) -> "subprocess.Po
 
 
 def _sources(mode: str) -> tuple[Path, Path]:
-    """Where the sandbox's own code and numpy are imported from, before it is entered."""
+    """Return the folders from which the sandbox's code and numpy are imported before it is entered."""
     root = Path(evaluation.__file__).resolve().parent.parent
     numpy = None if mode == PACKAGES else importlib.util.find_spec("numpy")
     return root, Path(numpy.origin).parent.parent if numpy and numpy.origin else root

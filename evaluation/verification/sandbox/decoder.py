@@ -1,4 +1,4 @@
-"""Reads values that `encoder.py` wrote, or a hostile program in its place."""
+"""Reads values that `encoder.py` wrote, or that a hostile program forged."""
 
 from array import array
 from collections.abc import Callable
@@ -24,12 +24,12 @@ _MOST_DIMENSIONS = 32
 
 
 class Decoder:
-    """Reads values; raises the exceptions in `MALFORMED`, and no other, for what no Encoder wrote.
+    """Reads values; for malformed data it raises only the exceptions in `MALFORMED`.
 
     Args:
         data: The body of a message.
-        table: Values that can change, as the message's question numbered them.
-        find: Gives what stands for an object that was not sent, by whose it is, its number and its name.
+        table: The mutable values, numbered as in the question.
+        find: Returns the stand-in for an object that was not sent, by its owner, number and name.
     """
 
     def __init__(
@@ -61,13 +61,13 @@ class Decoder:
         """Read a value of any type.
 
         Args:
-            depth: How many values enclose it.
+            depth: Number of enclosing values.
 
         Returns:
-            The value; for what was not sent, what `find` gives.
+            The value; for an object that was not sent, the result of `find`.
 
         Raises:
-            Refused: When it has no type that is sent, or is nested too deeply.
+            Refused: When its type is unknown, or it is nested too deeply.
         """
         if depth > MOST_DEPTH:
             raise Refused(f"it is nested more than {MOST_DEPTH} deep")
@@ -95,15 +95,15 @@ class Decoder:
         if tag not in MAKERS:
             raise Refused("its message has no such type")
         value = MAKERS[tag]()
-        self._table.add(value)  # before its items, which may hold it
+        self._table.add(value)  # before its items, which may contain it
         self._fill(value, tag, depth)
         return value
 
     def update(self, value: Any) -> None:
-        """Give a value of the table the contents that are written here.
+        """Replace the contents of a value of the table by those in the message.
 
         Args:
-            value: A value that can change, which is changed in place.
+            value: A mutable value, which is changed in place.
 
         Raises:
             Refused: When the contents are of another type.
@@ -146,7 +146,7 @@ class Decoder:
 
 
 def _unpack_array(data: bytes) -> Any:
-    """The array of `Encoder`; ValueError for what it cannot have written."""
+    """Return a numpy array that `Encoder` wrote; raise ValueError for malformed data."""
     import numpy
 
     kind, shape, block = data.split(b" ", 2)

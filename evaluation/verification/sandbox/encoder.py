@@ -1,14 +1,14 @@
-"""Values between tester and candidate, as plain data: nothing that is read can run code.
+"""Writes values for tester or candidate as plain data: reading them cannot run code.
 
-Types of the standard library arrive as what they are, subclasses of them as the type below (an
-integer that overrides `==` is an integer), and everything else stays where it is: only a number
-is sent, by which its owner knows it (`peer.py`).
+Values of standard types are sent as such. Instances of their subclasses are sent as the standard type
+(an integer that overrides `==` arrives as an integer). Every other object stays in its process: only a
+number is sent, by which its owner finds it (`peer.py`).
 
-Lists, dicts and other values that can change are numbered in the order in which they are met, by
-both sides alike (`Table`). So a value that occurs twice is one object again, and what a call did to
-its arguments is sent back as the new contents of their numbers.
+Both sides number lists, dicts and other mutable values in the order of their occurrence (`Table`). So a
+value that occurs twice arrives as one object. After a call, the new contents of its mutable arguments
+are sent back under their numbers.
 
-Here they are written; `decoder.py` reads them.
+`decoder.py` reads the values.
 """
 
 import builtins
@@ -28,26 +28,26 @@ from typing import Any
 
 MOST_DEPTH = 10_000
 _FRAMES = 8
-"""Most Python frames that a level takes."""
+"""Most Python frames that one level of nesting takes."""
 LENGTH = struct.Struct("<I")
 FLOAT = struct.Struct("<d")
 COMPLEX = struct.Struct("<dd")
 _PACKED_FROM = 16
-"""Lists of this many machine integers or floats, and longer ones, are sent as one block."""
+"""Least length of a list of machine integers or floats that is sent as one block."""
 PLAIN_DTYPE = re.compile(r"[<>|=][biufcSU]\d{1,6}")
 """Types of numpy's arrays and scalars that are sent as plain data; objects in arrays are not."""
 
 
 class Refused(Exception):
-    """A value cannot be sent, or what arrives is none."""
+    """A value cannot be sent, or a message is malformed."""
 
 
 @contextlib.contextmanager
 def deeply() -> Iterator[None]:
-    """Allow values to be nested `MOST_DEPTH` deep, wherever they are written or read.
+    """Raise Python's recursion limit so that values may be nested `MOST_DEPTH` deep.
 
     Yields:
-        Nothing; Python's recursion limit is as before afterwards.
+        Nothing; the former recursion limit is restored at the end.
     """
     before = sys.getrecursionlimit()
     sys.setrecursionlimit(before + _FRAMES * MOST_DEPTH)
@@ -58,7 +58,7 @@ def deeply() -> Iterator[None]:
 
 
 class Table:
-    """Values that can change, numbered; holds them, so that no `id` is used twice."""
+    """Numbers mutable values, and keeps references to them, so that no `id` is used twice."""
 
     def __init__(self) -> None:
         self.values: list[Any] = []
@@ -68,7 +68,7 @@ class Table:
         """Give a value the next number.
 
         Args:
-            value: A value that can change and has no number yet.
+            value: A mutable value that has no number yet.
         """
         self._numbers[id(value)] = len(self.values)
         self.values.append(value)
@@ -86,7 +86,7 @@ class Table:
 
 
 MAKERS: dict[bytes, Callable[[], Any]] = {
-    b"O": OrderedDict,  # before what they are subclasses of
+    b"O": OrderedDict,  # before their base classes
     b"C": Counter,
     b"G": defaultdict,
     b"l": list,
@@ -95,7 +95,7 @@ MAKERS: dict[bytes, Callable[[], Any]] = {
     b"Q": deque,
     b"B": bytearray,
 }
-"""By the letter that begins each value that can change."""
+"""Constructors of mutable types, by the letter that begins such a value."""
 _CHANGING: dict[type, bytes] = {maker: tag for tag, maker in MAKERS.items()}  # type: ignore[misc]
 MAPPINGS = b"dOCG"
 _BASES = (bool, int, float, complex, str, bytes, tuple, frozenset, *_CHANGING, array)
@@ -122,7 +122,7 @@ PARTS: dict[type, tuple[bytes, Callable[[Any], tuple[Any, ...]], Callable[..., A
     ),
     type(_EMPTY.items()): (b"items", lambda v: (list(v),), lambda v: dict(v).items()),
 }
-"""Types that are made of plain parts: their name, their parts, how they are made again."""
+"""Types made of plain parts: name, function that returns the parts, and function that rebuilds it."""
 MADE = {name: make for name, _, make in PARTS.values()}
 
 NAMED = {
@@ -133,12 +133,12 @@ NAMED = {
 NAMED |= {
     n: v for n, v in vars(builtins).items() if isinstance(v, type) and issubclass(v, Exception)
 }
-"""Built-in functions, types and exceptions that tests pass to programs: each side takes its own."""
+"""Built-in functions, types and exceptions, which are sent by name: each side uses its own."""
 _NAMES = {id(value): name for name, value in NAMED.items()}
 
 
 def sized(data: bytes) -> bytes:
-    """Return bytes behind their number.
+    """Return bytes preceded by their number.
 
     Args:
         data: Fewer than 4 GiB.
@@ -150,7 +150,7 @@ def sized(data: bytes) -> bytes:
 
 
 def _whole(value: int) -> bytes:
-    """An integer of any size: two's complement, the lowest byte first, behind the number of bytes."""
+    """Encode an integer of any size: number of bytes, then two's complement, lowest byte first."""
     return sized(value.to_bytes(value.bit_length() // 8 + 1, "little", signed=True))
 
 
@@ -158,7 +158,7 @@ class Encoder:
     """Appends values to `data`.
 
     Args:
-        table: Numbers of the values that can change; those of this message are added.
+        table: Numbers of the mutable values; those of this message are added.
         refer: Writes the number of an object that cannot be sent.
     """
 
@@ -170,8 +170,8 @@ class Encoder:
         """Append a value of any type.
 
         Args:
-            value: The value; one that can change and has a number is written as that.
-            depth: How many values enclose it.
+            value: The value; a mutable one that already has a number is written as this number.
+            depth: Number of enclosing values.
 
         Raises:
             Refused: When it is nested too deeply.
@@ -207,12 +207,12 @@ class Encoder:
         self.write_contents(value, kind, depth)
 
     def write_contents(self, value: Any, kind: type, depth: int = 0) -> None:
-        """Append the type and all contents of a value that can change, whatever its number.
+        """Append the type and all contents of a mutable value, even if it has a number.
 
         Args:
             value: The value.
-            kind: The type that it is sent as.
-            depth: How many values enclose it.
+            kind: The type as which it is sent.
+            depth: Number of enclosing values.
         """
         tag = _CHANGING.get(kind)
         if tag is None:
@@ -264,7 +264,7 @@ def _has_plain_dtype(value: Any) -> bool:
 
 
 def _pack_array(value: Any) -> bytes:
-    """An array's or scalar's type, its shape and its memory block, each behind a space."""
+    """Return an array's or scalar's type, shape and memory, separated by spaces."""
     shape = ",".join(map(str, value.shape))
     return b"%s %s %s" % (value.dtype.str.encode(), shape.encode(), value.tobytes())
 
@@ -274,7 +274,7 @@ def _pack(value: "array[Any]") -> bytes:
 
 
 def _packed(values: list[Any]) -> bytes | None:
-    """A list of integers or floats alone as one block of memory, if it is one."""
+    """Return a long list of only integers or only floats as one block; None for other lists."""
     kinds = set(map(type, values)) if len(values) >= _PACKED_FROM else set()
     if kinds not in ({float}, {int}):
         return None

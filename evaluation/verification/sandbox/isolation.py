@@ -1,14 +1,14 @@
-"""Namespaces, Landlock and limits: what a sandboxed process can read, and how much it can take.
+"""Limits what a sandboxed process can read, and its resources, by namespaces or Landlock and rlimits.
 
-Namespaces give it a user, file tree, network, process table and System V IPC of its own. Its root is
-an empty, read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no
-/dev, no /tmp and no network interface that is up. Programs with packages also see the environment that
-has them, and get an empty /tmp.
+Namespaces give the process its own user, file tree, network, process table and System V IPC. Its root
+is a read-only tmpfs into which the visible folders are mounted read-only. There is no /proc, no /dev,
+no /tmp and no active network interface. Programs with packages also see the environment of these
+packages, and get an empty /tmp.
 
-Landlock is for machines whose users may not make namespaces. It forbids every access to files but
-reading what is visible; network and signals are left to the seccomp filter, and forbidden here once
-more where the kernel knows how. Names and sizes of files elsewhere can be asked for; nothing in them
-can be read.
+Landlock is for machines whose users may not make namespaces. It forbids every access to files except
+reading the visible ones. The seccomp filter forbids network and signals; Landlock forbids them as
+well if the kernel supports that. Names and sizes of other files can be read, but not their
+contents.
 """
 
 import ctypes
@@ -34,33 +34,33 @@ _ALL = _NEW_MOUNTS | _NEW_NAMES | _NEW_IPC | _NEW_USER | _NEW_PROCESSES | _NEW_N
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _NO_PROGRAMS, _REMOUNT, _BIND = 1, 2, 4, 8, 32, 4096
 _RECURSIVE, _PRIVATE = 16384, 1 << 18
 _KEPT = {8: 8, 1024: 1024, 2048: 2048, 4096: 1 << 21}
-"""Flags of a file system (noexec, noatime, nodiratime, relatime) that a new mount of it must keep."""
+"""Flags of a mount (noexec, noatime, nodiratime, relatime) that must stay set when it is remounted."""
 
 FILES = "/tmp"
-"""The only folder that a program may write to, and only one with packages."""
+"""The only folder that a program may write to, if it is a program with packages."""
 
 _USER = 1000
 _MOUNT_POINT = "/proc"
-"""Where the new root is put together: on every machine, and never a place of Python's files."""
+"""Where the new root is built: it exists on every machine and never contains Python's files."""
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _PATH_BENEATH, _GET_VERSION = 1, 1
 _READ_FILE, _READ_FOLDER = 1 << 2, 1 << 3
 _FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}
-"""How many rights on files each version of Landlock knows; later ones know 16."""
+"""Number of file rights that each version of Landlock knows; later versions know 16."""
 
 _FILES_MB = 256
-"""All files that a program with packages may write."""
+"""Total size of the files that a program with packages may write."""
 
 _MOST_OPEN = 32
 _MOST_OPEN_WITH_PACKAGES = 256
-_GRACE = 2  # seconds in which the zygote ends it, with a reason, before the kernel does
+_GRACE = 2  # seconds in which the zygote ends the process, with a reason, before the kernel does
 _FRAMES = 1000
-"""How deep Python may recurse, not counting what is below the foreign code."""
+"""Python's recursion limit, not counting the frames below the program."""
 
 
 def enter_namespaces() -> None:
-    """Move this process into new namespaces; its next child is the first of a process table."""
+    """Move this process into new namespaces; its next child is process 1 of the new process table."""
     user, group = os.getuid(), os.getgid()
     libc.unshare(_ALL)
     for name, text in (
@@ -73,12 +73,12 @@ def enter_namespaces() -> None:
 
 
 def enter_root() -> None:
-    """Give this process, the first in its process table, a root with what is visible alone."""
+    """Give this process, number 1 in its process table, a root with only the visible files."""
     _enter_root(_visible_paths(), _hidden_folders(), "")
 
 
 def enter_root_with_packages() -> None:
-    """The same with this interpreter's environment, and a folder for files, which it enters."""
+    """As `enter_root`, with this interpreter's environment and a writable folder, which is entered."""
     _enter_root([*_visible_paths(), *_environment()], [], FILES)
     os.chdir(FILES)
 
@@ -132,7 +132,7 @@ class _PathRule(ctypes.Structure):
 
 
 def apply_landlock() -> None:
-    """Forbid this process and its children all files but the visible ones, for good."""
+    """Permanently forbid this process and its children all files except the visible ones."""
     version = libc.syscall(_CREATE_RULESET, None, 0, c_uint32(_GET_VERSION))
     everything = _Ruleset(
         files=(1 << _FILE_RIGHTS.get(version, 16)) - 1,
@@ -149,7 +149,7 @@ def apply_landlock() -> None:
 
 
 def _readable() -> list[str]:
-    """A rule cannot take back what another gives: folders with hidden ones are given by child."""
+    """Return the readable paths. A rule cannot exclude a subfolder, so its siblings are listed."""
     hidden = _hidden_folders()
     paths: list[str] = []
     for path in _visible_paths():
@@ -172,7 +172,7 @@ def _allow(ruleset: int, path: str) -> None:
 
 
 def _visible_paths() -> list[str]:
-    """Files and folders, outer ones first; none that the machine lacks."""
+    """Return the visible files and folders that exist, outer ones first."""
     paths = {*_LIBRARIES, *_standard_library(), *_numpy()}
     return sorted(
         (path for path in paths if os.path.exists(path)), key=lambda path: (len(path), path)
@@ -180,7 +180,7 @@ def _visible_paths() -> list[str]:
 
 
 def _hidden_folders() -> list[str]:
-    """Other packages inside the standard library's folder."""
+    """Return the folders of other packages inside the standard library's folder."""
     inside = (os.path.join(path, name) for path in _standard_library() for name in _PACKAGES)
     return [path for path in inside if os.path.isdir(path)]
 
@@ -191,7 +191,7 @@ def _standard_library() -> set[str]:
 
 def _environment() -> list[str]:
     """Return the folders of this interpreter's packages and libraries, and time zones."""
-    homes = (sys.prefix, sys.base_prefix)  # either may hold more than an environment
+    homes = (sys.prefix, sys.base_prefix)  # either may contain more than the environment
     libraries = {os.path.join(home, name) for home in homes for name in ("lib", "lib64")}
     paths = {*libraries, *sys.path, "/usr/share/zoneinfo"}
     return sorted((path for path in paths if os.path.exists(path)), key=len)
@@ -206,11 +206,11 @@ def _numpy() -> set[str]:
 
 
 def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
-    """Leave nothing open but /dev/null as 0, 1, 2 and the descriptors as 3, 4, …, in order.
+    """Make /dev/null descriptor 0, 1 and 2, the given ones 3, 4, … in order; close all others.
 
     Args:
         null: Descriptor of /dev/null.
-        descriptors: Those that the process keeps.
+        descriptors: Descriptors that the process keeps.
     """
     high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *descriptors))]
     for place, descriptor in enumerate(high):
@@ -219,12 +219,12 @@ def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
 
 
 def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: bool) -> None:
-    """Limit this process; the filter comes last.
+    """Set the limits of this process, and last the seccomp filter.
 
     Args:
         limits: Limits of a process of a run.
         present_bytes: Memory that the process has already.
-        seccomp: The filter, as the kernel takes it.
+        seccomp: The compiled filter.
         packages: Whether programs use packages, write files and start threads.
     """
     end_with_parent()
@@ -244,7 +244,7 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
 
 
 def limit(kind: int, most: int) -> None:
-    """Set a limit of this process for good, or the lower one that it has already.
+    """Permanently set a limit of this process, unless it already has a lower one.
 
     Args:
         kind: One of `resource.RLIMIT_…`.

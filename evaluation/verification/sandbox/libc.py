@@ -35,8 +35,8 @@ def prctl(option: int, *values: int) -> None:
     """Call prctl(2).
 
     Args:
-        option: What is set, one of `PR_…`.
-        *values: Up to four arguments of the option; others are 0.
+        option: One of `PR_…`.
+        *values: Up to four arguments of the option; missing ones are 0.
     """
     numbers = [c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     _checked(_LIBC.prctl(c_int(option), *numbers), f"prctl {option}")
@@ -55,11 +55,11 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
     """Call mount(2).
 
     Args:
-        source: What is mounted; empty for none.
+        source: Device or folder that is mounted; empty for none.
         target: Where it is mounted.
         kind: Type of the file system; empty for none.
-        flags: Options that all file systems have.
-        data: Options of this file system.
+        flags: Options common to all file systems.
+        data: Options specific to this file system.
     """
     texts = [text.encode() or None for text in (source, target, kind, data)]
     result = _LIBC.mount(*map(c_char_p, texts[:3]), c_ulong(flags), c_char_p(texts[3]))
@@ -67,7 +67,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def make_root(folder: str) -> None:
-    """Make a mount point the root; nothing of the former root can be reached any more.
+    """Make a mount point the root; the former root becomes unreachable.
 
     Args:
         folder: The mount point.
@@ -83,11 +83,11 @@ def syscall(number: int, *values: Any) -> int:
     """Make a system call by its number.
 
     Args:
-        number: The call's number, the same on all machines for those that are used here.
-        *values: Its arguments, as ctypes takes them.
+        number: The call's number; those used here are equal on all machines.
+        *values: Its arguments, of types that ctypes accepts.
 
     Returns:
-        What the call returns.
+        The call's result.
 
     Raises:
         OSError: When the call fails.
@@ -96,21 +96,21 @@ def syscall(number: int, *values: Any) -> int:
 
 
 def drop_capabilities() -> None:
-    """Give up all privileges, those of a namespace or of root, for this process and its children."""
+    """Drop all capabilities (of root or a namespace) of this process and its children."""
     for capability in range(_MOST_CAPABILITIES):
         try:
             prctl(PR_CAPBSET_DROP, capability)
-        except OSError:  # no such capability, or nothing to give up
+        except OSError:  # no such capability, or not permitted
             continue
     header = (c_uint32 * 2)(_CAPABILITY_VERSION, 0)
     _checked(_LIBC.capset(header, (c_uint32 * 6)()), "capset")
 
 
 def install_filter(program: bytes) -> None:
-    """Put a compiled seccomp filter on this process, for good.
+    """Permanently install a compiled seccomp filter in this process.
 
     Args:
-        program: The filter, as the kernel takes it.
+        program: The compiled filter.
     """
     loaded = _Filter(len(program) // 8, program)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(loaded))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits of each process of a run: seconds of computing, and memory above what it begins with."""
+    """Limits of each process of a run: CPU seconds, and memory added to what it uses at its start."""
 
     seconds: float = 10.0
     memory_mb: int = 1024
@@ -15,10 +15,10 @@ class Limits:
 class Tests:
     """Tests of a program: assert statements, or one source.
 
-    A source that defines `check` needs the `entry_point` that it is called with; another calls the
-    program by name. `setup` runs before the program, or after it where it uses what that defines.
-    `given` is code that the program was to complete: in the guarded run, what it defines beside the
-    entry point is the tester's own, so that a program cannot replace it.
+    A source that defines `check` needs an `entry_point`, with which `check` is called; other sources call
+    the program by name. `setup` runs before the program, or after it if it uses names of the program.
+    `given` is the code that the program had to complete. In the guarded run, the tester uses its own
+    copy of everything that `given` defines except the entry point: a program cannot replace it.
     """
 
     __test__ = False
@@ -35,10 +35,10 @@ UNGUARDED, FORGED = "unguarded", "forged"
 
 @dataclass(frozen=True)
 class ProgramVerdict:
-    """`passed` is None where there is no verdict: tests that cannot be run, a machine too busy.
+    """`passed` is None if there is no verdict: the tests cannot be run, or the machine is too busy.
 
-    `note` is "unguarded" for a pass that rests on the plain run alone, "forged" for a program that
-    passes there and gives other values when it is asked from outside.
+    `note` is "unguarded" for a pass that only the plain run confirms, and "forged" for a program that
+    passes the plain run but returns other values to the tester of the guarded run.
     """
 
     passed: bool | None

@@ -1,7 +1,7 @@
-"""The two ends of the pipes between tester and candidate: ask, answer, and be asked meanwhile.
+"""The two ends of the pipes between tester and candidate, which send questions and answers.
 
-A message is its length, its kind, the number that the tester drew for the question and the body.
-Every question has a new number: what was written before it was asked, or twice, is no answer.
+A message consists of its length, its kind, the random number of the question, and the body. The tester
+draws a new number for every question, so an answer written in advance, or twice, is refused.
 """
 
 import builtins
@@ -27,7 +27,7 @@ _UNREQUESTED = "it wrote to the tester without being asked"
 
 
 class Broken(BaseException):
-    """The other side has ended or sent what it must not; no test can go on."""
+    """The other side has ended or sent a forbidden message; no test can continue."""
 
 
 class Peer:
@@ -36,9 +36,9 @@ class Peer:
     Args:
         read: Descriptor of the other side's messages.
         write: Descriptor of this side's messages.
-        perform: Does what the other side asks, and returns the answer.
-        remote: Makes what stands for an object of the other side, from this end and its name.
-        draws: Whether this side draws the numbers of questions: only the tester does.
+        perform: Takes a question of the other side, and returns the answer.
+        remote: Makes the stand-in for an object of the other side, from this peer and the name.
+        draws: Whether this side draws the numbers of questions; only the tester does.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class Peer:
         self._depth = 0
         self.broken = ""
         self.sent = ""
-        """What this side gave the other that is no data."""
+        """Describes the last object that this side sent and that is not plain data."""
 
-    # What cannot be sent
+    # Objects that cannot be sent
 
     def _refer(self, value: object) -> bytes:
-        """For an object of either side: whose it is, its number, and its name for reasons."""
+        """Encode a reference to an object of either side: its owner, number, and name for messages."""
         if id(value) in self._remote_numbers:
             return b"H" + _NUMBER.pack(self._remote_numbers[id(value)]) + sized(b"")
         if id(value) not in self._numbers:
@@ -77,7 +77,7 @@ class Peer:
         return b"h" + _NUMBER.pack(self._numbers[id(value)]) + sized(text)
 
     def _find(self, whose: bytes, number: int, name: str) -> Any:
-        """An object of this side (`H`), or what stands for one of the other (`h`)."""
+        """Return an object of this side (`H`), or the stand-in for one of the other side (`h`)."""
         if whose == b"H":
             return self._objects[number]
         if number not in self._remotes:
@@ -88,18 +88,18 @@ class Peer:
     # Messages
 
     def ask(self, question: Any) -> Any:
-        """Ask the other side, and serve what it asks meanwhile.
+        """Ask the other side, and answer its questions until it answers.
 
-        What the other side raises is raised here.
+        If the other side raises an exception, it is raised here.
 
         Args:
-            question: What is asked, and about which object.
+            question: The operation, the object, and the operation's arguments.
 
         Returns:
-            The answer; arguments that the call changed are changed here, too.
+            The answer; if the call changed its arguments, they are changed here, too.
 
         Raises:
-            Broken: When the other side has ended or gives no proper answer.
+            Broken: When the other side has ended or sends an invalid answer.
         """
         if self.broken:
             raise Broken(self.broken)
@@ -124,7 +124,7 @@ class Peer:
         """Answer questions until the other side ends.
 
         Raises:
-            Broken: When it has ended, or sent what is no question.
+            Broken: When it has ended, or sent something other than a question.
         """
         while True:
             kind, body = self._receive()
@@ -133,10 +133,10 @@ class Peer:
             self._serve(body)
 
     def check_silence(self) -> None:
-        """Refuse another message.
+        """Check that the other side has sent no further message.
 
         Raises:
-            Broken: When the other side wrote more than it was asked for.
+            Broken: When the other side wrote without being asked.
         """
         if select.select([self._read], [], [], 0)[0] and os.read(self._read, 1):
             self.broken = _UNREQUESTED
@@ -170,7 +170,7 @@ class Peer:
             kind, answer = _ANSWER, self._perform(question)
         except Broken:
             raise
-        except BaseException as reason:  # noqa: BLE001 - whatever foreign code raises
+        except BaseException as reason:  # noqa: BLE001 - foreign code may raise anything
             kind, answer = _RAISE, _as_data(reason)
         try:
             self._send(kind, answer, table, known)
@@ -179,7 +179,7 @@ class Peer:
             self._send(_UNSENT, text[:_MOST_TEXT], table, 0)
 
     def _send(self, kind: bytes, value: Any, table: Table, known: int = 0) -> None:
-        """Writes a value, and the contents that the first `known` values of the table now have."""
+        """Send a value, and the present contents of the first `known` values of the table."""
         encoder = Encoder(table, self._refer)
         with deeply():
             encoder.write(value)
@@ -214,7 +214,7 @@ class Peer:
 
 
 def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
-    """An exception as data: the nearest built-in type, its arguments, its own type and its home."""
+    """Return an exception as data: nearest built-in type, arguments, actual type and its module."""
     kind = type(reason)
     kinds = (base.__name__ for base in kind.__mro__ if base.__module__ == "builtins")
     plain = all(type(part) in (int, float, str, bytes, bool) for part in reason.args)
@@ -223,16 +223,16 @@ def _as_data(reason: BaseException) -> tuple[str, Any, str, str]:
 
 
 def _raised(name: str, arguments: Any, own_name: str, home: str) -> BaseException:
-    """The exception that `_as_data` gave, or the nearest that can be made; Broken for what ends it."""
+    """Return the exception that `_as_data` describes, or the nearest; Broken if it is no Exception."""
     kind = getattr(builtins, name, None)
     if not (isinstance(kind, type) and issubclass(kind, Exception)):
         return Broken(f"it ends by {str(name)[:100]}")
     reason = _made(kind, tuple(arguments))
     if str(home).partition(".")[0] in sys.stdlib_module_names:
-        with contextlib.suppress(Exception):  # it may name what is of another system
+        with contextlib.suppress(Exception):  # the module may not exist on this system
             standard = getattr(importlib.import_module(home), own_name)
             if issubclass(standard, kind):
-                reason = standard.__new__(standard, *arguments)  # how it is made is not known
+                reason = standard.__new__(standard, *arguments)  # skips its constructor
     reason.__dict__["of_the_program"] = str(own_name)[:100]
     return reason
 

@@ -1,8 +1,8 @@
-"""The plain run: program and tests in one interpreter, as the tests' authors meant it.
+"""The plain run: runs program and tests in one interpreter, as the tests' authors intended.
 
-It decides whether a program is right as Python. The program controls the process: it has passed only
-if a secret that is sent after the last test is written back, and `tester.py` looks at the values
-once more, from outside.
+It decides whether a program passes its tests as ordinary Python. The program controls this process, so
+two things guard the result: the process must write back a secret that is sent after the last test, and
+`tester.py` checks the values once more from another process.
 """
 
 import ast
@@ -28,7 +28,7 @@ SECRET_BYTES = 32
 
 
 def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
-    """Run all tests; write the number of each before it begins, and what came of them.
+    """Run all tests; write the number of each before it begins, and the result at the end.
 
     Args:
         source: The program, as UTF-8.
@@ -46,7 +46,7 @@ def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
 
 
 def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dict[str, Any]:
-    """Why the tests fail, and whether the tests themselves seem to be at fault; empty if they pass."""
+    """Return why the tests fail, and whether they seem to be at fault themselves; empty if they pass."""
     where, tree, at_fault = "", ast.Module([], []), True
     try:
         tree = ast.parse("\n".join(tests.asserts) or tests.source)
@@ -62,7 +62,7 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
             where = test
             begin(number)
             run()
-    except BaseException as reason:  # noqa: BLE001 - whatever a program raises
+    except BaseException as reason:  # noqa: BLE001 - a program may raise anything
         at_fault |= isinstance(reason, ImportError) and not is_of_the_program(reason)
         return {"reason": failure_reason(reason, where, tree), "at_fault": at_fault}
     return {}
@@ -71,16 +71,16 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
 def runs(
     tests: Tests, tree: ast.Module, names: dict[str, Any], entry: Callable[[], Any]
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield each test as a text for the reason and a function that runs it.
+    """Yield each test as its text and a function that runs it.
 
     Args:
         tests: Tests of the program.
         tree: All tests, parsed.
-        names: What the tests see; they may change it.
-        entry: Gives what a `check` is called with.
+        names: The global names of the tests, which they may change.
+        entry: Returns the argument with which `check` is called.
 
     Yields:
-        The text of an assert statement, empty for a whole source, and the function.
+        The text of an assert statement (empty for a whole source), and the function.
     """
     for text in tests.asserts:
         code = compile(text, TESTS, "exec", dont_inherit=True)
@@ -122,14 +122,14 @@ def load(text: str, names: dict[str, Any]) -> None:
 
 
 def set_up(setup: str, names: dict[str, Any]) -> bool:
-    """Run what the tests set up, before the program.
+    """Run the tests' setup before the program.
 
     Args:
         setup: The tests' setup, as Python.
         names: The names of the program's module.
 
     Returns:
-        False if it needs the program.
+        False if the setup needs names of the program.
     """
     try:
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)

@@ -1,9 +1,9 @@
 """Stands in the tester's tests for a function or object of the program.
 
-All that gives data is asked of the program: calls, attributes, items, length, text. Where it would
-be compared with data of the tests, the program would learn what is expected and be the one who
-compares: that is refused, but where the tests are about objects (`static_analysis.py`). What rests on the
-program's own word is counted.
+Operations that return data are forwarded to the program: calls, attributes, items, length, text.
+Comparing an object of the program with data of the tests would reveal the expected value to the
+program and let it decide the comparison. So this is refused, unless the tests are about objects
+(`static_analysis.py`). Comparisons that the program decides are counted.
 """
 
 import copy
@@ -18,9 +18,9 @@ from evaluation.verification.sandbox.reasons import gave, short
 
 @dataclass
 class Log:
-    """What was asked of the program: how often, how often it compared, and the last call.
+    """Counts the questions to the program and the comparisons that it decided; keeps the last call.
 
-    `about_objects` tells whether the tests are about objects, and not data alone.
+    `about_objects` is whether the tests are about objects, not only about data.
     """
 
     about_objects: bool
@@ -30,7 +30,7 @@ class Log:
 
     @property
     def last_answer(self) -> str:
-        """A sentence on the last call, such as `f(3) gave 4`; empty without any call."""
+        """A sentence about the last call, such as `f(3) gave 4`; empty if there was none."""
         if self.last is None:
             return ""
         name, arguments, answer = self.last
@@ -38,7 +38,7 @@ class Log:
 
 
 def _shown(value: object) -> str:
-    """Show an object of the program's without asking it anything."""
+    """Return a value as text, without sending questions about an object of the program."""
     return "an object of its own" if type(value) is Proxy else short(value)
 
 
@@ -73,7 +73,7 @@ class Proxy:
         return self.__ask("truth") is True
 
     def __word(self, what: str, other: object) -> Any:
-        """The program's own word on how its object compares with another."""
+        """Return the program's result for an operation of its object with another value."""
         is_allowed = self.__log.about_objects or isinstance(other, Proxy)
         if not is_allowed and what in _REVEALING:
             self.__refuse()
@@ -136,7 +136,7 @@ _REVEALING = {
     *(*_COMPARED, "contains", "__sub__", "__rsub__"),
     *("__truediv__", "__rtruediv__", "__xor__", "__rxor__"),
 }
-"""What tests do with an expected value: `abs(f(3) - 4) < 1e-9`."""
+"""Operations that would reveal an expected value, as in `abs(f(3) - 4) < 1e-9`."""
 
 OPERATIONS: dict[str, Callable[..., Any]] = {
     "call": lambda target, arguments, named: target(*arguments, **named),
@@ -149,7 +149,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
     **_ASKED,
     **_WITH_ANOTHER,
 }
-"""What the program's process does with its object, by what the tester asks."""
+"""Operations that the program's process does with its object, by the tester's question."""
 
 for _name in _ASKED:
     setattr(Proxy, _name, _asking(_name))

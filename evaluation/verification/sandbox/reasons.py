@@ -1,4 +1,4 @@
-"""Why a program did not pass, in a sentence: which assert, and what the program gave."""
+"""Builds the sentence why a program did not pass: which assert failed, and what the program returned."""
 
 import ast
 import builtins
@@ -9,10 +9,10 @@ from types import FrameType, FunctionType, TracebackType
 from typing import Any
 
 PROGRAM = "program"
-"""The module that a program is."""
+"""Name of the module as which a program runs."""
 FILE = f"<{PROGRAM}>"
 TESTS = "<tests>"
-"""The file name that tests are compiled with."""
+"""The file name with which tests are compiled."""
 _MOST = 240
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 120
@@ -22,11 +22,11 @@ _NOT_GIVEN = "the sandbox does not allow it"
 
 
 class Unusable(Exception):
-    """The tests cannot be run, whatever the program is."""
+    """The tests cannot be run with any program."""
 
 
 class Missing(Exception):
-    """The program does not define what the tests call."""
+    """The program does not define a name that the tests use."""
 
 
 def failure_reason(
@@ -36,9 +36,9 @@ def failure_reason(
 
     Args:
         reason: The exception, with its traceback.
-        test: The test that was run; empty to take the statement of the traceback.
+        test: Text of the failed test; empty to take the statement from the traceback.
         tree: All tests, parsed.
-        seen: What the program gave, where that is known; None to call it once more.
+        seen: Sentence about what the program returned, if known; None to call it once more.
 
     Returns:
         A sentence that names the test, of bounded length.
@@ -60,13 +60,13 @@ def failure_reason(
 
 
 def is_of_the_program(reason: BaseException) -> bool:
-    """Return whether an exception was raised inside of the program.
+    """Return whether an exception was raised inside the program.
 
     Args:
-        reason: The exception, of this process or sent by the program's.
+        reason: An exception of this process, or one that the program's process sent.
 
     Returns:
-        Whether its mark, its file or its traceback shows the program.
+        True if its mark, file or traceback names the program.
     """
     if getattr(reason, "of_the_program", ""):
         return True
@@ -88,7 +88,7 @@ def named(reason: BaseException) -> str:
     """Return an exception's type and text.
 
     Args:
-        reason: The exception, of this process or sent by the program's.
+        reason: An exception of this process, or one that the program's process sent.
 
     Returns:
         For example `ValueError: no such array`, on one line of bounded length.
@@ -113,7 +113,7 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
 def _place(
     trace: TracebackType | None, tree: ast.Module
 ) -> tuple[ast.Assert | ast.Expr | None, FrameType | None]:
-    """The innermost statement of the tests that was running, and its frame."""
+    """Return the innermost statement of the tests that was running, and its frame."""
     of_tests = [one for one in _frames(trace) if one[0].f_code.co_filename == TESTS]
     if not of_tests:
         return None, None
@@ -126,14 +126,14 @@ def _place(
 
 
 def _seen(node: ast.stmt, frame: FrameType) -> str:
-    """Calls the function of a failed assert once more, as its value is not stored anywhere."""
+    """Call the function of a failed assert once more, as its value was not stored; return a sentence."""
     names = {**frame.f_globals, **frame.f_locals}
     try:
         calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
         call, function = next((c, f) for c in calls if _is_theirs(f := _value(c.func, names)))
         inside = ", ".join(short(_value(one, names)) for one in call.args)
         answer = short(_value(call, names))
-    except BaseException:  # noqa: BLE001 - whatever a program raises
+    except BaseException:  # noqa: BLE001 - a program may raise anything
         return ""
     return gave(str(getattr(function, "__name__", "it")), inside, answer)
 
@@ -148,12 +148,12 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def gave(name: str, inside: str, answer: str) -> str:
-    """Return a sentence on a call.
+    """Return a sentence about a call.
 
     Args:
         name: Name of the function.
-        inside: Its arguments, as shown.
-        answer: What it returned, as shown.
+        inside: Its arguments, as text.
+        answer: Its result, as text.
 
     Returns:
         For example `f(3) gave 4`; long arguments are cut.
@@ -163,10 +163,10 @@ def gave(name: str, inside: str, answer: str) -> str:
 
 
 def short(value: object) -> str:
-    """Return a value as text, whatever it is.
+    """Return any value as short text.
 
     Args:
-        value: Any object; its own code may run.
+        value: Any object; its `__repr__` may run.
 
     Returns:
         At most some 300 characters.
@@ -177,7 +177,7 @@ def short(value: object) -> str:
         return f"<{value.__name__}>"
     try:
         text = _SHORT.repr(value)
-    except BaseException:  # noqa: BLE001 - integers inside with too many digits, and the like
+    except BaseException:  # noqa: BLE001 - e.g. integers with too many digits inside
         return f"a {type(value).__name__}"
     return text if len(text) <= 300 else text[:299] + "…"
 
@@ -189,11 +189,11 @@ def shortened(what: object) -> str:
         what: A text, or an exception whose text is taken.
 
     Returns:
-        The text with single spaces; an ellipsis marks what is left out.
+        The text with single spaces; an ellipsis marks a cut.
     """
     try:
         text = str(what)
-    except Exception:  # noqa: BLE001 - an exception's text can be as hostile as anything
+    except Exception:  # noqa: BLE001 - an exception's `__str__` may be hostile
         text = short(what)
     text = " ".join(text[: 4 * _MOST].split())
     return text if len(text) <= _MOST else text[: _MOST - 1] + "…"

@@ -1,16 +1,16 @@
 """Runs programs in the strongest sandbox that the machine offers, and reuses it for the next one.
 
-A program is verified by two runs: the plain one, and the guarded one if that is passed.
+A program is verified by two runs: a plain one and, if it passes that, a guarded one.
 
     plain   guarded                     verdict
     fails   (not run)                   fails
     passes  passes                      passes
-    passes  cannot look at all values   passes, and is counted as unguarded
+    passes  cannot check all values     passes, and is counted as unguarded
     passes  fails                       fails, and is counted as forged
 
-Where tests themselves cannot be run, or the machine is too busy, there is no verdict.
+If the tests themselves cannot be run, or the machine is too busy, there is no verdict.
 
-A program with packages has a sandbox of its own, as it may leave files there. It is run plainly alone,
+Each program with packages gets a new sandbox, as it may leave files there. It has only the plain run,
 and a pass is counted as unguarded.
 """
 
@@ -33,14 +33,14 @@ from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import COMPUTED, PACKAGES, PATIENCE, STARVED, WAITED
 
 MODES = ("namespaces", "landlock")
-"""Kinds of sandbox, the strongest first; each has the seccomp filter and the limits, too."""
+"""Kinds of sandbox, the strongest first; each also has the seccomp filter and the limits."""
 
 _lock = threading.Lock()
 _open: dict[tuple[int, str], Sandbox] = {}
-"""The sandbox of this process; one that was forked from another has none yet."""
+"""The sandboxes of this process, by process id and mode; a forked process starts with none."""
 _GUARDED_FACTOR = 3.0
 _GUARDED_SECONDS = 5.0
-"""Values that cross take time to compute, too: so much more is given."""
+"""The guarded run gets this much more time, as sending values between processes takes time."""
 
 
 def run_program(
@@ -63,7 +63,7 @@ def run_program(
     with _lock:
         try:
             return _run_twice(_sandbox(modes), program, tests, limits)
-        except SandboxError:  # it ended, perhaps before this program; a new one shows
+        except SandboxError:  # it ended, perhaps before this program: use a new one
             return _run_twice(_sandbox(modes), program, tests, limits)
 
 
@@ -80,7 +80,7 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
         The verdict of the plain run; a pass is unguarded.
 
     Raises:
-        SandboxError: The machine has no user namespaces, or the interpreter does not start.
+        SandboxError: When the machine has no user namespaces, or the interpreter does not start.
     """
     if not os.access(python, os.X_OK) or os.path.isdir(python):
         raise SandboxError(
@@ -106,7 +106,7 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
-    """Return the sandbox that `run_program` uses, for the results.
+    """Return the name of the sandbox that `run_program` uses, for the results.
 
     Args:
         modes: Kinds of sandbox to try, the strongest first.
@@ -119,7 +119,7 @@ def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
 
 
 def close_sandbox() -> None:
-    """End the processes that wait for the next program."""
+    """End the sandbox processes, which wait for the next program."""
     with _lock:
         for sandbox in _open.values():
             sandbox.close()
@@ -127,7 +127,7 @@ def close_sandbox() -> None:
 
 
 def _sandbox(modes: Sequence[str]) -> Sandbox:
-    compiled_filter()  # without which there is none of any kind
+    compiled_filter()  # every kind of sandbox needs it
     reasons = []
     for mode in modes:
         sandbox = _open.get((os.getpid(), mode))
@@ -151,7 +151,7 @@ def _sandbox(modes: Sequence[str]) -> Sandbox:
 
 
 def _forget() -> None:
-    """In a forked child: the processes are the parent's."""
+    """In a forked child, forget the sandboxes: they belong to the parent."""
     global _lock
     _lock = threading.Lock()
     for sandbox in _open.values():
@@ -160,10 +160,10 @@ def _forget() -> None:
 
 
 def most_seconds(seconds: float) -> float:
-    """Return how long both runs of a program can take by the clock.
+    """Return how long both runs of a program can take in wall-clock time.
 
     Args:
-        seconds: Limit of computing of the plain run.
+        seconds: CPU limit of the plain run.
 
     Returns:
         Seconds.
@@ -172,7 +172,7 @@ def most_seconds(seconds: float) -> float:
 
 
 def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
-    """Raises SandboxError if the sandbox ends unasked."""
+    """Verify a program by both runs; raise SandboxError if the sandbox ends unexpectedly."""
     source = program.encode("utf-8", "surrogatepass")
     outcome, at_fault = _plainly(sandbox, source, tests, limits)
     if outcome.passed is None or not (outcome.passed or at_fault):
@@ -185,7 +185,7 @@ def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> 
 
 
 def _check(sandbox: Sandbox) -> None:
-    """Run a program that is right; where it fails, some call that is needed is forbidden here."""
+    """Run a correct program; if it fails, this sandbox forbids a system call that Python needs."""
     program = "import colorsys\ndef double(x):\n    return x + x"
     tests = Tests(asserts=("assert double([1.5, 'a']) == [1.5, 'a', 1.5, 'a']",))
     outcome = _run_twice(sandbox, program, tests, Limits(seconds=30, memory_mb=256))
@@ -197,7 +197,7 @@ def _check(sandbox: Sandbox) -> None:
 def _plainly(
     sandbox: Sandbox, program: bytes, tests: Tests, limits: Limits
 ) -> tuple[ProgramVerdict, bool]:
-    """The plain run's verdict, and whether the tests themselves may be at fault."""
+    """Return the plain run's verdict, and whether the tests themselves may be at fault."""
     report = sandbox.run(program, tests, limits, guarded=False)
     if report.passed:
         return ProgramVerdict(True), False
@@ -211,7 +211,7 @@ def _plainly(
 
 
 def _failure(lines: list[bytes]) -> dict[str, Any]:
-    """Whatever the program wrote instead is none."""
+    """Return the failure that the last line reports; empty if the program wrote something else."""
     try:
         failure = json.loads(lines[0])
         return failure if "reason" in failure else {}
@@ -223,7 +223,7 @@ def _guarded(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict:
     last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
         fields = json.loads(last)
-        reason = fields["reason"].encode("utf-8", "replace").decode()  # it goes into files
+        reason = fields["reason"].encode("utf-8", "replace").decode()  # it is written to files
         outcome = ProgramVerdict(fields["passed"], reason, fields["note"])
         if outcome.passed is False and ENDED in outcome.reason:
             return replace(outcome, reason=outcome.reason + _cause(report.candidate))
@@ -238,7 +238,7 @@ def _ended_early(report: RunReport, tests: Tests) -> str:
 
 
 def _cut_short(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict | None:
-    """The outcome of a run that was ended."""
+    """Return the verdict of a run that was stopped at a limit; None for any other."""
     where = _where(report, tests)
     if report.ending == STARVED:
         reason = f"the machine was too busy to let it compute for {limits.seconds:g} s{where}"

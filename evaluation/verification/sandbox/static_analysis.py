@@ -1,4 +1,4 @@
-"""Reads from the text of tests what they are about, before any program runs: none can change it."""
+"""Finds out what tests use, from their text alone: no program has run yet that could interfere."""
 
 import ast
 import builtins
@@ -20,12 +20,12 @@ _DATA: tuple[object, ...] = (
 _OF_ARRAYS = {"tolist", "shape", "dtype", "size", "ndim", "T", "all", "any", "sum", "astype"}
 _NOT_SENT = {"maxlen", "default_factory"}
 _OF_DATA = {name for value in _DATA for name in dir(value)} - _NOT_SENT | _OF_ARRAYS
-"""Attributes that plain data have."""
+"""Attributes of plain data."""
 _LOOKING_INSIDE = {
     *"abc asyncio concurrent contextlib dataclasses gc inspect pickle threading types typing".split(),
     *"unittest weakref".split(),
 }
-"""Modules by which tests look at more than values, or have the program's process do something."""
+"""Modules with which tests inspect more than values, or affect the program's process."""
 _OF_THE_PROCESS = {
     *"stdout stderr stdin redirect_stdout redirect_stderr patch seed environ modules".split(),
     *"setrecursionlimit setswitchinterval getrefcount globals locals vars exec eval".split(),
@@ -37,9 +37,9 @@ _NAMED = {"np": "numpy", "numpy": "numpy"}
 
 @dataclass(frozen=True)
 class TestsAnalysis:
-    """`names` are the program's; `objects` is why its values are not all that is tested.
+    """`names` are the program's names; `objects` is why not only values are tested (empty if only these).
 
-    `modules`, by name, are used without an import, as the program has one.
+    `modules` are those, by name, that the tests use without importing them, as the program does.
     """
 
     names: tuple[str, ...]
@@ -48,7 +48,7 @@ class TestsAnalysis:
 
 
 def analyse(setup: ast.Module, tests: ast.Module, entry_point: str) -> TestsAnalysis:
-    """Read from the text of tests what they are about.
+    """Find out which names tests use, and whether they test objects.
 
     Args:
         setup: The tests' setup, parsed.
@@ -56,7 +56,7 @@ def analyse(setup: ast.Module, tests: ast.Module, entry_point: str) -> TestsAnal
         entry_point: Name that `check` is called with; empty if the tests call the program by name.
 
     Returns:
-        Names of the program, modules used without an import, and whether objects are tested.
+        Names of the program, modules used without an import, and why objects are tested.
     """
     trees = (setup, tests)
     own = {name for tree in trees for name in _defined(tree)}
@@ -87,7 +87,7 @@ def _loaded(tree: ast.AST) -> set[str]:
 
 
 def _bound(tree: ast.AST) -> Iterator[str]:
-    """Variables and arguments of the tests."""
+    """Yield the variables and parameters of the tests."""
     for node in ast.walk(tree):
         if isinstance(node, ast.arg):
             yield node.arg
@@ -102,7 +102,7 @@ def _called(tree: ast.AST) -> Iterator[str]:
 
 
 def _made_by(own: set[str], trees: tuple[ast.Module, ...]) -> set[str]:
-    """Variables that hold what the tests make by themselves, as a generator of random numbers."""
+    """Return variables whose values the tests make without the program, such as a random generator."""
     made: set[str] = set()
     others: set[str] = set()
     for node in (node for tree in trees for node in ast.walk(tree)):
@@ -113,7 +113,7 @@ def _made_by(own: set[str], trees: tuple[ast.Module, ...]) -> set[str]:
 
 
 def _functions(tree: ast.AST) -> set[str]:
-    """Names that are called, or given to what is called."""
+    """Return the names that are called, or passed as arguments of a call."""
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -123,7 +123,7 @@ def _functions(tree: ast.AST) -> set[str]:
 
 
 def _given(tree: ast.Module) -> Iterator[str]:
-    """Functions that the tests give a name."""
+    """Yield the names of functions that the tests define."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name != "check":
             yield node.name
@@ -132,7 +132,7 @@ def _given(tree: ast.Module) -> Iterator[str]:
 
 
 def _defined(tree: ast.Module) -> Iterator[str]:
-    """What the tests import and define: theirs, whatever a program calls so."""
+    """Yield the names that the tests import or define; the program cannot redefine them."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield from ((name.asname or name.name).partition(".")[0] for name in node.names)
@@ -145,7 +145,7 @@ class _Reader:
     def __init__(self, names: set[str], own: set[str], trees: tuple[ast.Module, ...]) -> None:
         self._names, self._own = names, own
         self._classes = {name for name in names if name[:1].isupper()}
-        # and variables that hold what is made of them: objects of the program's own
+        # and variables for instances of them: objects of the program
         for node in (node for tree in trees for node in ast.walk(tree)):
             if isinstance(node, ast.Assign) and _loaded(node.value) & self._classes:
                 self._classes |= {n.id for n in node.targets if isinstance(n, ast.Name)}
@@ -162,7 +162,7 @@ class _Reader:
         return ""
 
     def _why(self, node: ast.AST) -> str:
-        """Why a node of the tests is about more than plain data; empty if it is not."""
+        """Return why a node of the tests is about more than plain data; empty if it is not."""
         if isinstance(node, ast.Import | ast.ImportFrom):
             return self._of_import(node)
         if isinstance(node, ast.Attribute):
@@ -213,7 +213,7 @@ class _Reader:
         return ""
 
     def _is_operation(self, node: ast.expr) -> bool:
-        """Whether an object is an operand: of what is named as classes are."""
+        """Return whether an operand is an object: its name, or that of its class, is capitalized."""
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
         else:

@@ -1,10 +1,10 @@
 """The system calls that a sandboxed program may make; every other one fails with "not permitted".
 
-What is missing is the point: no sockets, no new processes or threads, no signals to others, no
-files to write, no mounts, namespaces, keys, io_uring, bpf or ptrace. Memory beside the process's
-own (pipes, memory files, shared segments) is missing too, as the memory limit does not count it.
-Programs with packages may also write files, where their sandbox has a folder for them, start threads, and
-write to themselves through pipes and pairs of sockets.
+A program cannot open sockets, start processes or threads, send signals to others or write files. It
+has no mounts, namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process (pipes, memory
+files, shared segments) is forbidden too, as the memory limit does not count it.
+Programs with packages may also write files in the folder that their sandbox has for them, start
+threads, and use pipes and pairs of sockets within the process.
 """
 
 import errno
@@ -36,22 +36,22 @@ _WITH_PACKAGES = """
     set_tid_address sched_setaffinity sched_getparam sched_getscheduler getpriority
 """.split()
 _UNIX = 1
-"""AF_UNIX, of which asyncio needs a pair of connected sockets."""
+"""AF_UNIX: asyncio needs a pair of such sockets."""
 _DEVICE_CONTROLS = (0x5421, 0x5450, 0x5451)
-"""Whether a descriptor blocks, and whether it is closed at exec: FIONBIO, FIONCLEX, FIOCLEX."""
+"""FIONBIO, FIONCLEX, FIOCLEX: set whether a descriptor blocks, and whether exec closes it."""
 _LOCKS = (5, 6, 7)
 """File locks, which sqlite takes."""
 _THREAD = 0x00010000
 """CLONE_THREAD: the new thread ends with its process, and shares its limits."""
 _FILE_CONTROLS = (0, 1, 2, 3, 1030)
-"""Duplicate a descriptor, read and set its flags; not: have signals sent to somebody."""
+"""Duplicate a descriptor, read and set its flags; not F_SETOWN, which could send signals."""
 _WRITES = os.O_ACCMODE | os.O_CREAT | os.O_TRUNC | (os.O_TMPFILE & ~os.O_DIRECTORY)
 _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libseccomp`)"
 
 
 @functools.cache
 def compiled_filter(*, packages: bool = False) -> bytes:
-    """Return the filter as the kernel takes it.
+    """Return the filter in the form that the kernel takes.
 
     Args:
         packages: Whether programs use packages, write files and start threads.
@@ -82,7 +82,7 @@ def _compile(seccomp: Any, packages: bool) -> bytes:
     rules = seccomp.SyscallFilter(seccomp.ERRNO(errno.EPERM))
 
     def allow(name: str, *arguments: Any) -> None:
-        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:  # else: not of this machine
+        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, name) >= 0:  # else this machine lacks it
             rules.add_rule(seccomp.ALLOW, name, *arguments)
 
     for name in (*_ALLOWED, *(_WITH_PACKAGES if packages else ())):
@@ -90,17 +90,17 @@ def _compile(seccomp: Any, packages: bool) -> bytes:
     if packages:
         allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
         allow("socketpair", seccomp.Arg(0, seccomp.EQ, _UNIX))
-        allow("sendto", seccomp.Arg(4, seccomp.EQ, 0))  # to nobody but the other end
+        allow("sendto", seccomp.Arg(4, seccomp.EQ, 0))  # only to the connected end: no address
         for control in _DEVICE_CONTROLS:
             allow("ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, control))
         if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
-            rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # then libc takes clone
+            rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # libc then uses clone
     else:
         for place, name in ((1, "open"), (2, "openat")):
             allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
     for control in (*_FILE_CONTROLS, *(_LOCKS if packages else ())):
         allow("fcntl", seccomp.Arg(1, seccomp.EQ, control))
-    allow("prlimit64", seccomp.Arg(0, seccomp.EQ, 0))  # of itself
+    allow("prlimit64", seccomp.Arg(0, seccomp.EQ, 0))  # only its own limits
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)
         file.seek(0)

@@ -1,8 +1,8 @@
-"""The guarded run: the tester's process runs the tests against a program that it can only ask.
+"""The guarded run: the tester's process runs the tests on a program that runs in another process.
 
-It decides whether the values are really what they should be. It is sandboxed too, as tests are foreign
-code; but no line of the program ever runs in it, and what its names mean is fixed before the
-program begins (`static_analysis.py`). Only this process has the pipe that its verdict is written to.
+It decides whether the program's values are really the expected ones. It is sandboxed too, as tests are
+foreign code. But no line of the program runs in it, and the meaning of the tests' names is fixed before
+the program starts (`static_analysis.py`). Only this process has the pipe to which the verdict is written.
 """
 
 import ast
@@ -63,7 +63,7 @@ class _GuardedRun:
                 test()
             self._peer.check_silence()
             self._check(theirs)
-        except BaseException as reason:  # noqa: BLE001 - whatever tests raise
+        except BaseException as reason:  # noqa: BLE001 - tests may raise anything
             return self._failed(reason, current)
         if self._log.words:
             return ProgramVerdict(True, "its objects are compared by itself", UNGUARDED)
@@ -78,7 +78,7 @@ class _GuardedRun:
             raise Unusable("they ask nothing of the program")
 
     def _failed(self, reason: BaseException, current: str) -> ProgramVerdict:
-        """Only what the program has no part in is the fault of the tests, or excuses the program."""
+        """Return the verdict after an exception; tests are at fault only if the program cannot be."""
         own = getattr(reason, "of_the_program", "")
         if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
             return _unusable(reason)
@@ -95,7 +95,7 @@ class _GuardedRun:
         )
 
     def _theirs(self) -> dict[str, Any]:
-        """What the program defines of its names; whatever goes wrong here is its doing."""
+        """Return the names that the program defines; it is at fault for any exception here."""
         try:
             given = {name: self._peer.ask(("defined", name)) for name in self._analysis.names}
             found = {n: _resolved(n, *rest) for n, rest in given.items() if rest[0] != "absent"}
@@ -108,7 +108,7 @@ class _GuardedRun:
         return found
 
     def _world(self, theirs: dict[str, Any]) -> dict[str, Any]:
-        """The names that the tests see: those of the program, under those of the tests' own code."""
+        """Return the global names of the tests: the program's, overridden by those of the tests' code."""
         modules = {name: importlib.import_module(m) for name, m in self._analysis.modules.items()}
         names = {**theirs, **modules, **_given(self._tests.given), "__name__": "tests"}
         if self._tests.entry_point:
@@ -137,7 +137,7 @@ def _parsed(source: str) -> ast.Module:
 
 
 def _called_back(question: Any) -> Any:
-    """All that a program may ask of the tester: to call a function that a test gave it."""
+    """Call a function that a test passed to the program; a program may ask for nothing else."""
     what, function, arguments, given = question
     if what != "call" or not callable(function) or type(function) is Proxy:
         raise TypeError("only functions that the tests passed can be called")
@@ -145,7 +145,7 @@ def _called_back(question: Any) -> Any:
 
 
 def _resolved(name: str, kind: str, *rest: Any) -> Any:
-    """Python's own modules, and what is in them under the same name, are the tester's own."""
+    """Return the value of a name; modules and their members are imported anew by the tester."""
     if kind == "own":
         return rest[0]
     home = str(rest[0])
@@ -156,7 +156,7 @@ def _resolved(name: str, kind: str, *rest: Any) -> Any:
 
 
 def _given(source: str) -> dict[str, Any]:
-    """What the given code defines; none if it cannot stand alone, as a signature without a body."""
+    """Return the names that the given code defines; none if it is incomplete (a mere signature)."""
     names: dict[str, Any] = {"__name__": "tests"}
     try:
         code = compile(source, "<given>", "exec")
@@ -164,6 +164,6 @@ def _given(source: str) -> dict[str, Any]:
         return {}
     try:
         exec(code, names)
-    except Exception as reason:  # noqa: BLE001 - whatever it raises
+    except Exception as reason:  # noqa: BLE001 - it may raise anything
         raise Unusable(named(reason)) from None
     return names

@@ -1,7 +1,7 @@
-"""asyncio and threads for a process that gets neither sockets nor threads from the kernel.
+"""Emulates threads and asyncio in a process that may not create threads or sockets.
 
-A thread runs to its end when another one waits for something: one of the orders in which threads may
-run. Those that wait for one another by turns wait for ever. An event loop needs no socket to wake it.
+A started thread runs to its end as soon as another one waits for something, which is one of the possible
+orders. Threads that wait for each other in turns wait for ever. An event loop needs no wake-up socket.
 """
 
 import _threading_local
@@ -22,7 +22,7 @@ class _Loop(asyncio.SelectorEventLoop):
         super().__init__(selectors.SelectSelector())
 
     def _make_self_pipe(self) -> None:
-        """Only other threads would write to it."""
+        """Do nothing: only other threads would write to this pipe."""
 
     _close_self_pipe = _write_to_self = _make_self_pipe
 
@@ -35,7 +35,7 @@ class _Loop(asyncio.SelectorEventLoop):
         """Do nothing: the executor's work is done, and it has no threads.
 
         Args:
-            timeout: Not read.
+            timeout: Ignored.
         """
 
 
@@ -62,7 +62,7 @@ def _run_next() -> None:
     try:
         with contextlib.suppress(SystemExit):
             thread.run()
-    except BaseException:  # noqa: BLE001 - whatever a program raises
+    except BaseException:  # noqa: BLE001 - a program may raise anything
         threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), thread)))
     finally:
         active[place] = caller
@@ -109,7 +109,7 @@ def _submit(
 
 
 def prepare() -> None:
-    """Have threads and asyncio work without either, before a program begins."""
+    """Replace functions of threading and asyncio by these, before a program starts."""
     asyncio.set_event_loop_policy(_Policy())
     replaced: tuple[tuple[Any, str, Any], ...] = (
         (threading.Thread, "start", _start),

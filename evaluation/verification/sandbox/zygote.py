@@ -1,7 +1,7 @@
-"""The process from which all programs of a worker are forked: Python is started only once.
+"""The process from which all programs of a worker are forked, so that Python starts only once.
 
-It enters the sandbox itself, before the first program, and never sees a program, a test or an answer:
-they travel through descriptors that it hands on. So one program cannot find anything of another.
+It enters the sandbox before the first program. It never reads a program, a test or an answer, but only
+passes on their descriptors. So one program cannot find anything of another.
 
     worker ── starter ── zygote ─┬─ plain run: program and tests
                                  └─ guarded run: candidate and tester
@@ -39,14 +39,14 @@ JOB = struct.Struct("<dQ?")
 """Seconds, megabytes, whether guarded; with it come the descriptors of program, tests,
 output and secret."""
 ENDING = struct.Struct("<Bii")
-"""How it ended, and the wait statuses: of the tester and the candidate, or twice of the one process."""
+"""How the run ended, and the wait statuses of tester and candidate (in a plain run twice the same)."""
 DONE, COMPUTED, WAITED, STARVED = range(4)
-"""By itself; after its seconds of computing; after as many of waiting; with less of either than that."""
+"""It ended by itself; used its CPU seconds; waited as long; or a busy machine allowed it neither."""
 PATIENCE = 10.0
-"""Only computing decides what passes: by the clock, a busy machine may take this much longer."""
+"""The limit is CPU time; in wall-clock time, a busy machine may take this many times longer."""
 READY = b"ready"
 PACKAGES = "packages"
-"""The kind of sandbox whose programs may use the packages of its interpreter, and write files."""
+"""Kind of sandbox whose programs may use the packages of its interpreter, and write files."""
 _ENTER = {
     "namespaces": isolation.enter_root,
     "landlock": isolation.apply_landlock,
@@ -59,11 +59,11 @@ _VARIABLES = {
 _MOST_OPEN = 128
 _WATCH_SECONDS = 1.0
 _IDLE = 0.005
-"""Who computes less in a second waits for something; one that a busy machine holds up gets more."""
+"""A process that uses less CPU per second is waiting; one that a busy machine delays uses more."""
 _NUMBERS = 4
-"""Process numbers that each program takes, whatever comes of it: else the next could tell."""
+"""Process ids that each program takes, even if it fails: otherwise the next one could notice."""
 _ACCOUNTED = 0.05
-"""A process is looked at so much after its seconds may be over."""
+"""Seconds after the earliest end of the limit at which CPU time is checked."""
 
 
 def start(
@@ -151,8 +151,8 @@ class _Zygote:
     def _plain(
         self, limits: Limits, program: int, tests: int, output: int, secret: int
     ) -> tuple[int, int, int]:
-        """The process has ended when this returns."""
-        if os.getpid() == 1:  # else the machine counts, and others with it
+        """Run program and tests in one process, which has ended when this returns."""
+        if os.getpid() == 1:  # otherwise the whole machine shares the process ids
             _align()
         running, alive = os.pipe()
 
@@ -163,13 +163,13 @@ class _Zygote:
         os.close(alive)
         ending, [(status, used)] = self._end(running, limits, [child])
         if ending == STARVED and used.ru_nvcsw > used.ru_nivcsw:
-            ending = WAITED  # it gave the processor back more often than it was taken away
+            ending = WAITED  # it gave up the processor more often than it lost it
         return ending, status, status
 
     def _guarded(
         self, limits: Limits, program: int, tests: int, output: int, secret: int
     ) -> tuple[int, int, int]:
-        """Both processes have ended when this returns."""
+        """Run tester and candidate in two processes, which have ended when this returns."""
         asked, ask = os.pipe()
         answered, answer = os.pipe()
         running, alive = os.pipe()
@@ -193,7 +193,7 @@ class _Zygote:
     def _end(
         self, running: int, limits: Limits, children: list[int]
     ) -> tuple[int, list[tuple[int, resource.struct_rusage]]]:
-        """Wait for the children, kill those that still run; return how it ended and their ends."""
+        """Wait for the children and kill those that still run; return how the run and they ended."""
         ending = self._wait(running, limits, children)
         os.close(running)
         ends = [_end(child) for child in children]
@@ -215,7 +215,7 @@ class _Zygote:
             os._exit(1)
 
     def _wait(self, running: int, limits: Limits, children: list[int]) -> int:
-        """Until the last of `alive` is closed, or time runs out. Ends itself if the worker has ended."""
+        """Wait until all copies of `alive` are closed, or time runs out; exit if the worker has ended."""
         worker = self._connection.fileno()
         end, waited = time.monotonic() + PATIENCE * limits.seconds, 0.0
         begin, computed, most = time.monotonic(), 0.0, 0.0
@@ -238,7 +238,7 @@ class _Zygote:
 
 
 def _align() -> None:
-    """Lets the next process have a number that nothing but the count of programs decides."""
+    """Use up process ids so that the next one depends only on the number of earlier programs."""
     while True:
         child = os.fork()
         if child == 0:
@@ -249,12 +249,12 @@ def _align() -> None:
 
 
 def _computed(child: int) -> float:
-    """Seconds of computing of a process that is not yet waited for (clock_getcpuclockid(3))."""
+    """Return the CPU seconds of a process that was not yet waited for (clock_getcpuclockid(3))."""
     return time.clock_gettime((~child << 3) | 2)
 
 
 def _end(child: int) -> tuple[int, resource.struct_rusage]:
-    """Kills a child if it still runs; returns its wait status and what it used."""
+    """Kill a child if it still runs; return its wait status and resource usage."""
     ended, status, used = os.wait4(child, os.WNOHANG)
     if not ended:
         os.kill(child, signal.SIGKILL)
