@@ -36,7 +36,7 @@ def archived_names(archive: Path) -> list[str]:
         Names; none if it is missing or damaged, which is reported when a score is read from it.
     """
     try:
-        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
+        with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             return opened.namelist()
     except (FileNotFoundError, _DamagedError):
         return []
@@ -52,7 +52,7 @@ def file_bytes(path: Path) -> bytes | None:
         Its content; empty for a pipe or device, so that it counts as damaged; None if missing.
     """
     try:
-        with _damage_told(), open_regular(path) as file:
+        with _damage_as_error(), open_regular(path) as file:
             return file.read()
     except FileNotFoundError:
         return None
@@ -71,10 +71,10 @@ def member_bytes(archive: Path, name: str) -> bytes | None:
         The file's bytes; None if it is missing or damaged.
     """
     try:
-        with _damage_told(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
+        with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             known = name in opened.namelist()
             try:
-                with _damage_told():
+                with _damage_as_error():
                     return opened.read(name) if known else None
             except _DamagedError as error:
                 log.warning("%s: %s in it is damaged (%s)", archive, name, error)
@@ -91,7 +91,7 @@ class _DamagedError(Exception):
 
 
 @contextlib.contextmanager
-def _damage_told() -> Iterator[None]:
+def _damage_as_error() -> Iterator[None]:
     """Turn all exceptions for damaged bytes into `_DamagedError`; other errors of reading pass."""
     try:
         yield

@@ -52,7 +52,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     from snakemake.logging import logger
 
     if Internals(workflow).is_module:
-        _take_part(workflow, inputs, keep)
+        _prepare_as_module(workflow, inputs, keep)
         return
 
     def check(is_dry: bool) -> list[str]:
@@ -61,7 +61,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
                 raise RunError(_unknown_target(target, inputs))
-        lines = _required(inputs, sorted(targets))
+        lines = _check_checkpoints(inputs, sorted(targets))
         if is_dry:
             return lines
         if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
@@ -74,23 +74,23 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     Internals(workflow).before_execution(check)
 
 
-def _required(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
+def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
     """Stop if a checkpoint to be scored is missing; return the estimated cost of generating answers."""
     lines = []
     for plan in inputs.plans.values():
-        if any(_asks_for(target, plan) for target in targets or ["all"]):
+        if any(_needs_whole_stage(target, plan) for target in targets or ["all"]):
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
-            late = [subject for subject in subjects if inputs.outdated.score(subject)]
-            for subject in late:
+            outdated = [subject for subject in subjects if inputs.outdated.score(subject)]
+            for subject in outdated:
                 require_checkpoint(subject)
             if plan.suite.generation_tasks:
-                estimate = estimate_answers(plan, late, partial(_meta, inputs, plan))
+                estimate = estimate_answers(plan, outdated, partial(_meta, inputs, plan))
                 lines.append(f"answers: {estimate}")
     return lines
 
 
-def _asks_for(target: str, plan: StagePlan) -> bool:
+def _needs_whole_stage(target: str, plan: StagePlan) -> bool:
     """Return whether a target needs the whole stage; a file of one checkpoint needs only itself."""
     if target in ("all", plan.name):
         return True
@@ -106,7 +106,7 @@ def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any
         return None
 
 
-def _take_part(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
+def _prepare_as_module(workflow: Any, inputs: RuleInputs, keep: Callable[[], None]) -> None:
     """Prepare the run of a workflow that uses these rules as a module."""
     if vars(workflow).setdefault("evaluated", inputs.config) != inputs.config:
         raise RunError(
@@ -184,7 +184,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         _show("\n".join(["Warnings:", *(f"  {line}" for line in warnings)]))
     if failed:
         for plan in tables:
-            _make_what_there_is(plan)
+            _make_tables_after_failure(plan)
         _show(_vanished(plans, logs))
         _show(failing(plans))
         return
@@ -273,7 +273,7 @@ def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
     return bool(rules & own) or any(rule.startswith(f"score_{name}_from_") for rule in rules)
 
 
-def _make_what_there_is(plan: StagePlan) -> None:
+def _make_tables_after_failure(plan: StagePlan) -> None:
     """Make the tables and report of a stage in which a job failed, so that they name the failure."""
     from evaluation.reporting.steps import make_tables
 

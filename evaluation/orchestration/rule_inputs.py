@@ -103,7 +103,7 @@ class RuleInputs:
             Input files of the rule.
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
-        return self.read(before, entry.record, self._is_late(self._is_cache_late, entry))
+        return self.read(before, entry.record, self._is_outdated(self._is_stale, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
         """Return the input files of a job that prefills many tasks of a provider.
@@ -114,9 +114,9 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        late = [entry for entry in entries if self._is_late(self._is_cache_late, entry)]
-        before, made = tokenizer_entry(entries[0].plan).record, (late or entries)[0].record
-        return self.read([before], made, bool(late))
+        stale = [entry for entry in entries if self._is_outdated(self._is_stale, entry)]
+        before, made = tokenizer_entry(entries[0].plan).record, (stale or entries)[0].record
+        return self.read([before], made, bool(stale))
 
     def provided_batches(self) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
         """Yield batches of providers' tasks: one job each, as a provider's libraries are slow to import.
@@ -146,12 +146,12 @@ class RuleInputs:
             Input files of the rule.
         """
         subject = self._subject(plan, folder)
-        is_late = self._is_late(self.outdated.collect, subject)
+        is_outdated = self._is_outdated(self.outdated.collect, subject)
         before = [record_path(subject.folder, SCORE)]
         before += (
-            [entry.record for entry in tier_entries(plan) if entry.is_graded] if is_late else []
+            [entry.record for entry in tier_entries(plan) if entry.is_graded] if is_outdated else []
         )
-        return self.read(before, record_path(subject.folder, COLLECT), is_late, [plan])
+        return self.read(before, record_path(subject.folder, COLLECT), is_outdated, [plan])
 
     def deltas(self, plan: StagePlan, folder: str) -> list[str]:
         """Return the input files of the comparison of a step or merge with the bridge.
@@ -165,8 +165,8 @@ class RuleInputs:
         """
         subject = self._subject(plan, folder)
         before = [record_path(subject.folder, COLLECT), record_path(plan.bridge_folder, COLLECT)]
-        is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
-        return self.read(before, record_path(subject.folder, STEP_DELTAS), is_late, [plan])
+        is_outdated = self._is_outdated(self.outdated.deltas, plan, subject.candidate)
+        return self.read(before, record_path(subject.folder, STEP_DELTAS), is_outdated, [plan])
 
     def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
         """Return the input files for one requested result file of a checkpoint.
@@ -181,10 +181,10 @@ class RuleInputs:
         """
         subject = self._subject(plan, folder)
         if is_deltas and subject.candidate is not None:
-            is_late = self._is_late(self.outdated.deltas, plan, subject.candidate)
-            return self.read([record_path(subject.folder, STEP_DELTAS)], None, is_late, [plan])
-        is_late = self._is_late(self.outdated.collect, subject)
-        return self.read([record_path(subject.folder, COLLECT)], None, is_late, [plan])
+            is_outdated = self._is_outdated(self.outdated.deltas, plan, subject.candidate)
+            return self.read([record_path(subject.folder, STEP_DELTAS)], None, is_outdated, [plan])
+        is_outdated = self._is_outdated(self.outdated.collect, subject)
+        return self.read([record_path(subject.folder, COLLECT)], None, is_outdated, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
         """Return the input files of the stage's tables and report.
@@ -201,10 +201,10 @@ class RuleInputs:
         if plan.stage.bridge is not None:
             or_stop(bridge_subject, plan, self.plans)
         before = [record_path(*place) for place in stage_results(plan, steps)]
-        is_late = self.outdated.tables(plan)
-        if is_late:  # the report shows texts of flips
+        is_outdated = self.outdated.tables(plan)
+        if is_outdated:  # the report shows texts of flips
             before += [entry.record for entry in stage_entries(plan)]
-        return self.read(before, record_path(plan.results, TABLES), is_late)
+        return self.read(before, record_path(plan.results, TABLES), is_outdated)
 
     def figures(self, plan: StagePlan) -> list[str]:
         """Return the input files of the stage's figures.
@@ -215,9 +215,11 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        is_late = self._is_late(lambda: self.outdated.tables(plan) or are_figures_outdated(plan))
+        is_outdated = self._is_outdated(
+            lambda: self.outdated.tables(plan) or are_figures_outdated(plan)
+        )
         tables, made = (record_path(plan.results, step) for step in (TABLES, FIGURES))
-        return self.read([tables], made, is_late, [plan])
+        return self.read([tables], made, is_outdated, [plan])
 
     def comparison(self) -> list[str]:
         """Return the input files of the page that compares runs, without those of the other runs.
@@ -225,11 +227,9 @@ class RuleInputs:
         Returns:
             Input files of the rule.
         """
-        made, is_late = (
-            record_path(self.results, COMPARISON),
-            self._is_late(self.outdated.comparison),
-        )
-        return self.read(self._all_tables, made, is_late, self.plans.values())
+        made = record_path(self.results, COMPARISON)
+        is_outdated = self._is_outdated(self.outdated.comparison)
+        return self.read(self._all_tables, made, is_outdated, self.plans.values())
 
     def front(self) -> list[str]:
         """Return the input files of the front page of all stages.
@@ -238,10 +238,10 @@ class RuleInputs:
             Input files of the rule.
         """
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
-        made, is_late = record_path(self.results, FRONT), self._is_late(self.outdated.front)
-        return self.read([*self._all_tables, *comparison], made, is_late, self.plans.values())
+        made, is_outdated = record_path(self.results, FRONT), self._is_outdated(self.outdated.front)
+        return self.read([*self._all_tables, *comparison], made, is_outdated, self.plans.values())
 
-    def _is_cache_late(self, entry: CacheEntry) -> bool:
+    def _is_stale(self, entry: CacheEntry) -> bool:
         """Return whether an entry or its tokenizer is outdated; a missing one is not."""
         entries = entry, tokenizer_entry(entry.plan)
         return any(self.outdated.caches.state(one) == "stale" for one in entries)
@@ -251,7 +251,7 @@ class RuleInputs:
             return or_stop(bridge_subject, plan, self.plans)
         return or_stop(candidate_subject, plan, candidate_of(folder.removeprefix("by_checkpoint/")))
 
-    def _is_late(self, question: Callable[..., bool], *arguments: object) -> bool:
+    def _is_outdated(self, question: Callable[..., bool], *arguments: object) -> bool:
         return self.is_main and or_stop(question, *arguments)
 
     def read(
@@ -286,8 +286,8 @@ class RuleInputs:
         files = [str(path) for path in before]
         if is_outdated:
             entries = (entry for plan in plans for entry in stage_entries(plan))
-            late = [str(entry.record) for entry in entries if or_stop(self._is_cache_late, entry)]
-            return list(dict.fromkeys([*files, *late]))
+            stale = [str(entry.record) for entry in entries if or_stop(self._is_stale, entry)]
+            return list(dict.fromkeys([*files, *stale]))
         if self._internals.is_forced_by_hand:
             return files
         is_made = made is not None and os.path.lexists(made)

@@ -59,14 +59,14 @@ def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iter
         The rules of each stage: for single checkpoints, for groups of steps, for the bridge.
     """
     for plan in inputs.plans.values():
-        yield _of_candidates(inputs, plan)
-        for run in _runs(inputs, plan, per_job(plan)):
-            yield _of_run(inputs, plan, run)
+        yield _single_rule(inputs, plan)
+        for group in _step_groups(inputs, plan, per_job(plan)):
+            yield _group_rule(inputs, plan, group)
         if plan.stage.bridge is not None:
-            yield _of_bridge(inputs, plan)
+            yield _bridge_rule(inputs, plan)
 
 
-def _of_candidates(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
+def _single_rule(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
     return ScoreRule(
         name=f"score_{plan.name}",
         plan=plan,
@@ -80,7 +80,7 @@ def _of_candidates(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
     )
 
 
-def _runs(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int, ...]]:
+def _step_groups(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int, ...]]:
     """Yield the groups of steps that one job scores together.
 
     Groups are formed from the first step on, so that new steps change only the last group. The rule for
@@ -90,25 +90,25 @@ def _runs(inputs: RuleInputs, plan: StagePlan, size: int) -> Iterator[tuple[int,
     if size == 1 or not isinstance(steps, tuple):
         return
     for start in range(0, len(steps), size):
-        run = steps[start : start + size]
-        if not inputs.is_main or all(configuration_file(plan.checkpoint(step)) for step in run):
-            yield run
+        group = steps[start : start + size]
+        if not inputs.is_main or all(configuration_file(plan.checkpoint(step)) for step in group):
+            yield group
 
 
-def _of_run(inputs: RuleInputs, plan: StagePlan, run: tuple[int, ...]) -> ScoreRule:
+def _group_rule(inputs: RuleInputs, plan: StagePlan, group: tuple[int, ...]) -> ScoreRule:
     """Return a rule without a wildcard: Snakemake prefers it to the rule for single steps."""
     return ScoreRule(
-        name=f"score_{plan.name}_from_{run[0]}",
+        name=f"score_{plan.name}_from_{group[0]}",
         plan=plan,
-        log=f"{plan.name}_from_{run[0]}",
-        folders=[str(plan.step_folder(step)) for step in run],
-        input=lambda _: _files(inputs, [step_subject(plan, step) for step in run]),
-        which=lambda _: f"--step {' '.join(map(str, run))}",
+        log=f"{plan.name}_from_{group[0]}",
+        folders=[str(plan.step_folder(step)) for step in group],
+        input=lambda _: _files(inputs, [step_subject(plan, step) for step in group]),
+        which=lambda _: f"--step {' '.join(map(str, group))}",
         is_shared=True,
     )
 
 
-def _of_bridge(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
+def _bridge_rule(inputs: RuleInputs, plan: StagePlan) -> ScoreRule:
     return ScoreRule(
         name=f"score_{plan.name}_bridge",
         plan=plan,
@@ -127,7 +127,7 @@ def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
     their results before the rule can fail.
     """
     subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
-    kept = [re.escape(one.folder.name) for one in subjects if _is_kept(inputs, one)]
+    kept = [re.escape(one.folder.name) for one in subjects if _must_keep_results(inputs, one)]
     return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
 
 
@@ -137,10 +137,10 @@ def _bridge(inputs: RuleInputs, plan: StagePlan) -> str:
         bridge = bridge_subject(plan, inputs.plans)
     except EvaluationError:  # reported when it is requested
         return "bridge"
-    return "(?!)" if _is_kept(inputs, bridge) else "bridge"
+    return "(?!)" if _must_keep_results(inputs, bridge) else "bridge"
 
 
-def _is_kept(inputs: RuleInputs, subject: Subject) -> bool:
+def _must_keep_results(inputs: RuleInputs, subject: Subject) -> bool:
     return inputs.is_main and is_retained(subject, inputs.outdated)
 
 
@@ -148,13 +148,13 @@ def _files(inputs: RuleInputs, subjects: Sequence[Subject]) -> list[str]:
     """Return the input files of a scoring job; stop if one of its checkpoints is missing."""
     if not inputs.is_main:
         return []
-    late = [subject for subject in subjects if inputs.outdated.score(subject)]
-    for subject in late:
+    outdated = [subject for subject in subjects if inputs.outdated.score(subject)]
+    for subject in outdated:
         require_checkpoint(subject)
     plan = subjects[0].plan
     before = [entry.record for entry in stage_entries(plan)]
-    files = inputs.read(before, record_path(subjects[0].folder, SCORE), bool(late))
-    return [*files, inputs.checked(plan)] if late else files
+    files = inputs.read(before, record_path(subjects[0].folder, SCORE), bool(outdated))
+    return [*files, inputs.checked(plan)] if outdated else files
 
 
 def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:

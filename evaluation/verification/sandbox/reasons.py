@@ -130,7 +130,7 @@ def _seen(node: ast.stmt, frame: FrameType) -> str:
     names = {**frame.f_globals, **frame.f_locals}
     try:
         calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-        call, function = next((c, f) for c in calls if _is_theirs(f := _value(c.func, names)))
+        call, function = next((c, f) for c in calls if _is_of_program(f := _value(c.func, names)))
         inside = ", ".join(short(_value(one, names)) for one in call.args)
         answer = short(_value(call, names))
     except BaseException:  # noqa: BLE001 - a program may raise anything
@@ -138,7 +138,7 @@ def _seen(node: ast.stmt, frame: FrameType) -> str:
     return gave(str(getattr(function, "__name__", "it")), inside, answer)
 
 
-def _is_theirs(function: Any) -> bool:
+def _is_of_program(function: Any) -> bool:
     code = getattr(function, "__code__", None)
     return code is not None and code.co_filename == FILE
 

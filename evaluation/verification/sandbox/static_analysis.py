@@ -190,8 +190,8 @@ class _Reader:
         base: ast.AST = node
         while isinstance(base, ast.Attribute):
             base = base.value
-        is_theirs = isinstance(base, ast.Name) and base.id in self._own
-        if node.attr in _OF_THE_PROCESS or not (is_theirs or node.attr in _OF_DATA):
+        is_of_tests = isinstance(base, ast.Name) and base.id in self._own
+        if node.attr in _OF_THE_PROCESS or not (is_of_tests or node.attr in _OF_DATA):
             return f"they use `.{node.attr}`"
         if isinstance(base, ast.Name) and base.id in self._names:
             return f"they use `{base.id}.{node.attr}`"

@@ -53,28 +53,28 @@ class _GuardedRun:
     def verdict(self, begin: Callable[[int], object]) -> ProgramVerdict:
         current = ""
         try:
-            theirs = self._theirs()
-            names = self._world(theirs)
+            defined = self._program_names()
+            names = self._test_globals(defined)
             for number, (text, test) in enumerate(
-                runs(self._tests, self._tree, names, lambda: theirs[self._tests.entry_point])
+                runs(self._tests, self._tree, names, lambda: defined[self._tests.entry_point])
             ):
                 current = text
                 begin(number)
                 test()
             self._peer.check_silence()
-            self._check(theirs)
+            self._check(defined)
         except BaseException as reason:  # noqa: BLE001 - tests may raise anything
             return self._failed(reason, current)
         if self._log.words:
             return ProgramVerdict(True, "its objects are compared by itself", UNGUARDED)
         return ProgramVerdict(True)
 
-    def _check(self, theirs: dict[str, Any]) -> None:
+    def _check(self, defined: dict[str, Any]) -> None:
         if self._peer.broken:  # and a test caught it
             raise Broken(self._peer.broken)
-        if not theirs:
+        if not defined:
             raise Missing("any name that the tests use")
-        if not self._log.questions and all(type(value) is Proxy for value in theirs.values()):
+        if not self._log.questions and all(type(value) is Proxy for value in defined.values()):
             raise Unusable("they ask nothing of the program")
 
     def _failed(self, reason: BaseException, current: str) -> ProgramVerdict:
@@ -94,7 +94,7 @@ class _GuardedRun:
             False, failure_reason(reason, current, self._tree, self._log.last_answer), FORGED
         )
 
-    def _theirs(self) -> dict[str, Any]:
+    def _program_names(self) -> dict[str, Any]:
         """Return the names that the program defines; it is at fault for any exception here."""
         try:
             given = {name: self._peer.ask(("defined", name)) for name in self._analysis.names}
@@ -107,12 +107,12 @@ class _GuardedRun:
             raise Missing(entry)
         return found
 
-    def _world(self, theirs: dict[str, Any]) -> dict[str, Any]:
+    def _test_globals(self, defined: dict[str, Any]) -> dict[str, Any]:
         """Return the global names of the tests: the program's, overridden by those of the tests' code."""
         modules = {name: importlib.import_module(m) for name, m in self._analysis.modules.items()}
-        names = {**theirs, **modules, **_given(self._tests.given), "__name__": "tests"}
+        names = {**defined, **modules, **_given(self._tests.given), "__name__": "tests"}
         if self._tests.entry_point:
-            names[self._tests.entry_point] = theirs[self._tests.entry_point]
+            names[self._tests.entry_point] = defined[self._tests.entry_point]
         try:
             exec(compile(self._setup, "<setup>", "exec"), names)
         except Exception as reason:
