@@ -74,8 +74,8 @@ def _untried() -> Iterator[Finding]:
             yield Finding(
                 "warning",
                 name,
-                f"{name} is {found}, but all was tried with {pinned.get(name)}, and how Slurm jobs "
-                f"are watched over depends on it; {_INSTALL}",
+                f"{name} is {found}, but only {pinned.get(name)} was tested, and the handling of Slurm "
+                f"jobs depends on it; {_INSTALL}",
             )
 
 

@@ -32,7 +32,7 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "is not >=1000" in found["pytest"].sentence
     assert "not installed; run `pip install" in found["no-such-package"].sentence
     assert found[PLUGIN].state == "warning"
-    assert "tried with 0.1" in found[PLUGIN].sentence
+    assert "only 0.1 was tested" in found[PLUGIN].sentence
 
 
 UP = "Slurmctld(primary) at x is UP"

@@ -134,7 +134,7 @@ class Sandbox:
     def _ended(self) -> SandboxError:
         self.close()
         return SandboxError(
-            f"the sandbox of generated programs ({self.mode}) ended unasked: the machine may be out "
+            f"the sandbox of generated programs ({self.mode}) ended unexpectedly: the machine may be out "
             "of memory; verify again, with fewer programs at a time"
         )
 
