@@ -111,5 +111,5 @@ def test_a_saved_figure_draws_by_itself_and_says_what_it_is(
     ]
     assert any("…" in name for name in drawn)
     assert "…" not in rates.read_text()
-    for name in ("instruction_match_rate</text>", "less the bridge</text>"):
+    for name in ("instruction_match_rate</text>", "minus the bridge</text>"):
         assert name in rates.read_text()
