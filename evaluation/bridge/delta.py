@@ -66,14 +66,9 @@ class Delta:
         return TIERS[self.tier].metric(self.metric)
 
     @property
-    def higher_is_better(self) -> bool:
-        """Whether a positive difference is better."""
-        return self.definition.higher_is_better
-
-    @property
     def sign(self) -> int:
         """1 if more is better, else -1."""
-        return 1 if self.higher_is_better else -1
+        return 1 if self.definition.higher_is_better else -1
 
     @property
     def gain(self) -> float:
@@ -94,12 +89,13 @@ class Delta:
     def columns(self) -> dict[str, Any]:
         """Its columns in `results.deltas_file`, without those that name the checkpoints."""
         known = self.estimate
-        own = ("tier", "item", "group", "metric", "p_holm", "higher_is_better", "primary", "flag")
+        own = ("tier", "item", "group", "metric", "p_holm", "primary", "flag")
         return {
             **change_columns((self.value, self.bridge_value), known),
             **{name: getattr(self, name) for name in own},
             **{name: getattr(known, name) for name in ("p", "mde", "n", "method", "note")},
             "clusters": known.units,
+            "higher_is_better": self.definition.higher_is_better,
         }
 
 
