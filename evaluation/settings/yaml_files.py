@@ -113,7 +113,7 @@ def parse_yaml(text: str) -> dict[str, Any]:
             f"not valid YAML: a value that is not of the type that its tag names ({reason}); correct "
             "the value, or take the tag away"
         ) from None
-    if content is None:
+    if content is None or content == {}:
         raise ConfigError("is empty; expected keys and values")
     if not isinstance(content, dict):
         raise ConfigError(
