@@ -18,9 +18,11 @@ from typing import Any
 
 import torch
 import transformers
+from transformers import PreTrainedModel
 
+from benchmarks.gpu import completions
 from benchmarks.gpu.models import SIZES, WINDOW, Size, write_checkpoint
-from benchmarks.gpu.questions import BATCH, CHOICES, loop, new_tasks, new_text, sample
+from benchmarks.gpu.questions import BATCH, CHOICES, Task, loop, new_tasks, new_text, sample
 from benchmarks.gpu.work import Work, matmul_peak, of_blocks, of_requests
 from benchmarks.measure import measure, peak_bytes
 from evaluation.checkpoints.format import open_checkpoint
@@ -33,6 +35,9 @@ from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.terminal_layout import align
 
+COMPLETION = 128
+"""Tokens of a completion."""
+
 ROWS = {"cpu": 1024, "cuda": 16_384}
 """Tokens of a pass, the defaults of the configuration."""
 
@@ -41,11 +46,15 @@ TARGETS = {
     "tier3": {"busy": ">= 90%"},
     "1.7b.tier2_block": {"peak_share": ">= 60%"},
     "135m.tier2_block": {"peak_share": ">= 35%"},
-    "mmlu_5shot": {"times_faster": ">= 20x"},
-    "mmlu_0shot": {"times_faster": ">= 8x"},
-    "hellaswag": {"times_faster": ">= 8x"},
+    "135m.tier3_mmlu_5shot": {"times_faster": ">= 20x"},
+    "135m.tier3_mmlu_0shot": {"times_faster": ">= 8x"},
+    "135m.tier3_hellaswag": {"times_faster": ">= 8x"},
+    "1.7b.tier3": {"peak_share": ">= 50%"},
 }
-"""Targets on an H100, by a part of a figure's name and by its last part."""
+"""Targets on an H100, by a part of a figure's name and by its last part.
+
+A larger model keeps a GPU busy in any loop, so there only the share of the peak has a target.
+"""
 
 SHOWN = {
     "load_gb_per_second": "{:.1f} GB/s",
@@ -57,6 +66,7 @@ SHOWN = {
     "peak_memory_gb": "{:.1f} GB",
     "times_faster": "{:.1f}x",
     "largest_difference": "{:.1e}",
+    "equal": "{:.0%}",
 }
 """Figures in the table, with their formats; the others are only in the JSON."""
 
@@ -106,6 +116,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--questions", type=int, default=20_000, help="of a task, at most")
     parser.add_argument("--blocks", type=int, default=896, help="of text, 2,048 tokens each")
     parser.add_argument("--sample", type=int, default=400, help="questions that the loop is asked")
+    parser.add_argument("--completions", type=int, default=128, help="of 128 tokens each")
     parser.add_argument("--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and requests")
     return parser
@@ -141,6 +152,24 @@ def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namesp
             "times_faster": rate * theirs.seconds / len(sampled),
             "largest_difference": max(abs(one.logprob - nats) for one, nats in pairs),
         }
+    figures["completions"] = _completions(model, size, options)
+
+
+def _completions(
+    model: PreTrainedModel, size: Size, options: argparse.Namespace
+) -> dict[str, float]:
+    """Measure completions, after a short run of each way."""
+    prompts = completions.new_prompts(size.vocabulary, options.completions, options.seed)
+    ways = [partial(way, model, prompts) for way in (completions.engine, completions.loop)]
+    for way in ways:
+        way(2)
+    ours, theirs = (measure(model.device, partial(way, COMPLETION)) for way in ways)
+    pairs = [(a, b) for a, b in zip(ours.result, theirs.result, strict=True)]
+    return {
+        "tokens_per_second": len(prompts) * COMPLETION / ours.seconds,
+        "times_faster": theirs.seconds / ours.seconds,
+        "equal": sum(one == other for one, other in pairs) / len(pairs),
+    }
 
 
 def _kinds(
@@ -155,8 +184,15 @@ def _kinds(
         run, few = partial(score_blocks, engine, tokens, begins), partial(score_blocks, engine)
         yield f"tier2_{kind}", run, partial(few, first, inside), of_blocks(tokens, begins)
     for name, task in new_tasks(size.vocabulary, options.questions, options.seed).items():
-        few = partial(score_requests, engine, sample(task, 300))
+        # Few questions make a short row, which is another shape to compile than a whole pass.
+        parts = [sample(task, count) for count in (300, 4)]
+        few = partial(_score_each, engine, parts)
         yield f"tier3_{name}", partial(score_requests, engine, task), few, of_requests(task)
+
+
+def _score_each(engine: Engine, parts: list[Task]) -> None:
+    for part in parts:
+        score_requests(engine, part)
 
 
 def _figures(

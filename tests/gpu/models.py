@@ -16,6 +16,13 @@ from tests.scoring.tiny import build
 DTYPES = {"float32": 1e-3, "bfloat16": 1e-2}
 """Relative L2 error of log-probabilities that is allowed beside float64."""
 
+HINTS = (
+    "ignore:TensorFloat32 tensor cores:UserWarning",
+    "ignore:Synchronization debug mode is a prototype:UserWarning",
+    "ignore:.torch.jit:DeprecationWarning",
+)
+"""PyTorch's warnings while it compiles and while it watches for waiting; they are no faults here."""
+
 VOCABULARY = 700
 ROW_TOKENS = 512
 WINDOW = 150

@@ -9,6 +9,7 @@ from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request
 from tests.gpu.models import (
     DTYPES,
+    HINTS,
     MODELS,
     VOCABULARY,
     engine_of,
@@ -20,7 +21,7 @@ from tests.gpu.models import (
 )
 from tests.scoring.tiny import plain_logprobs, plain_score
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, *map(pytest.mark.filterwarnings, HINTS)]
 
 
 def allowed(dtype: torch.dtype) -> float:

@@ -21,9 +21,9 @@ from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
-from tests.gpu.models import VOCABULARY, engine_of, ids, in_float64, new_model, questions
+from tests.gpu.models import HINTS, VOCABULARY, engine_of, ids, in_float64, new_model, questions
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, *map(pytest.mark.filterwarnings, HINTS)]
 
 CHECKPOINTS = 16
 

@@ -7,6 +7,8 @@ Files in the shared cache carry them over:
 
 PyTorch's `torch.compiler.save_cache_artifacts` and `load_cache_artifacts` write and read them. PyTorch
 decides whether an artifact fits, by a key over the graph, its own sources, the GPU and its settings.
+A process that saves several times gets all its artifacts each time, but PyTorch 2.13 loads only those
+that the last save added. So each file stays, and jobs load them all.
 
 No locks are needed: a file is renamed once it is complete, and its name depends on the graphs in it. So
 jobs that compiled the same graphs write the same file. If a file cannot be read or written, the job
@@ -38,7 +40,7 @@ log = logging.getLogger(__name__)
 
 FOLDER = "compiled"
 """Folder in the shared cache."""
-MOST = 16
+MOST = 64
 """Largest number of files of one model; the oldest ones are deleted."""
 LEAST_FREE = 512 << 20
 """Free bytes that the node's own folder needs."""
@@ -56,7 +58,6 @@ class CompileCache:
     def __init__(self, folder: Path, model: str) -> None:
         self.folder, self.model = folder, model
         self._stored: set[str] = set()
-        self._written: Path | None = None
         self._is_writable = True
 
     def load(self) -> None:
@@ -90,16 +91,12 @@ class CompileCache:
         self._stored |= keys
         log.info("compiled kernels stored in %s (%.1f MB)", path, len(payload) / 1e6)
         with suppress(OSError):  # another job removes files at the same time
-            self._remove_older(path)
+            self._remove_oldest()
 
     def _files(self) -> list[Path]:
         return list(self.folder.glob(f"{self.model}-*.artifacts"))
 
-    def _remove_older(self, written: Path) -> None:
-        """Delete this job's earlier file, whose kernels are in the new one too, and the oldest of others."""
-        if self._written is not None:
-            self._written.unlink(missing_ok=True)
-        self._written = written
+    def _remove_oldest(self) -> None:
         for path in sorted(self._files(), key=os.path.getmtime)[:-MOST]:
             path.unlink(missing_ok=True)
 

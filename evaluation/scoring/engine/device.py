@@ -8,6 +8,7 @@ import logging
 import os
 import shutil
 import sysconfig
+import warnings
 from pathlib import Path
 
 import torch
@@ -68,6 +69,7 @@ def choose_device(requested: str, gpus: int = 1) -> str:
     if torch.cuda.is_available():
         # Vendors' containers allow TF32, whose relative error is 3e-4.
         torch.set_float32_matmul_precision("highest")
+        warnings.filterwarnings("ignore", "TensorFloat32 tensor cores")  # the advice to allow it
         return "cuda"
     _check_not_lost()
     if requested == "cuda":
