@@ -214,7 +214,9 @@ class ScoreStore:
         return sorted(names, key=lambda name: not name.startswith(prefix))
 
     def holders(self, names: Iterable[str]) -> list[Path]:
-        """Return the files and archives that contain some scores.
+        """Return the archives that contain some scores, and single files of those in no archive.
+
+        Another job of the checkpoint may pack and remove a single file at any time.
 
         Args:
             names: Names of the scores' files.
@@ -223,9 +225,10 @@ class ScoreStore:
             Existing archives, then existing single files, each once.
         """
         wanted = set(names)
-        archives = sorted(self.folder.glob("*.zip"))
-        found = [archive for archive in archives if wanted & set(archived_names(archive))]
-        return found + [path for name in sorted(wanted) if (path := self.folder / name).is_file()]
+        contents = {path: set(archived_names(path)) for path in sorted(self.folder.glob("*.zip"))}
+        found = [archive for archive, held in contents.items() if wanted & held]
+        single = wanted.difference(*contents.values())
+        return found + [path for name in sorted(single) if (path := self.folder / name).is_file()]
 
     def pack(self) -> None:
         """Move all scores in single files into an archive."""

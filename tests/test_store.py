@@ -110,6 +110,17 @@ def test_nothing_is_lost_when_two_jobs_pack(store: ScoreStore, tmp_path: Path) -
     assert summary(store, "more")
 
 
+def test_holders_name_no_file_that_another_job_may_remove(store: ScoreStore) -> None:
+    """The other has scored the same at once, and will pack it."""
+    name = store.put_part("both", (), score(1.0))
+    store.pack()
+    (archive,) = store.folder.iterdir()
+    store.put_part("both", (), score(1.0))
+    alone = store.put_part("alone", (), score(2.0))
+    assert store.holders([name]) == [archive]
+    assert store.holders([name, alone]) == [archive, store.folder / alone]
+
+
 def raising(error: OSError) -> Callable[..., None]:
     def raises(*_: Any) -> None:
         raise error

@@ -13,6 +13,7 @@ import os
 import tempfile
 from typing import Any
 
+from evaluation.environment import missing_package
 from evaluation.errors import SandboxError
 
 _ALLOWED = """
@@ -60,10 +61,14 @@ def compiled_filter(*, packages: bool = False) -> bytes:
         Instructions of eight bytes each.
 
     Raises:
-        SandboxError: When libseccomp is missing, or too old.
+        SandboxError: When pyseccomp or libseccomp is missing, or too old.
     """
     try:
         import pyseccomp
+    except ModuleNotFoundError as reason:
+        raise SandboxError(
+            f"no sandbox for generated programs can be built: {missing_package('pyseccomp')}"
+        ) from reason
     except (ImportError, OSError, RuntimeError) as reason:
         raise SandboxError(
             f"no sandbox for generated programs can be built: the library for seccomp filters is "

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -73,8 +74,18 @@ def new_filter() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("new_filter")
-def test_a_missing_libseccomp_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyseccomp", None)
+    with pytest.raises(SandboxError, match="the package pyseccomp is not installed for"):
+        run_program(_RIGHT, _TESTS, Limits())
+
+
+@pytest.mark.usefixtures("new_filter")
+def test_a_missing_libseccomp_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As pyseccomp reports it."""
+    (tmp_path / "pyseccomp.py").write_text("raise RuntimeError('Unable to find libseccomp')")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "pyseccomp", raising=False)
     with pytest.raises(SandboxError, match=r"install libseccomp\.so\.2"):
         run_program(_RIGHT, _TESTS, Limits())
 
