@@ -114,6 +114,7 @@ def twice(player: "Player") -> None:
         player.check_traceback(done)
         if done.code and player.is_well():
             player.wrong(f"one of two at once ended with {done.code}: {done.said[-600:]}")
+            player.report.output.append(done.said)
 
 
 LOOKS_AT_MOST = 20
