@@ -97,8 +97,8 @@ def test_a_pipe_that_somebody_writes_to(tmp_path: Path) -> None:
 
 
 WRONG = [
-    ('{"a": 1, "a": 2}', "the key 'a' is there twice"),
-    ('[{"b": {"a": 1, "b": 2, "a": 3}}]', "the key 'a' is there twice"),
+    ('{"a": 1, "a": 2}', "the key 'a' appears twice"),
+    ('[{"b": {"a": 1, "b": 2, "a": 3}}]', "the key 'a' appears twice"),
     ("[" * 100_000, "nested too deeply"),
     ("{", "not valid JSON"),
     ("9" * 5000, "not valid JSON"),
@@ -115,5 +115,5 @@ def test_json_of_other_encodings_and_numbers() -> None:
     with pytest.raises(ResultsError, match="not UTF-8 text"):
         read_json('{"a": 1}'.encode("utf-16"), "a", ResultsError)
     assert load_json('{"a": Infinity}')["a"] == float("inf")
-    with pytest.raises(ValueError, match="NaN is no number of JSON"):
+    with pytest.raises(ValueError, match="NaN is not a number in JSON"):
         load_json("NaN", finite=True)

@@ -29,7 +29,7 @@ KINDS: Mapping[ObjectiveVerdict, str] = {
 """What the named step of a stage is called, by its verdict."""
 
 _OPEN = (
-    "`steps` is no list, so the number of checkpoints is open: the verdict is valid for one look, and "
+    "`steps` is not a list, so the number of checkpoints is open: the verdict is valid for one look, and "
     "wrong more often if the stage is judged again after each new checkpoint (docs/verdicts.md)."
 )
 

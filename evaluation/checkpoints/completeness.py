@@ -123,7 +123,7 @@ def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> Checkpoin
             "correct `tie_word_embeddings` or remove the file"
         )
     return CheckpointError(
-        f"{path}: {parameter.name} is no parameter of this configuration's {model_class(arch)}; "
+        f"{path}: {parameter.name} is not a parameter of this configuration's {model_class(arch)}; "
         "correct the configuration, or remove the file if it is a leftover"
     )
 

@@ -267,6 +267,6 @@ def _files_below(top: Path) -> Iterator[Path]:
             if count > MOST_FILES:
                 raise CheckpointError(
                     f"{top}: more than {MOST_FILES:,} files, which no checkpoint has; correct a wrong "
-                    "link, or move files out that are no part of the checkpoint"
+                    "link, or move files out that are not part of the checkpoint"
                 )
             yield from (Path(parent, name) for name in names)

@@ -185,7 +185,7 @@ def whole_number(at_least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isdecimal() or not at_least <= int(text) < 2**63:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is no whole number from {at_least:,} to 2⁶³ - 1"
+                f"{text!r} is not a whole number from {at_least:,} to 2⁶³ - 1"
             )
         return int(text)
 
@@ -208,7 +208,9 @@ def finite_number(at_least: float) -> Callable[[str], float]:
         except ValueError:
             number = math.nan
         if not at_least <= number < 1e9:
-            raise argparse.ArgumentTypeError(f"{text!r} is no finite number from {at_least:g} on")
+            raise argparse.ArgumentTypeError(
+                f"{text!r} is not a finite number from {at_least:g} on"
+            )
         return number
 
     return read

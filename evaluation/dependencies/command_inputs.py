@@ -1,7 +1,7 @@
 """Check that a command's inputs from other steps are what the configuration asks for now.
 
 A run of the workflow makes outdated inputs again before anything reads them. A command by hand stops
-and shows what to type. Missing or failed inputs are no error here: commands continue without them.
+and shows what to type. Missing or failed inputs are not errors here: commands continue without them.
 """
 
 import shlex

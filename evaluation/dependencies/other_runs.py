@@ -31,7 +31,7 @@ def run_folders(path: Path) -> dict[str, list[Path]]:
         By stage, folders in ascending steps.
 
     Raises:
-        ConfigError: A file is no configuration.
+        ConfigError: A file is not a configuration.
         ResultsError: Something cannot be read.
     """
     try:

@@ -51,7 +51,7 @@ def _read_completions(path: Path, prompts: Mapping[str, Any]) -> list[Completion
             raise ResultsError(f"{where} is no JSON object; write it again")
         line = _checked(row, where, prompts, counts[str(row.get("id"))])
         if (line.id, line.sample) in found:
-            raise ResultsError(f"{where}: sample {line.sample} of {line.id!r} is there twice")
+            raise ResultsError(f"{where}: sample {line.sample} of {line.id!r} appears twice")
         counts[line.id] += 1
         found[line.id, line.sample] = line
     if not found:
@@ -72,7 +72,7 @@ def _checked(
         raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
     if id not in prompts:
         raise ResultsError(
-            f"{where}: {id!r} is no prompt of the task, whose ids are like "
+            f"{where}: {id!r} is not a prompt of the task, whose ids are like "
             f"{next(iter(prompts))!r}; name the task that was completed"
         )
     if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:

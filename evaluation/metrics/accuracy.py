@@ -199,7 +199,7 @@ def check_items(table: pa.Table, kind: TaskKind) -> Groups:
     ids = table["item"].take(groups.starts).to_pylist()
     if len(set(ids)) < len(ids):
         raise ScoringError(
-            "the candidates of an item do not stand together, or an id is there twice; write them again"
+            "the candidates of an item do not stand together, or an id appears twice; write them again"
         )
     is_wrong = groups.sizes < 2 if kind == "ranked" else groups.sizes > 1
     if is_wrong.any():

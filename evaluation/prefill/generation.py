@@ -264,7 +264,7 @@ def _task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) ->
             prompt = recipe.prompt(row, number, shots)
         if prompt.id in prompts:
             raise SourceError(
-                f"{recipe.key}.id: {prompt.id!r} is there twice; write an id that is unique for each row, or "
+                f"{recipe.key}.id: {prompt.id!r} appears twice; write an id that is unique for each row, or "
                 "leave `id` out"
             )
         prompts[prompt.id] = prompt

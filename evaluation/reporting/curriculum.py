@@ -53,7 +53,7 @@ def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str
         there = sorted(folder.name for folder in (results / FOLDER).glob("*") if folder.is_dir())
         if task in there:
             raise ResultsError(
-                f"{path}: is no file, though {task} has results; `collect` this checkpoint again"
+                f"{path}: is not a file, though {task} has results; `collect` this checkpoint again"
             )
         raise ResultsError(f"{results}: {no_such('results of', task, there)}")
     rows = read_table(path, COMPLETED[1:], SCORE_AGAIN).to_pylist()

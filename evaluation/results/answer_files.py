@@ -95,7 +95,7 @@ class Tier4File(TierFile):
         known: set[str] = set()
         for number, prompt in enumerate(self.prompts or ()):
             if prompt.id in known:
-                raise ValueError(f"prompts.{number}: the id {prompt.id!r} is there twice")
+                raise ValueError(f"prompts.{number}: the id {prompt.id!r} appears twice")
             known.add(prompt.id)
         return self
 
@@ -135,7 +135,7 @@ def read_generations(path: Path) -> dict[str, Generation]:
         where = path.with_name(f"{path.name}, line {number}")
         one = parse_model(where, line, Generation, SCORE_AGAIN)
         if one.id in found:
-            raise unusable(where, f"the id {one.id!r} is there twice")
+            raise unusable(where, f"the id {one.id!r} appears twice")
         found[one.id] = one
     return found
 

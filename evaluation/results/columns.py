@@ -191,7 +191,7 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
 def _check_names(path: Path, names: list[str], columns: Sequence[Column], again: str) -> None:
     for column in columns:
         if names.count(column.name) > 1:
-            raise unusable(path, f"the column {column.name!r} is there twice", again)
+            raise unusable(path, f"the column {column.name!r} appears twice", again)
         if column.name not in names and not column.nullable:
             raise unusable(path, f"no column {column.name!r}", again)
 

@@ -100,7 +100,7 @@ def _task_credits(
 def _credits(name: str, rows: Rows, path: Path) -> Credits:
     ids = [row["id"] for row in rows]
     if not rows or len(set(ids)) < len(ids):
-        raise unusable(path, f"a prompt of {name!r} is missing or there twice for a verifier")
+        raise unusable(path, f"a prompt of {name!r} is missing or appears twice for a verifier")
     known = [row for row in rows if row["pass_rate"] is not None]
     credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
     if ((credit < 0) | (credit > 1)).any():

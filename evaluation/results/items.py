@@ -105,7 +105,7 @@ def _read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Block
     columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
     ids = columns["block"].astype(np.int64)
     if (np.diff(ids) == 0).any():
-        raise unusable(path, f"a block of {name!r} is there twice")
+        raise unusable(path, f"a block of {name!r} appears twice")
     if columns["tokens"].min() < 0 or columns["bytes"].min() < 0 or not columns["tokens"].any():
         raise unusable(path, f"{name!r} has no scored token, or less than none")
     if not 0 <= columns["nats"].sum() <= LARGEST * columns["tokens"].sum():

@@ -1,7 +1,7 @@
 """Tier4 and Tier5: generate completions of prompts and store them; another step verifies them.
 
 A completion is stored whole, with the text after its stop string, so that it can be cut again at other
-stop strings. It is generated again only if it ended at a string that is no stop string any more.
+stop strings. It is generated again only if it ended at a string that is no longer a stop string.
 """
 
 import time

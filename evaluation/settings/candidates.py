@@ -130,20 +130,20 @@ def _read_steps(value: Any) -> Any:
     if every is None or (isinstance(value, dict) and len(value) > 1):
         listed = f"[{value}]" if _is_step(value) else "[1000, 2000]"
         raise ValueError(
-            f"{value!r} is no list of steps; write `{listed}`, `all` or `{{every: 500}}`"
+            f"{value!r} is not a list of steps; write `{listed}`, `all` or `{{every: 500}}`"
         )
     if not _is_step(every) or every == 0:
-        raise ValueError(f"every: {every!r} is no whole number from 1 on")
+        raise ValueError(f"every: {every!r} is not a whole number from 1 on")
     return StepInterval(every=every)
 
 
 def _read_list(steps: list[Any] | tuple[Any, ...]) -> tuple[int, ...]:
     wrong = next((step for step in steps if not _is_step(step)), None)
     if wrong is not None or None in steps:
-        raise ValueError(f"{wrong!r} is no step; steps are whole numbers from 0 on")
+        raise ValueError(f"{wrong!r} is not a step; steps are whole numbers from 0 on")
     twice = next((step for step, times in Counter(steps).items() if times > 1), None)
     if twice is not None:
-        raise ValueError(f"{twice} stands there twice; steps must be distinct")
+        raise ValueError(f"{twice} appears twice; steps must be distinct")
     if not steps:
         raise ValueError("no steps; list at least one, or write `all` or `{every: 500}`")
     return tuple(steps)
@@ -175,7 +175,7 @@ def _read_member(value: object) -> str:
     """Read `12000` or `stage2/12000`, and return it as text."""
     text = str(value)
     if isinstance(value, bool) or step_named(text.rpartition("/")[2]) is None:
-        raise ValueError(f"{value!r} is no checkpoint; write a step, or `stage/step`")
+        raise ValueError(f"{value!r} is not a checkpoint; write a step, or `stage/step`")
     return text
 
 

@@ -118,7 +118,7 @@ class Stage(Settings):
     def _each_suite_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
         for name in given:
             if given.count(name) > 1:
-                raise ValueError(f"{name} stands there twice; leave one out")
+                raise ValueError(f"{name} appears twice; leave one out")
         return given
 
     @field_validator("command")
@@ -227,7 +227,7 @@ def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
             if owner not in stages:
                 raise ValueError(f"{key}: {no_such('stage', owner, stages)}")
             if members.count((owner, step)) > 1:
-                raise ValueError(f"{key}: {owner}/{step} stands there twice; name it once")
+                raise ValueError(f"{key}: {owner}/{step} appears twice; name it once")
 
 
 def _step_folders(stage: Stage, folder: str) -> set[str]:

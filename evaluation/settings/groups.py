@@ -145,7 +145,7 @@ def _faults(
     if name in items or name in {getattr(item, "group", None) for item in items.values()}:
         yield f"a {tier.item}, or the `group` of one, has this name, too; rename one of them"
     if len(set(group.members)) < len(group.members):
-        yield "a member is there twice; take it out once"
+        yield "a member appears twice; take it out once"
     known = [*items, *(one for one, other in groups.items() if _may_hold(group, other))]
     for member in group.members:
         if member not in known:

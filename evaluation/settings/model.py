@@ -26,7 +26,7 @@ _WRITTEN_WRONG = {
     "string_type": "is not text; put it in quotes",
     "int_type": "is not a whole number",
     "float_type": "is not a number",
-    "tuple_type": "is no list; write it as `[a, b]`",
+    "tuple_type": "is not a list; write it as `[a, b]`",
     "dict_type": "has no keys; write `name: value` lines below it",
     "bool_parsing": "is neither true nor false",
     "bool_type": "is neither true nor false",
@@ -51,7 +51,7 @@ def _name(variable: str) -> str:
 def _expand_path(text: str) -> str:
     """Replace `$NAME`, `${NAME}` and a leading `~`.
 
-    Raises ValueError for a variable without a value, and for text that is no path on this machine.
+    Raises ValueError for a variable without a value, and for text that is not a path on this machine.
     """
     for variable in _VARIABLE.findall(text):
         if not os.environ.get(_name(variable)):

@@ -56,14 +56,14 @@ def expand_suites(names: Iterable[str]) -> Sections:
         Sections of a suite file: tasks, each once, and groups that weigh them as olmo-eval does.
 
     Raises:
-        ValueError: For a name that is no suite of OlmoBaseEval or RULER.
+        ValueError: For a name that is not a suite of OlmoBaseEval or RULER.
     """
     found: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
     for name in names:
         if not is_suite(name):
             hint = did_you_mean(name, _names())
             raise ValueError(
-                f"olmo_eval_suites: {name!r} is no suite of OlmoBaseEval or RULER{hint}; correct it"
+                f"olmo_eval_suites: {name!r} is not a suite of OlmoBaseEval or RULER{hint}; correct it"
             )
         for task in filter(_is_shipped, _tasks(name)):
             asked = {"provider": "olmo_eval", "task": task}

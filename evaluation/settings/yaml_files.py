@@ -51,7 +51,7 @@ class _Loader(_LOADER):  # type: ignore[misc]
             The mapping.
 
         Raises:
-            ConfigError: When a key is there twice.
+            ConfigError: When a key appears twice.
         """
         lines: dict[str, int] = {}
         for key, _ in node.value:

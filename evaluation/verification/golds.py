@@ -1,6 +1,6 @@
 """Verifies every gold answer with the verifiers that will use it, before anything is generated.
 
-With a gold that is no answer, or that a verifier cannot read, all completions of its prompt would be
+With a gold that is not an answer, or that a verifier cannot read, all completions of its prompt would be
 counted as wrong, and nobody would notice why.
 """
 

@@ -42,7 +42,7 @@ def _checkers(kind: str, ids: Sequence[str], document: Mapping[str, Any]) -> Ite
     known = _library(kind)
     for name, given in zip(ids, arguments, strict=True):
         if name not in known:
-            raise ValueError(f"{name!r} is no instruction of {kind}")
+            raise ValueError(f"{name!r} is not an instruction of {kind}")
         _check_data(name)
         checker = known[name](name)
         # A table of arguments has a column for every argument of any instruction; unused ones are None.

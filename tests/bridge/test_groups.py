@@ -191,7 +191,7 @@ def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
             "higher is better .* of quiz, lower .* of last_word",
         ),
         ("new", {"members": ["known", "quiz", "new"]}, "in a circle: new > new"),
-        ("new", {"members": ["quiz", "quiz"]}, "a member is there twice"),
+        ("new", {"members": ["quiz", "quiz"]}, "a member appears twice"),
         ("new", {"members": ["texts"]}, "no task or group 'texts'"),
         ("new", {"tier": "tier4", "members": ["lists"]}, "tier4 has rates over all prompts"),
         (

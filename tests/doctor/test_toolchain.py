@@ -92,7 +92,7 @@ COMPILERS: dict[str, tuple[Change, str | None]] = {
     "headers elsewhere": (headers_elsewhere, None),
     "no CUDA and no gcc": (without_cuda, None),
     "no gcc": (lambda tools, patch: (tools / "gcc").unlink(), "neither gcc nor clang on PATH"),
-    "a wrong CC": (lambda tools, patch: patch.setenv("CC", "/opt/gone/gcc"), "CC=/opt/gone/gcc is no program"),
+    "a wrong CC": (lambda tools, patch: patch.setenv("CC", "/opt/gone/gcc"), "CC=/opt/gone/gcc is not a program"),
     "no headers": (lambda tools, patch: (tools / "Python.h").unlink(), "Python.h is missing"),
 }  # fmt: skip
 

@@ -238,6 +238,6 @@ def test_a_task_keeps_no_more_than_it_asks(tmp_path: Path, monkeypatch: pytest.M
 def test_a_key_that_a_row_gives_twice(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"text": "a"}\n{"text": "a", "text": "b"}\n')
     with pytest.raises(
-        SourceError, match=r"line 2 is not valid JSON \(the key 'text' is there twice"
+        SourceError, match=r"line 2 is not valid JSON \(the key 'text' appears twice"
     ):
         list(read_rows(tmp_path / "a.jsonl", None))

@@ -165,7 +165,7 @@ def test_what_is_no_python_is_refused_at_prefill(
     world: World, mirrors: dict[str, str], python: str
 ) -> None:
     asked = theirs("ds1000:olmo3base", limit=2, python=python)
-    said = r"generation_tasks\.theirs: .*is no interpreter of Python; name the Python"
+    said = r"generation_tasks\.theirs: .*is not an interpreter of Python; name the Python"
     with pytest.raises(SourceError, match=said):
         ask_for_answers(world, {"theirs": asked}, **settings(mirrors))
 

@@ -20,7 +20,7 @@ def trie_size(inputs: set[tuple[int, ...]]) -> int:
 
 @given(st.lists(token_lists(2, 9), min_size=1, max_size=20))
 def test_neighbours_know_how_many_tokens_they_share(drawn):
-    """Sorted by token, also by those of several bytes; none is there twice."""
+    """Sorted by token, also by those of several bytes; none appears twice."""
     asked = [tuple((2, 300, 70_000)[token] for token in tokens) for tokens in drawn]
     trie = trie_of(*asked)
     inputs = [tuple(trie.input(i)) for i in range(len(trie))]

@@ -127,7 +127,10 @@ def test_chance_is_the_same_every_time() -> None:
 @pytest.mark.parametrize(
     ("asked", "named"),
     [
-        ({"prompt": "", "instruction_ids": ["no:such"], "arguments": [{}]}, "no instruction of"),
+        (
+            {"prompt": "", "instruction_ids": ["no:such"], "arguments": [{}]},
+            "not an instruction of",
+        ),
         ({"prompt": "", "instruction_ids": [COMMAS], "arguments": []}, "1 instructions with 0"),
         ({"prompt": "", "instruction_ids": [], "arguments": []}, "0 instructions"),
     ],

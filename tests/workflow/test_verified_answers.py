@@ -139,7 +139,7 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
 @pytest.mark.parametrize(
     ("changes", "error", "said"),
     [
-        ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' is there twice"),
+        ({"id": "same"}, SourceError, r"generation_tasks.sums.id: 'same' appears twice"),
         ({"document": {"gold": "missing"}}, SourceError, r"missing"),
         ({"document": {}}, ConfigError, r"`verifiers.lenient` reads `document.gold`"),
         ({"primary": "none"}, ConfigError, r"`primary: none` is not one of its verifiers"),

@@ -204,7 +204,7 @@ def _folder_of_packages(python: str) -> Path:
     """Return the folder of the packages that the environment of an interpreter has."""
     version, folder = _about(python)
     found = package_files(Path(folder))
-    why = "is no interpreter of Python"
+    why = "is not an interpreter of Python"
     if version is not None and version < _OLDEST:
         why = f"is Python {'.'.join(map(str, version))}, older than {'.'.join(map(str, _OLDEST))}"
     elif version is not None:

@@ -180,7 +180,9 @@ def compiler_fault() -> str | None:
     given = os.environ.get("CC")
     names = [given] if given else ["gcc", "clang"]
     if not any(shutil.which(name) for name in names):
-        which = f"CC={given} is no program" if given else "there is neither gcc nor clang on PATH"
+        which = (
+            f"CC={given} is not a program" if given else "there is neither gcc nor clang on PATH"
+        )
         return (
             f"{which}, but Triton needs a C compiler on every node with a GPU; load the site's module "
             "of one (on the node, before the job's command), or set CC to it"

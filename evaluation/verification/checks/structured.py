@@ -23,7 +23,7 @@ def _frozen(value: Any) -> Any:
 def _all_different(_: Any, wanted: bool, value: Any, __: Any) -> Any:
     """Check `uniqueItems` in one pass; jsonschema compares all pairs if it cannot sort."""
     if wanted and isinstance(value, list) and len(set(map(_frozen, value))) < len(value):
-        yield ValidationError("an item is there twice")
+        yield ValidationError("an item appears twice")
 
 
 _Validator = extend(  # type: ignore[no-untyped-call]
