@@ -20,7 +20,6 @@ import torch
 import transformers
 from transformers import PreTrainedModel
 
-from benchmarks.gpu import completions
 from benchmarks.gpu.models import SIZES, WINDOW, Size, write_checkpoint
 from benchmarks.gpu.questions import BATCH, CHOICES, Task, loop, new_tasks, new_text, sample
 from benchmarks.gpu.work import Work, matmul_peak, of_blocks, of_requests
@@ -46,15 +45,11 @@ TARGETS = {
     "tier3": {"busy": ">= 90%"},
     "1.7b.tier2_block": {"peak_share": ">= 60%"},
     "135m.tier2_block": {"peak_share": ">= 35%"},
-    "135m.tier3_mmlu_5shot": {"times_faster": ">= 20x"},
-    "135m.tier3_mmlu_0shot": {"times_faster": ">= 8x"},
-    "135m.tier3_hellaswag": {"times_faster": ">= 8x"},
-    "1.7b.tier3": {"peak_share": ">= 50%"},
+    "mmlu_5shot": {"times_faster": ">= 20x"},
+    "mmlu_0shot": {"times_faster": ">= 8x"},
+    "hellaswag": {"times_faster": ">= 8x"},
 }
-"""Targets on an H100, by a part of a figure's name and by its last part.
-
-A larger model keeps a GPU busy in any loop, so there only the share of the peak has a target.
-"""
+"""Targets on an H100, by a part of a figure's name and by its last part."""
 
 SHOWN = {
     "load_gb_per_second": "{:.1f} GB/s",
@@ -116,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--questions", type=int, default=20_000, help="of a task, at most")
     parser.add_argument("--blocks", type=int, default=896, help="of text, 2,048 tokens each")
     parser.add_argument("--sample", type=int, default=400, help="questions that the loop is asked")
-    parser.add_argument("--completions", type=int, default=128, help="of 128 tokens each")
+    parser.add_argument("--completions", type=int, default=128, help="of 128 tokens each; 0: none")
     parser.add_argument("--scratch", type=Path, help="folder for checkpoints (17 GB for the 8b)")
     parser.add_argument("--seed", type=int, default=0, help="of weights and requests")
     return parser
@@ -152,19 +147,22 @@ def _measure_model(figures: dict[str, Any], size: Size, options: argparse.Namesp
             "times_faster": rate * theirs.seconds / len(sampled),
             "largest_difference": max(abs(one.logprob - nats) for one, nats in pairs),
         }
-    figures["completions"] = _completions(model, size, options)
+    if options.completions:
+        figures["completions"] = _completions(model, size, options)
 
 
 def _completions(
     model: PreTrainedModel, size: Size, options: argparse.Namespace
 ) -> dict[str, float]:
     """Measure completions, after a short run of each way."""
+    from benchmarks.gpu import completions  # it needs pydantic, which a bare machine may lack
+
     prompts = completions.new_prompts(size.vocabulary, options.completions, options.seed)
     ways = [partial(way, model, prompts) for way in (completions.engine, completions.loop)]
     for way in ways:
         way(2)
     ours, theirs = (measure(model.device, partial(way, COMPLETION)) for way in ways)
-    pairs = [(a, b) for a, b in zip(ours.result, theirs.result, strict=True)]
+    pairs = list(zip(ours.result, theirs.result, strict=True))
     return {
         "tokens_per_second": len(prompts) * COMPLETION / ours.seconds,
         "times_faster": theirs.seconds / ours.seconds,
