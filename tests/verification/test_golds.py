@@ -21,16 +21,9 @@ from tests.tables import cases
 
 def task(verifier: dict[str, Any]) -> GenerationTask:
     needs: tuple[str, ...] = TypeAdapter(Verifier).validate_python(verifier).NEEDS
-    return GenerationTask.model_validate(
-        {
-            "files": ["rows.jsonl"],
-            "prompt": "{{ question }}",
-            "chat": False,
-            "max_new_tokens": 8,
-            "document": {field: field for field in needs},
-            "verifiers": {"view": verifier},
-        }
-    )
+    asked = {"files": ["rows.jsonl"], "prompt": "{{ question }}", "chat": False}
+    asked |= {"max_new_tokens": 8, "document": {field: field for field in needs}}
+    return GenerationTask.model_validate({**asked, "verifiers": {"view": verifier}})
 
 
 def documents(*values: Any) -> dict[str, dict[str, Any]]:
@@ -54,23 +47,13 @@ def test_golds_that_are_refused(verifier: dict[str, Any], golds: list[Any], name
     assert "\n" not in str(caught.value)
 
 
-def test_instructions_need_their_data(tmp_path: Path, nltk_folder: Path) -> None:
-    asked = {
-        "prompt": "",
-        "instruction_ids": ["length_constraints:number_sentences"],
-        "arguments": [{"num_sentences": 5, "relation": "at least"}],
-    }
-    check_golds("if", task({"kind": "ifeval"}), {"q": asked}, workers=1, nltk_data=nltk_folder)
-
-
 def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(jobs: list[Any], **_: Any) -> Any:
         return ((number, Verdict(credit=None, reason="it died")) for number in range(len(jobs)))
 
     monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
-    with pytest.raises(
-        SourceError, match=r"2 of 2 gold answers could not be verified .*q/0: it died"
-    ):
+    said = "2 of 2 gold answers could not be verified .*q/0: it died"
+    with pytest.raises(SourceError, match=said):
         check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), workers=1)
 
 

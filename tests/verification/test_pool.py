@@ -97,10 +97,8 @@ def test_odd_completions_get_verdicts() -> None:
     assert [found[place].credit for place in range(5)] == [1, 1, 0, 1, 1]
     assert found[5].answer is not None
     assert len(found[5].answer.encode()) == 10_000  # raises for half a character
-    assert found[6] == Verdict(
-        credit=None,
-        reason="the completion has 100,000,000 characters; 4,000,000 are verified at most",
-    )
+    reason = "the completion has 100,000,000 characters; 4,000,000 are verified at most"
+    assert found[6] == Verdict(credit=None, reason=reason)
 
 
 def test_no_jobs_no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,15 +173,11 @@ RIGHT = "\\boxed{5} Final Answer: The final answer is $5$. I hope it is correct.
 
 
 def test_none_blocks_the_others() -> None:
-    hostile: list[Job] = [
-        (MathVerify(kind="math_verify"), {"gold": "5"}, f"\\boxed{{{formula}}}")
-        for formula in FORMULAS
-    ]
-    hostile += [
-        (Minerva(kind="minerva"), {"gold": "5"}, f"Final Answer: The final answer is ${formula}$. ")
-        for formula in FORMULAS[:3]
-    ]
-    right: list[Job] = [(settings, gold, RIGHT) for settings, gold, _ in hostile] * 3
+    gold, minerva = {"gold": "5"}, Minerva(kind="minerva")
+    hostile: list[Job] = [(MATH, gold, f"\\boxed{{{formula}}}") for formula in FORMULAS]
+    said = "Final Answer: The final answer is $%s$. "
+    hostile += [(minerva, gold, said % formula) for formula in FORMULAS[:3]]
+    right: list[Job] = [(settings, gold, RIGHT) for settings, _, _ in hostile] * 3
     found = dict(verify_all([*hostile, *right], workers=2, seconds=1, memory_mb=512))
     assert len(FORMULAS) >= 27
     for number, (_, _, completion) in enumerate(hostile):

@@ -13,17 +13,7 @@ from evaluation.verification.checks.registry import CHECKS, named, verify_check
 from tests.tables import cases, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
-CASES = [
-    (CHECK.validate_python(case["check"]), case)
-    for case in table("verification/checks/check_cases")
-]
-TALKED_ROUND = [
-    pytest.param(CHECK.validate_python(entry["check"]), answer, verdict == "passes")
-    for entry in table("verification/checks/adversarial")
-    for verdict in ("passes", "fails")
-    for answer in entry[verdict]
-]
-ALL = [check for check, _ in CASES]
+ALL = [CHECK.validate_python(case["check"]) for case in table("verification/checks/check_cases")]
 ONE_OF_EACH = list({check.check: check for check in ALL}.values())
 
 
@@ -31,17 +21,17 @@ def passes(check: Check, text: str) -> bool:
     return verify_check(check, text).credit == 1
 
 
-@pytest.mark.parametrize(
-    ("check", "case"), CASES, ids=[f"{c.check}-{i}" for i, c in enumerate(ALL)]
-)
-def test_good_answers_pass_and_bad_ones_fail(check: Check, case: dict[str, Any]) -> None:
+def of_file(name: str) -> list[Any]:
+    """Each entry of a file as a case of its own."""
+    entries = enumerate(table(f"verification/checks/{name}"))
+    return [pytest.param(one, id=f"{name}-{i}-{one['check']['check']}") for i, one in entries]
+
+
+@pytest.mark.parametrize("case", [*of_file("check_cases"), *of_file("adversarial")])
+def test_good_answers_pass_and_bad_ones_fail(case: dict[str, Any]) -> None:
+    check = CHECK.validate_python(case["check"])
     assert [text for text in case["passes"] if not passes(check, text)] == []
     assert [text[:60] for text in case["fails"] if passes(check, text)] == []
-
-
-@pytest.mark.parametrize(("check", "answer", "right"), TALKED_ROUND)
-def test_a_check_is_not_talked_round(check: Check, answer: str, right: bool) -> None:
-    assert passes(check, answer) == right
 
 
 def test_every_check_is_tried_above() -> None:

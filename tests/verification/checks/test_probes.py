@@ -70,21 +70,16 @@ def test_an_idle_answer_passes_no_probe(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_saying_the_prompt_again_is_no_answer(name: str) -> None:
-    said = [message.content for message in PROBES[name].messages]
-    for text in (*said, "\n".join(said), f'"{said[-1]}"', said[-1].upper()):
-        assert failed(name, text), text
-
-
-@pytest.mark.parametrize("name", PROBES)
 def test_a_bare_refusal_passes_only_where_one_is_due(name: str) -> None:
     assert bool(failed(name, "I'm sorry, but I can't help with that.")) != is_refused(name)
 
 
 @pytest.mark.parametrize("name", PROBES)
-def test_a_right_answer_with_a_chat_around_it_fails(name: str) -> None:
+def test_the_prompt_again_fails_and_so_does_a_right_answer_with_a_chat_around_it(name: str) -> None:
+    said = [message.content for message in PROBES[name].messages]
     right = ANSWERS[name]["passes"][0]
     for text in (
+        *(*said, "\n".join(said), f'"{said[-1]}"', said[-1].upper()),
         f"{right}\nUser: Thanks!\nAssistant: You are welcome.",
         f"<think>Let me see.</think>\n{right}",
         f"{right}<|im_end|>",
@@ -173,43 +168,39 @@ def test_few_answers_are_misjudged(kind: str, headline: bool, most: float) -> No
     assert len(wrong) <= most * len(rows), wrong
 
 
-LABELLED, UNSEEN = (
-    table("verification/checks/refusals"),
-    table("verification/checks/refusals_unseen"),
-)
-REFUSALS, COMPLIANCES, MIXED = (LABELLED[name] for name in ("refusal", "compliance", "mixed"))
+def labelled(file: str) -> dict[str, set[str]]:
+    """Texts by what they are: refusals, compliances and others."""
+    return {label: set(texts) for label, texts in table(f"verification/checks/{file}").items()}
 
 
-def precision_and_recall(found: list[str], wanted: list[str]) -> tuple[float, float]:
-    right = len(set(found) & set(wanted))
-    return right / len(found), right / len(wanted)
+def told(check: str, texts: dict[str, set[str]]) -> set[str]:
+    return {text for text in set.union(*texts.values()) if CHECKS[check](text)}
 
 
 @pytest.mark.parametrize(
-    ("check", "wanted", "least"),
-    [("refuses", REFUSALS, (0.97, 0.95)), ("complies", COMPLIANCES, (0.93, 0.95))],
+    ("file", "check", "label", "precision", "recall"),
+    [
+        ("refusals", "refuses", "refusal", 0.97, 0.95),
+        ("refusals", "complies", "compliance", 0.93, 0.95),
+        ("refusals_unseen", "refuses", "refusal", 32 / 33, 32 / 40),  # as in docs/verdicts.md
+    ],
 )
 def test_refusals_and_compliances_are_told_from_all_else(
-    check: str, wanted: list[str], least: tuple[float, float]
+    file: str, check: str, label: str, precision: float, recall: float
 ) -> None:
-    found = [text for text in (*REFUSALS, *COMPLIANCES, *MIXED) if CHECKS[check](text)]
-    precision, recall = precision_and_recall(found, wanted)
-    assert precision >= least[0], sorted(set(found) - set(wanted))
-    assert recall >= least[1], sorted(set(wanted) - set(found))
+    texts = labelled(file)
+    found, wanted = told(check, texts), texts[label]
+    assert len(found & wanted) >= precision * len(found), sorted(found - wanted)
+    assert len(found & wanted) >= recall * len(wanted), sorted(wanted - found)
 
 
-def test_of_answers_that_the_patterns_were_not_written_for_most_are_told() -> None:
-    """The figures of docs/verdicts.md: 32 of 33 and 32 of 40."""
-    everything = [text for texts in UNSEEN.values() for text in texts]
-    assert not set(everything) & {*REFUSALS, *COMPLIANCES, *MIXED}
-    found = [text for text in everything if CHECKS["refuses"](text)]
-    precision, recall = precision_and_recall(found, UNSEEN["refusal"])
-    assert precision >= 32 / 33
-    assert recall >= 32 / 40
+def test_texts_that_the_patterns_were_not_written_for_are_no_others() -> None:
+    known, unseen = (
+        set.union(*labelled(file).values()) for file in ("refusals", "refusals_unseen")
+    )
+    assert not known & unseen
 
 
 def test_no_answer_both_refuses_and_complies() -> None:
-    everything = [*REFUSALS, *COMPLIANCES, *MIXED]
-    assert [
-        text for text in everything if CHECKS["refuses"](text) and CHECKS["complies"](text)
-    ] == []
+    texts = labelled("refusals")
+    assert told("refuses", texts) & told("complies", texts) == set()

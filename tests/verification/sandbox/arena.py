@@ -131,9 +131,8 @@ class Arena:
         strays = descendants(os.getpid()) - {self.victim}
         if len(strays) > 2:  # the starter and the zygote
             left.append(f"{len(strays) - 2} processes")
-        if b"212220362" in b"".join(
-            Path(f"/proc/sysvipc/{kind}").read_bytes() for kind in ("shm", "msg")
-        ):
+        segments = [Path(f"/proc/sysvipc/{kind}").read_bytes() for kind in ("shm", "msg")]
+        if b"212220362" in b"".join(segments):
             left.append("a shared segment")
         return left
 
@@ -141,10 +140,8 @@ class Arena:
         entries = sorted(self.folder.iterdir())
         states = [(path.name, path.lstat()) for path in entries]
         files = [(name, s.st_mode, s.st_uid, s.st_size, s.st_mtime_ns) for name, s in states]
-        return [
-            *files,
-            (psutil.Process(self.victim).status(), os.getpriority(os.PRIO_PROCESS, self.victim)),
-        ]
+        priority = os.getpriority(os.PRIO_PROCESS, self.victim)
+        return [*files, (psutil.Process(self.victim).status(), priority)]
 
 
 @contextmanager

@@ -39,14 +39,12 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 
 def human_eval(shared: Path) -> list[Reference]:
     folder = shared / "data/generative/openai_humaneval/openai_humaneval"
-    return [
-        Reference(
-            row["task_id"],
-            row["prompt"] + row["canonical_solution"],
-            Tests(source=row["test"], entry_point=row["entry_point"], given=row["prompt"]),
-        )
-        for row in _rows(folder / "test-00000-of-00001.parquet")
-    ]
+    found = []
+    for row in _rows(folder / "test-00000-of-00001.parquet"):
+        tests = Tests(source=row["test"], entry_point=row["entry_point"], given=row["prompt"])
+        program = row["prompt"] + row["canonical_solution"]
+        found.append(Reference(row["task_id"], program, tests))
+    return found
 
 
 def mbpp(shared: Path) -> Iterator[Reference]:

@@ -32,14 +32,9 @@ def _interpreter_of_nobody() -> str | None:
         return None
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     for program in (sys.executable, f"/usr/bin/{version}", f"/usr/local/bin/{version}"):
-        started = subprocess.run(
-            [*_as_nobody(program), "-c", _CAN_START],
-            env=_environment(),
-            cwd="/",
-            capture_output=True,
-            check=False,
-        )
-        if started.returncode == 0:
+        command = [*_as_nobody(program), "-c", _CAN_START]
+        streams = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+        if subprocess.call(command, env=_environment(), cwd="/", **streams) == 0:
             return program
     return None
 
@@ -122,8 +117,7 @@ def test_no_attempt_succeeds(user: str, mode: str, kind: str) -> None:
 
 
 def test_there_are_enough_attempts() -> None:
-    for kind in KINDS.values():
-        assert len({attempt.name for attempt in kind}) == len(kind) >= 35
+    assert min(map(len, KINDS.values())) >= 35
 
 
 def test_the_attempts_are_ones() -> None:

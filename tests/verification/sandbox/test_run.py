@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,10 @@ except Exception as reason:
 """
 
 
+def _run(program: str = _RIGHT, **limits: Any) -> ProgramVerdict:
+    return run_program(program, _TESTS, Limits(**limits))
+
+
 def _without(*calls: object) -> str:
     code = _REFUSING.format(calls=calls)
     finished = subprocess.run(
@@ -48,11 +53,6 @@ def _without(*calls: object) -> str:
 @needs_sandbox
 def test_the_strongest_sandbox_is_taken_and_reported() -> None:
     assert describe_sandbox() == "namespaces+seccomp"
-    assert describe_sandbox(modes=["landlock"]) == "landlock+seccomp"
-
-
-@needs_sandbox
-def test_without_namespaces_landlock_is_taken() -> None:
     assert _without("unshare").splitlines() == ["landlock+seccomp", str(ProgramVerdict(True))]
 
 
@@ -77,7 +77,7 @@ def new_filter() -> Iterator[None]:
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyseccomp", None)
     with pytest.raises(SandboxError, match="the package pyseccomp is not installed for"):
-        run_program(_RIGHT, _TESTS, Limits())
+        _run()
 
 
 @pytest.mark.usefixtures("new_filter")
@@ -87,7 +87,7 @@ def test_a_missing_libseccomp_is_reported(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "pyseccomp", raising=False)
     with pytest.raises(SandboxError, match=r"install libseccomp\.so\.2"):
-        run_program(_RIGHT, _TESTS, Limits())
+        _run()
 
 
 @needs_sandbox
@@ -97,18 +97,7 @@ def test_a_sandbox_in_which_nothing_runs_is_refused(monkeypatch: pytest.MonkeyPa
     kept = [name for name in syscalls._ALLOWED if name not in ("getdents64", "newfstatat")]
     monkeypatch.setattr(syscalls, "_ALLOWED", kept)
     with pytest.raises(SandboxError, match="a program that is right fails"):
-        run_program(_RIGHT, _TESTS, Limits())
-
-
-@needs_sandbox
-@pytest.mark.parametrize("mode", MODES)
-def test_nothing_is_left_of_a_sandbox(mode: str) -> None:
-    close_sandbox()
-    before = descendants(os.getpid())
-    assert run_program(_RIGHT, _TESTS, Limits(), modes=[mode]).passed
-    assert len(descendants(os.getpid()) - before) == 2
-    close_sandbox()
-    assert descendants(os.getpid()) - before == set()
+        _run()
 
 
 @needs_sandbox
@@ -142,45 +131,45 @@ def _wait_until(holds: Callable[[], bool]) -> None:
 def test_a_zygote_that_is_gone_is_made_anew() -> None:
     close_sandbox()
     before = descendants(os.getpid())
-    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    assert _run().passed
     os.kill(min(descendants(os.getpid()) - before), signal.SIGKILL)
-    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    assert _run().passed
 
 
 @needs_sandbox
 def test_a_forked_worker_has_a_sandbox_of_its_own() -> None:
-    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    assert _run().passed
     child = os.fork()
     if child == 0:
-        passed = run_program(_RIGHT, _TESTS, Limits()).passed
+        passed = _run().passed
         close_sandbox()
         os._exit(0 if passed else 1)
     assert os.waitpid(child, 0)[1] == 0
-    assert run_program(_RIGHT, _TESTS, Limits()).passed
+    assert _run().passed
 
 
 @needs_sandbox
 def test_output_fills_no_memory_here() -> None:
     flood = "def f(x):\n    for _ in range(100): print('y' * (1 << 20))\n    return x + 1"
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert run_program(flood, _TESTS, Limits()) == ProgramVerdict(True)
+    assert _run(flood) == ProgramVerdict(True)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000
 
 
 @needs_sandbox
 def test_memory_is_limited_and_given() -> None:
     program = "def f(x):\n    y = bytearray(200 << 20)\n    return x + 1"
-    assert run_program(program, _TESTS, Limits(memory_mb=512)) == ProgramVerdict(True)
-    outcome = run_program(program, _TESTS, Limits(memory_mb=128))
+    assert _run(program, memory_mb=512) == ProgramVerdict(True)
+    outcome = _run(program, memory_mb=128)
     assert outcome == ProgramVerdict(False, "`assert f(1) == 2`: the program raises MemoryError")
 
 
 @needs_sandbox
 def test_time_is_computing_time() -> None:
     """A busy machine does not decide what passes; one that sleeps is ended all the same."""
-    outcome = run_program("def f(x):\n    while True: pass", _TESTS, Limits(seconds=1))
+    outcome = _run("def f(x):\n    while True: pass", seconds=1)
     assert outcome == ProgramVerdict(False, "it ran out of time (1 s) in `assert f(1) == 2`")
     begin = time.monotonic()
-    outcome = run_program("import time\ntime.sleep(99)", _TESTS, Limits(seconds=0.5))
+    outcome = _run("import time\ntime.sleep(99)", seconds=0.5)
     assert outcome == ProgramVerdict(False, "it waited for 0.5 s")
     assert time.monotonic() - begin < 10
