@@ -1,6 +1,7 @@
 """Each fault is made for real and found with its remedy, those of generated answers too."""
 
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,10 +16,8 @@ from evaluation.doctor.findings import Check
 from evaluation.errors import SandboxError
 from evaluation.files import write_json
 from evaluation.prefill.entries import read_meta
-from evaluation.settings.config import load_config
-from evaluation.settings.planning import plan_stages
 from tests.doctor.conftest import doctor, look, only
-from tests.workflow.world import World, flip
+from tests.workflow.world import World, build_tokenizer, flip
 
 MACHINE = ("GPU", "versions", "Slurm")
 
@@ -27,6 +26,10 @@ def healthy(checks: dict[str, Check], *but: str) -> None:
     """Every check of the project is ok but for the named ones."""
     for name, check in checks.items():
         assert name in (*but, *MACHINE) or check.state == "ok", check
+
+
+def entry(world: World, name: str) -> Path:
+    return next((world.folder / "cache").rglob(name))
 
 
 def truncate(path: Path) -> None:
@@ -49,21 +52,18 @@ def test_a_truncated_shard(world: World) -> None:
     truncate(world.weight("stage1/20", "down_proj"))
     checks = look(world)
     healthy(checks, "checkpoints", "bridges")
-    for name, subject in (("checkpoints", "stage1/20"), ("bridges", "stage2 bridge")):
+    for name, stage, label in (
+        ("checkpoints", "stage1", "stage1/20"),
+        ("bridges", "stage2", "stage2 bridge"),
+    ):
         sentence = only(checks[name])
-        assert checks[name].findings[0].subject == subject
-        assert "down_proj" in sentence
-        assert "ends early" in sentence
-        gate = look(world, subject.partition("/")[0].removesuffix(" bridge"), gate=True)
-        assert only(gate[name], "warning") == sentence
+        assert checks[name].findings[0].subject == label
+        assert re.search("down_proj.* ends early", sentence)
+        assert only(look(world, stage, gate=True)[name], "warning") == sentence
     assert doctor(world)[0].returncode == 1
     assert doctor(world, "--gate", "--stage", "stage1")[0].returncode == 0
     truncate(world.weight("stage1/10", "down_proj"))  # now all
     assert look(world, "stage1", gate=True)["checkpoints"].state == "warning"
-
-
-def entry(world: World, name: str) -> Path:
-    return next((world.folder / "cache").rglob(name))
 
 
 @pytest.mark.parametrize("file", ["packed_tokens.pt", "examples.jsonl", "prompts.jsonl"])
@@ -153,8 +153,6 @@ def test_nothing_is_prefilled(world: World) -> None:
 
 def test_a_tokenizer_with_more_ids_than_the_embedding_has_rows(world: World) -> None:
     """A larger tokenizer under the same name, prefilled anew."""
-    from tests.workflow.world import build_tokenizer
-
     folder = world.folder / "larger"
     tokenizer = build_tokenizer(["some other words"], folder)
     tokenizer.add_tokens([f"<extra {number}>" for number in range(100)])
@@ -174,10 +172,8 @@ def test_every_unknown_name_of_a_tokenizer_is_in_one_remedy(world: World) -> Non
         path = world.folder / "ckpts" / place / "config.yaml"
         rewrite(path, "tokenizer", "tokenizer_name_or_path", value=name)
     findings = look(world, "stage2")["agreement"].findings
-    names = '["m120", "org/m60"]'
-    assert len(findings) == 3
-    for finding in findings:
-        assert finding.sentence.endswith(f"same, add to tokenizer.also_known_as: {names}")
+    end = 'same, add to tokenizer.also_known_as: ["m120", "org/m60"]'
+    assert [one.sentence.endswith(end) for one in findings] == [True] * 3
     own = yaml.safe_load(world.config.read_text())
     del own["tokenizer"]
     training = str(world.folder / "ckpts/stage1/10/config.yaml")
@@ -271,23 +267,16 @@ def test_what_it_will_take_is_shown_before_anything_runs(world: World) -> None:
     count = "3 checkpoints × 40 completions (320 tokens at most in total)"
     assert look(world)["answers"].summary == f"stage2: {count}"
     folder = world.results("stage2", "by_checkpoint", "step_5")
-    for speed, time in (
-        (10.0, "at most 1.6 min"),
-        (758.0, "under a minute"),
-        (0.1, "at most 2.7 h"),
-    ):
+    times = {10.0: "at most 1.6 min", 758.0: "under a minute", 0.1: "at most 2.7 h"}
+    for speed, time in times.items():
         write_json(folder / "tier5_verified.json", {"tokens_per_second": speed})
         known = f"stage2: {time} at the last {speed:.0f} tokens/s, {count}"
         assert look(world)["answers"].summary == known
     dry = world.snakemake("-n", "stage2")
     assert f"answers: {known}" in (dry.stdout + dry.stderr).splitlines()
-    plan = plan_stages(load_config(world.config))["stage2"]
+    plan = world.plans["stage2"]
     metas = {path: read_meta(path) for path in [plan.cache_folder("tier5", "sums")]}
     assert estimate_answers(plan, [], metas.get) == "stage2: nothing is to be generated"
-
-
-def refuse() -> str:
-    raise SandboxError("no sandbox here; ask your administrator")
 
 
 def test_programs_of_tasks_and_probes_need_a_sandbox(
@@ -296,14 +285,15 @@ def test_programs_of_tasks_and_probes_need_a_sandbox(
     assert "sandbox" not in look(world)
     ask(world, sums=PROGRAM)
     assert look(world)["sandbox"].state == "ok"
+
+    def refuse() -> str:
+        raise SandboxError("no sandbox here; ask your administrator")
+
     monkeypatch.setattr("evaluation.verification.sandbox.run.describe_sandbox", refuse)
     assert "no sandbox here" in only(look(world)["sandbox"], "warning")
-    tested = {"check": "passes_tests", "tests": "assert f() == 1"}
-    probe = {
-        "category": "code",
-        "messages": [{"role": "user", "content": "Write f."}],
-        "checks": [tested],
-    }
+    asked = [{"role": "user", "content": "Write f."}]
+    tested = [{"check": "passes_tests", "tests": "assert f() == 1"}]
+    probe = {"category": "code", "messages": asked, "checks": tested}
     world.change_suite("sft", generation_tasks={}, probes={"f": probe})
     assert "no sandbox here" in only(look(world)["sandbox"], "warning")
 
@@ -315,9 +305,3 @@ def test_a_provider_that_is_not_installed_is_named_once(world: World) -> None:
     check = look(world)["answers"]
     assert check.summary == "stage2: not prefilled"
     assert "lighteval is not installed" in only(check, "fault")
-
-
-def test_an_engine_that_is_not_installed_is_a_fault(world: World) -> None:
-    ask(world, sums=TASK)
-    world.change(generation={"engine": "vllm", "python": "nowhere/python"})
-    assert "nowhere/python; install vLLM" in only(look(world)["answers"], "fault")

@@ -1,6 +1,7 @@
 """What a model takes of a GPU, here this machine's CPU taken for one: what is compiled is kept, and results name the GPU."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,16 +16,12 @@ from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.errors import ScoringError
 from evaluation.grading.collect import collect
 from evaluation.scoring.engine import backend, compile_cache
-from evaluation.scoring.engine.footprint import CONTEXT, check_fits, footprint
+from evaluation.scoring.engine.footprint import footprint
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.job import score_subject
-from evaluation.settings.config import load_config
-from evaluation.settings.planning import plan_stages
 from tests.doctor.conftest import Nvml, card, look, only
 from tests.tables import cases
 from tests.workflow.world import World
-
-CUDA = [torch.device("cuda")]
 
 
 @pytest.fixture
@@ -42,25 +39,9 @@ def test_weights_are_counted_exactly(step: Path, dtype: torch.dtype, tmp_path: P
     assert footprint(open_checkpoint(tmp_path / "hf"), dtype).weights == taken
 
 
-def test_more_tokens_take_more(step: Path) -> None:
+def test_the_head_takes_no_more_for_more_tokens_than_a_chunk_has(step: Path) -> None:
     needs = footprint(open_checkpoint(step), torch.bfloat16)
-    assert needs.with_pass(2) - needs.with_pass(1) == needs.step + needs.logits > 0
-    far = needs.with_pass(1 << 24) - needs.with_pass(1 << 23)  # the head goes by chunks
-    assert far == needs.step << 23
-    assert needs.with_pass(1) > needs.weights + CONTEXT
-
-
-def test_a_checkpoint_that_fits_no_gpu(step: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint, size = open_checkpoint(step), CONTEXT + 1000
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (size, size))
-    with pytest.raises(ScoringError) as caught:
-        check_fits(checkpoint, torch.float32, CUDA)
-    for word in (str(step), "needs 0.6 GB of GPU memory in float32", "has 0.6 GB", "bfloat16"):
-        assert word in str(caught.value)
-    with pytest.raises(ScoringError, match=r"has 0.6 GB; give the job a GPU with more memory"):
-        check_fits(checkpoint, torch.bfloat16, CUDA)
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 2 * size))
-    check_fits(checkpoint, torch.float32, CUDA)  # whose memory others hold is another sentence
+    assert needs.with_pass(1 << 24) - needs.with_pass(1 << 23) == needs.step << 23
 
 
 @pytest.mark.parametrize(
@@ -108,26 +89,23 @@ def test_a_folder_without_room_for_compiled_kernels(
 GPU = "NVIDIA A100-SXM4-40GB MIG 3g.20gb"
 
 
+def on_cpu(call: Callable[..., Any], **other: Any) -> Callable[..., Any]:
+    """The same on the CPU, whatever device it is told, and with other arguments."""
+    return lambda *given, **named: call(*given, **{**named, "device": "cpu", **other})
+
+
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """What PyTorch is given back of compiled kernels; it always has compiled one and the same."""
     taken: list[bytes] = []
     made = (b"kernels", SimpleNamespace(artifacts={"inductor": ["graph"]}))
     monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cuda")
-    monkeypatch.setattr(
-        backend, "load_model", lambda checkpoint, dtype, device: load_model(checkpoint, dtype=dtype)
-    )
-    monkeypatch.setattr(
-        backend,
-        "Engine",
-        lambda model, row_tokens, device, compiler: Engine(
-            model, row_tokens=row_tokens, device="cpu"
-        ),
-    )
-    monkeypatch.setattr(backend, "generate", _on_cpu(backend.generate))
+    monkeypatch.setattr(backend, "load_model", on_cpu(load_model))
+    monkeypatch.setattr(backend, "Engine", on_cpu(Engine, compiler=None))
+    monkeypatch.setattr(backend, "generate", on_cpu(backend.generate))
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 33, 1 << 34))
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 1 << 34))  # others may hold it
     monkeypatch.setattr(torch.compiler, "save_cache_artifacts", lambda: made)
     monkeypatch.setattr(
         torch.compiler, "load_cache_artifacts", lambda payload: taken.append(payload) or made[1]
@@ -135,14 +113,9 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     return taken
 
 
-def _on_cpu(generate):
-    return lambda *arguments, **named: generate(*arguments, **{**named, "device": "cpu"})
-
-
-def score(world: World, step: int):
-    subject = step_subject(plan_stages(load_config(world.config))["stage2"], step)
-    record = score_subject(subject)
-    assert record.error is None
+def score(world: World, step: int) -> Subject:
+    subject = step_subject(world.plans["stage2"], step)
+    assert score_subject(subject).error is None
     return subject
 
 
@@ -167,10 +140,11 @@ def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
     world: World, compiled: list[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (1 << 20, 1 << 20))
-    with pytest.raises(
-        ScoringError, match=r"stage2/5: the model needs 0.6 GB .* the GPU has 0.0 GB"
-    ):
-        score(world, 5)
+    said = "stage2/5: the model needs 0.6 GB .* the GPU has 0.0 GB; "
+    for dtype, remedy in (("float32", "set scoring.dtype: bfloat16"), ("bfloat16", "give the job")):
+        world.change(scoring={"dtype": dtype})
+        with pytest.raises(ScoringError, match=said + remedy):
+            score(world, 5)
 
 
 def test_on_the_cpu_nothing_is_compiled(world: World) -> None:

@@ -1,7 +1,6 @@
 """A machine: versions, Slurm's commands; and one screen for all that is wrong."""
 
 import importlib.metadata
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from evaluation.doctor import machine
 from evaluation.doctor.findings import Check, Finding, screen, worst
 from evaluation.doctor.machine import check_slurm, check_versions
-from tests.doctor.conftest import only
+from tests.doctor.conftest import only, program
 
 PLUGIN = machine.PLUGIN
 
@@ -35,18 +34,15 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert "only 0.1 was tested" in found[PLUGIN].sentence
 
 
-UP = "Slurmctld(primary) at x is UP"
-
-
 @pytest.fixture
 def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A PATH of this folder alone."""
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert os.listdir(tmp_path) == []
     return tmp_path
 
 
 ALL = ("sbatch", "squeue", "scontrol", "scancel")
+UP = "Slurmctld(primary) at x is UP"
 DOWN = "Slurmctld(primary) at x is DOWN"
 
 
@@ -61,22 +57,16 @@ DOWN = "Slurmctld(primary) at x is DOWN"
 )
 def test_slurm(path: Path, names: Sequence[str], answer: str, state: str, word: str | None) -> None:
     for name in names:
-        (path / name).write_text(f"#!/bin/sh\necho '{answer}'\n")
-        (path / name).chmod(0o755)
+        program(path, name, f"echo '{answer}'")
     check = check_slurm()
     assert check.state == state
     assert word is None or word in only(check, state)
 
 
-def broken(number: int) -> Finding:
-    path = f"/ckpts/{number}/model/x_tp-rank-0-of-2.safetensors"
-    return Finding(
-        "fault", f"stage1/{number}", f"{path}: ends early ({number} bytes); wait, or copy it again"
-    )
-
-
 def test_many_of_one_kind_are_one_paragraph() -> None:
-    text = screen([Check("checkpoints", "300 to score", tuple(map(broken, range(300))))])
+    sentence = "/ckpts/{0}/model/x.safetensors: ends early ({0} bytes); wait, or copy it again"
+    findings = [Finding("fault", f"stage1/{n}", sentence.format(n)) for n in range(300)]
+    text = screen([Check("checkpoints", "300 to score", tuple(findings))])
     assert len(text.splitlines()) == 4
     assert "300 alike: stage1/0, stage1/1" in text
     assert "and 294 more" in text

@@ -1,6 +1,7 @@
 """A driver too old for this PyTorch, a compiler that is not there, and GPUs of AMD."""
 
 import os
+import re
 import sysconfig
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import torch
 
 from evaluation.doctor.machine import check_gpu
-from evaluation.errors import ConfigError, ScoringError
+from evaluation.errors import ConfigError
 from evaluation.scoring.engine import device, gpus
 from evaluation.scoring.engine.device import (
     check_dtype,
@@ -17,10 +18,8 @@ from evaluation.scoring.engine.device import (
     compiler_fault,
     driver_fault,
 )
-from tests.doctor.conftest import Nvml, card, only
+from tests.doctor.conftest import Nvml, card, only, program, stopped
 from tests.tables import cases
-
-ONE = [card(3)]
 
 
 @pytest.mark.parametrize(("built", "driver", "words"), cases("doctor/tables", "drivers"))
@@ -38,21 +37,12 @@ def test_drivers(
 def test_an_old_driver_is_named_by_doctor_and_by_the_job(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nvml(ONE)
+    nvml([card(3)], shown="0")
     monkeypatch.setattr(device, "driver_version", lambda: "535.129.03")
     monkeypatch.setattr(torch.version, "cuda", "13.0")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    sentence = only(check_gpu())
     for word in ("GPU 0 (NVIDIA A100)", "the driver is 535.129.03", "scoring.device: cpu"):
-        assert word in sentence
-    with pytest.raises(ScoringError) as caught:
-        choose_device("auto")
-    assert str(caught.value) == sentence
-
-
-def program(folder: Path, name: str) -> None:
-    (folder / name).write_text("#!/bin/sh\n")
-    (folder / name).chmod(0o755)
+        assert word in stopped()
+    assert only(check_gpu()) == stopped()
 
 
 @pytest.fixture
@@ -105,8 +95,7 @@ def test_compilers(tools: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> N
     fault = compiler_fault()
     assert choose_device("auto") == "cuda"
     assert (fault is None) == (word is None)
-    for expected in (word, "every node with a GPU") if word else ():
-        assert expected in (fault or "")
+    assert fault is None or (word in fault and "every node with a GPU" in fault)
 
 
 @pytest.fixture
@@ -139,8 +128,7 @@ def test_amd(tools: Path, amd: None, monkeypatch: pytest.MonkeyPatch) -> None:
         raise torch.AcceleratorError("HIP error: hipErrorNoDevice\nmore")
 
     monkeypatch.setattr(torch.cuda, "mem_get_info", dead)
-    with pytest.raises(ScoringError, match=r"not respond \(HIP error: .*Device\); .*--exclude"):
-        choose_device("auto")
+    assert re.search(r"not respond \(HIP error: .*Device\); .*--exclude", stopped())
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="PyTorch has a GPU here")
@@ -152,27 +140,24 @@ def test_an_amd_gpu_under_a_build_without_rocm(
     assert "built without ROCm" in only(check_gpu(), "warning")
     assert choose_device("auto") == "cpu"
     monkeypatch.setenv("ROCR_VISIBLE_DEVICES", "0")
-    with pytest.raises(ScoringError, match="install a build with it"):
-        choose_device("auto")
+    assert "install a build with it" in stopped()
 
 
 def test_bfloat16_before_ampere(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "Tesla V100-SXM2-32GB")
-    for capability in ((7, 0), (7, 5), (8, 0)):
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_, c=capability: c)
-        check_dtype("cuda", "float32")
-        if capability == (8, 0):
-            check_dtype("cuda", "bfloat16")
-            continue
-        with pytest.raises(ConfigError, match=r"V100.* bfloat16; set scoring.dtype: float32"):
-            check_dtype("cuda", "bfloat16")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (7, 5))
+    check_dtype("cuda", "float32")
+    with pytest.raises(ConfigError, match=r"V100.* bfloat16; set scoring.dtype: float32"):
+        check_dtype("cuda", "bfloat16")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda *_: (8, 0))
+    check_dtype("cuda", "bfloat16")
 
 
 def test_before_cuda_is_asked_its_order_is_set_and_products_are_exact(
     nvml: Nvml, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where a container allows TF32 (TORCH_ALLOW_TF32_CUBLAS_OVERRIDE)."""
-    nvml(ONE)
+    nvml([card(3)])
     monkeypatch.setattr(device, "check_free", lambda _: None)
     monkeypatch.delenv("CUDA_DEVICE_ORDER", raising=False)
     orders = []
