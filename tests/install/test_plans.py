@@ -18,8 +18,7 @@ CONFIG = "config/config.yaml"
 
 def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
     """The rules of a dry run."""
-    lines = well(done).stdout.splitlines()
-    words = [line.split() for line in lines]
+    words = [line.split() for line in well(done).stdout.splitlines()]
     return {word[0] for word in words if len(word) == 2 and word[1].isdecimal()} - {"total"}
 
 
@@ -62,8 +61,7 @@ def test_a_new_folder_from_the_installed_package(run: Run, tmp_path: Path) -> No
 
 
 def test_the_snakefile_of_a_checkout_from_another_folder(run: Run, tiny: Path) -> None:
-    mine = tiny / CONFIG
-    moved = mine.rename(tiny / "config/mine.yaml")
+    moved = (tiny / CONFIG).rename(tiny / "config/mine.yaml")
     named = ("-s", SNAKEFILE, "--configfile", str(moved))
     (tiny / "elsewhere").mkdir()
     planned = run("snakemake", "-n", *named, folder="elsewhere", is_installed=False)
@@ -72,10 +70,10 @@ def test_the_snakefile_of_a_checkout_from_another_folder(run: Run, tiny: Path) -
 
 MODULE = """
 configfile: "config/config.yaml"
-module ev:
+module {name}:
     snakefile: "{snakefile}"
     config: {config}
-use rule * from ev{names}
+use rule * from {name}{names}
 """
 
 
@@ -87,28 +85,23 @@ def test_a_module_of_a_workflow(run: Run, tiny: Path, begin: str) -> None:
         content = yaml.safe_load((tiny / CONFIG).read_text())
         (tiny / CONFIG).write_text(yaml.safe_dump({"evaluation": content, "mine": 1}))
     (tiny / "workflow").mkdir()
-    text = MODULE.format(snakefile=SNAKEFILE, config=config, names=names)
+    text = MODULE.format(name="ev", snakefile=SNAKEFILE, config=config, names=names)
     (tiny / "workflow/Snakefile").write_text(text)
     memory = ("--set-resources", "prefill_tokenizer:mem_mb=7")
     planned = run("snakemake", "-n", f"{begin}stage2", *memory, is_installed=False)
     found = {f"{begin}{rule}" for rule in ("prefill_task", "score_stage2", "deltas_stage2")}
     assert rules(planned) >= found
-    assert (
-        len(re.findall("[ ,]mem_mb=7", planned.stdout)) == 3
-    )  # of the tokenizer, the slice and the task
+    with_memory = re.findall("[ ,]mem_mb=7", planned.stdout)
+    assert len(with_memory) == 3  # the tokenizer, the slice and the task
 
 
 def test_two_configurations_in_a_run(run: Run, tiny: Path) -> None:
-    text = MODULE.format(snakefile=SNAKEFILE, config="config", names=" as ev_*")
-    other = (
-        text.replace("ev_", "two_")
-        .replace("module ev", "module two")
-        .replace("from ev", "from two")
-    )
-    second = other.replace(
-        "config: config", 'config: {**config, "results": "b", "cache": "b/cache"}'
-    )
-    (tiny / "Snakefile").write_text(text + second)
+    configs = {"one": "config", "two": '{**config, "results": "b", "cache": "b/cache"}'}
+    modules = [
+        MODULE.format(name=name, snakefile=SNAKEFILE, config=config, names=f" as {name}_*")
+        for name, config in configs.items()
+    ]
+    (tiny / "Snakefile").write_text("".join(modules))
     done = run("snakemake", "-n", is_installed=False)
     assert done.returncode == 1
     assert "two modules of this workflow have different configurations" in done.stdout + done.stderr
