@@ -138,6 +138,13 @@ def test_what_is_no_instruction(ids: list[str], arguments: list[Any], named: str
         verify(IFEval(kind="ifeval"), asked, "Text.")
 
 
+def test_counts_sentences_with_nltk(with_nltk: Path) -> None:
+    name = "length_constraints:number_sentences"
+    asked = document((name, {"num_sentences": 2, "relation": "less than"}))
+    texts = ("Mr. Smith came at 3.5 o'clock.", "He came. He saw.")
+    assert [verify(IFEval(kind="ifeval"), asked, text).credit for text in texts] == [1.0, 0.0]
+
+
 def test_without_data_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
     monkeypatch.setattr(nltk, "download", lambda *_, **__: pytest.fail("asks the network"))
