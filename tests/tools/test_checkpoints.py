@@ -14,7 +14,6 @@ from tests.workflow.world import World
 IDS = torch.tensor([[1, 2, 3], [4, 5, 6]])
 LOGITS = torch.ones(2, 3, 320)
 
-
 PLACES: dict[str, tuple[Callable[[Path], Path], str, str]] = {
     "nothing": (lambda f: f / "absent", "absent: no such folder", "absent: cannot be read"),
     "a file": (lambda f: made(f / "file", Path.touch), "file: a file; give the checkpoint's folder", "file: ends early"),
@@ -112,9 +111,8 @@ def test_targets_that_are_taken(command: Command, world: World, tmp_path: Path) 
     source = world.folder / "hf/1-10"
     before = sorted(path.name for path in source.iterdir())
     (tmp_path / "link").symlink_to(source)
-    for target in (source, source / "deeper/in", tmp_path / "link", tmp_path / "link/../hf/1-10"):
-        if target.resolve().is_relative_to(source):
-            command("import-hf", source, target).check(1, "or inside it", str(source))
+    for target in (source, source / "deeper/in", tmp_path / "link", tmp_path / "link/../1-10"):
+        command("import-hf", source, target).check(1, "or inside it", str(source))
     assert sorted(path.name for path in source.iterdir()) == before
     (tmp_path / "file").touch()
     command("import-hf", source, tmp_path / "file").check(1, "file: is a file; give a folder")

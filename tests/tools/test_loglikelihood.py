@@ -13,7 +13,7 @@ import pytest
 
 from tests.histories.warm import run_shell
 from tests.tables import cases
-from tests.tools.conftest import Command, made
+from tests.tools.conftest import Command, Ended, made
 from tests.workflow.world import World
 
 ROWS = [{"context_tokens": [1, 2], "continuation_tokens": [n]} for n in (3, 4, 5)]
@@ -27,11 +27,24 @@ def requests(tmp_path: Path) -> Path:
     return path
 
 
-def answers(text: str) -> list[dict[str, object]]:
-    rows = [json.loads(line) for line in text.splitlines()]
+Ask = Callable[..., Ended]
+
+
+@pytest.fixture
+def ask(command: Command, requests: Path, checkpoint: Path) -> Ask:
+    """Asks for the answers to the requests, in this file and with these options."""
+
+    def run(output: Path | str, *options: object) -> Ended:
+        files = ("--requests", requests, "--output", output)
+        return command("loglikelihood", checkpoint, *files, *options)
+
+    return run
+
+
+def assert_answered(path: Path) -> None:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
     assert [{key: row[key] for key in ROWS[0]} for row in rows] == ROWS
     assert all(row["logprob"] < 0 for row in rows)
-    return rows
 
 
 def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -44,41 +57,34 @@ def shell(line: str, folder: Path) -> subprocess.CompletedProcess[str]:
 def test_what_a_shell_gives(requests: Path, checkpoint: Path, line: str) -> None:
     done = shell(line.replace("CKPT", str(checkpoint)), requests.parent)
     assert done.returncode == 0, done.stderr
-    answers((requests.parent / "out.jsonl").read_text())
+    assert_answered(requests.parent / "out.jsonl")
     assert "3 rows written to" in done.stdout + done.stderr
 
 
-LINKS = ["kept.jsonl", "later.jsonl", "some/new/folder/answers.jsonl"]
-
-
-@pytest.mark.parametrize("name", LINKS)
-def test_a_link_stays_and_its_file_is_written(
-    command: Command, requests: Path, checkpoint: Path, name: str
-) -> None:
+@pytest.mark.parametrize("name", ["kept.jsonl", "later.jsonl", "some/new/folder/answers.jsonl"])
+def test_a_link_stays_and_its_file_is_written(requests: Path, ask: Ask, name: str) -> None:
     (requests.parent / "kept.jsonl").write_text("old")
     target, output = requests.parent / name, requests.parent / "out.jsonl"
     output.symlink_to(name)
-    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)
-    ended.check(0)
+    ask(output).check(0)
     assert output.is_symlink()
     assert not target.is_symlink()
-    answers(target.read_text())
+    assert_answered(target)
 
 
-def test_a_device_stays(command: Command, requests: Path, checkpoint: Path) -> None:
+def test_a_device_stays(ask: Ask) -> None:
     for _ in range(2):
-        line = ("loglikelihood", checkpoint, "--requests", requests, "--output", "/dev/null")
-        command(*line).check(0)
+        ask("/dev/null").check(0)
         assert Path("/dev/null").is_char_device()
 
 
-def test_a_pipe_whose_reader_ends(command: Command, requests: Path, checkpoint: Path) -> None:
+def test_a_pipe_whose_reader_ends(requests: Path, ask: Ask) -> None:
     pipe = requests.parent / "pipe"
     os.mkfifo(pipe)
     requests.write_text(TEXT * 5000)  # more than a pipe holds
     reader = threading.Thread(target=lambda: os.close(os.open(pipe, os.O_RDONLY)))
     reader.start()
-    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", pipe)
+    ended = ask(pipe)
     reader.join()
     ended.check(1, str(pipe), "Broken pipe", "some rows may have been written")
     assert pipe.is_fifo()
@@ -105,24 +111,28 @@ OUTPUTS: dict[str, tuple[Callable[[Path], Path], str]] = {
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_outputs_that_are_refused(
-    command: Command, requests: Path, checkpoint: Path, name: str
-) -> None:
+def test_outputs_that_are_refused(requests: Path, ask: Ask, name: str) -> None:
     make, words = OUTPUTS[name]
     output = make(requests.parent)
     before = {path: path.lstat().st_ino for path in requests.parent.rglob("*")}
-    ended = command("loglikelihood", checkpoint, "--requests", requests, "--output", output)
+    ended = ask(output)
     ended.check(1, str(output), words)
     assert "rows written" not in ended.out
     assert {path: path.lstat().st_ino for path in requests.parent.rglob("*")} == before
     assert requests.read_text() == TEXT
 
 
-def test_requests_on_stdin_are_not_replaced(requests: Path, checkpoint: Path) -> None:
-    line = f"score {checkpoint} --requests - --output in.jsonl < in.jsonl"
-    done = shell(line, requests.parent)
+STDIN = [("--output in.jsonl < in.jsonl", SELF), ("--output out.jsonl <&-", "error: -: ")]
+
+
+@pytest.mark.parametrize(("line", "said"), STDIN)
+def test_standard_input_that_is_refused(
+    requests: Path, checkpoint: Path, line: str, said: str
+) -> None:
+    done = shell(f"score {checkpoint} --requests - {line}", requests.parent)
     assert done.returncode == 1
-    assert "is the file of requests itself" in done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
     assert requests.read_text() == TEXT
 
 
@@ -151,49 +161,42 @@ def test_answers_into_head(requests: Path, checkpoint: Path) -> None:
     assert "Exception ignored" not in done.stderr
 
 
-def test_no_input_at_all(requests: Path, checkpoint: Path) -> None:
-    done = shell(f"score {checkpoint} --requests - --output out.jsonl <&-", requests.parent)
-    assert done.returncode == 1
-    assert "error: -: " in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_a_length_beyond_the_trained_one_is_told(
-    command: Command, requests: Path, checkpoint: Path, caplog: pytest.LogCaptureFixture
+    requests: Path, ask: Ask, caplog: pytest.LogCaptureFixture
 ) -> None:
     row = {"context_tokens": [1] * 100, "continuation_tokens": [2]}
     requests.write_text(json.dumps(row) + "\n")
     output = requests.parent / "out.jsonl"
-    line = ("loglikelihood", checkpoint, "--requests", requests, "--output", output)
-    command(*line).check(0)
+    ask(output).check(0)
     assert "1 of 1 contexts do not fit the window of 64 tokens" in caplog.text
     caplog.clear()
-    command(*line, "--max-length", 128).check(0)
+    ask(output, "--max-length", 128).check(0)
     assert "was trained on sequences of 64 tokens" in caplog.text
     assert "do not fit" not in caplog.text
-    command(*line, "--max-length", 1).check(0)
+    ask(output, "--max-length", 1).check(0)
     row["continuation_tokens"] = [2, 3]
     requests.write_text(json.dumps(row) + "\n")
-    command(*line, "--max-length", 1).check(1, "line 1", "more than the context window of 1")
+    ask(output, "--max-length", 1).check(1, "line 1", "more than the context window of 1")
 
 
-TOKENIZERS = [
-    ("a folder that is not there", "nowhere/at/all", "no such folder"),
-    ("a folder without a tokenizer", "hf", "cannot be loaded"),
-    ("a file", "config.yaml", "config.yaml"),
-]
+def test_text_and_its_tokenizer(requests: Path, ask: Ask) -> None:
+    requests.write_text('{"context": "the cat \\u0000", "continuation": " sat"}\n')
+    output = requests.parent / "out.jsonl"
+    ask(output).check(0)
+    assert json.loads(output.read_text())["context"] == "the cat \0"
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [t[1:] for t in TOKENIZERS], ids=[t[0] for t in TOKENIZERS]
+    ("name", "words"),
+    [
+        pytest.param("nowhere/at/all", "no such folder", id="a folder that is not there"),
+        pytest.param("hf", "cannot be loaded", id="a folder without a tokenizer"),
+        pytest.param("config.yaml", "config.yaml", id="a file"),
+    ],
 )
-def test_text_and_its_tokenizer(
-    command: Command, world: World, requests: Path, checkpoint: Path, name: str, words: str
+def test_what_holds_no_tokenizer(
+    world: World, requests: Path, ask: Ask, name: str, words: str
 ) -> None:
-    requests.write_text('{"context": "the cat \\u0000", "continuation": " sat"}\n')
-    output = requests.parent / "out.jsonl"
-    line = ("loglikelihood", checkpoint, "--requests", requests, "--output", output)
-    command(*line).check(0)
-    (row,) = map(json.loads, output.read_text().splitlines())
-    assert row["context"] == "the cat \0"
-    command(*line, "--tokenizer", world.folder / name).check(1, words)
+    requests.write_text('{"context": "the cat", "continuation": " sat"}\n')
+    ended = ask(requests.parent / "out.jsonl", "--tokenizer", world.folder / name)
+    ended.check(1, words)
