@@ -14,7 +14,6 @@ from evaluation.dependencies.steps import collect_key, score_key
 from evaluation.errors import ConfigError
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
 from evaluation.records import Record
-from evaluation.settings.candidates import StepInterval
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import StagePlan
@@ -43,12 +42,6 @@ def test_variables_are_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("SCRATCH", "/scratch/me")
     config = validate_config(content(tmp_path, checkpoints="${SCRATCH}/ckpts"), "mine.yaml")
     assert config.stages["stage2"].checkpoints == "/scratch/me/ckpts"
-
-
-@pytest.mark.parametrize("written", ["every: 500", {"every": 500}])
-def test_every_is_read_in_both_spellings(tmp_path: Path, written: Any) -> None:
-    config = validate_config(content(tmp_path, steps=written), "mine.yaml")
-    assert config.stages["stage2"].steps == StepInterval(every=500)
 
 
 def test_one_name_for_two_things_in_one_cache_is_refused(tmp_path: Path) -> None:
@@ -118,12 +111,9 @@ def test_another_users_configuration_is_one_sentence(
 FIRST, SECOND = {"a": "b", "b": "question"}, {"b": "question", "a": "b"}
 SEEN = {"kind": "pattern", "pattern": "x"}
 TASK = {"dataset": "a/b", "choices": "choices", "gold": "label", "context": "{{ a }}", "let": FIRST}
+ASKED = {"dataset": "a/b", "prompt": "{{ a }}", "chat": False, "max_new_tokens": 4, "let": FIRST}
 ANSWERED = {
-    "dataset": "a/b",
-    "prompt": "{{ a }}",
-    "chat": False,
-    "max_new_tokens": 4,
-    "let": FIRST,
+    **ASKED,
     "document": {"gold": "a"},
     "strata": {"level": "{{ a }}", "subject": "{{ b }}"},
     "verifiers": {"strict": SEEN, "lenient": SEEN},
@@ -165,7 +155,7 @@ def swapped(mapping: dict[str, Any]) -> dict[str, Any]:
 
 
 PROBE = {"category": "chat", "messages": [{"role": "user", "content": "Hi"}]}
-ASKED = {"probes": {"greeting": {**PROBE, "checks": [{"check": "complies"}]}}, **suite()}
+PROBED = {"probes": {"greeting": {**PROBE, "checks": [{"check": "complies"}]}}, **suite()}
 ITEMS = {**suite(), "tasks": {"quiz": TASK, "riddles": TASK}}
 TURNED = {**suite(), "tasks": {"riddles": swapped(TASK), "quiz": swapped(TASK)}}
 
@@ -178,7 +168,7 @@ TURNED = {**suite(), "tasks": {"riddles": swapped(TASK), "quiz": swapped(TASK)}}
         (suite(), suite(strata=swapped(ANSWERED["strata"])), {"documents", "collect"}),
         (suite(), suite(verifiers=swapped(ANSWERED["verifiers"])), {"collect"}),
         (ITEMS, TURNED, {"collect"}),
-        (ASKED, {**ASKED, "answer_after": "</think>"}, {"collect"}),
+        (PROBED, {**PROBED, "answer_after": "</think>"}, {"collect"}),
     ],
     ids=["nothing", "let", "strata", "verifiers", "items and their keys", "end of thinking"],
 )

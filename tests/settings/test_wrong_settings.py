@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from evaluation.errors import ConfigError
+from evaluation.settings.candidates import StepInterval
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.names import check_label
 from evaluation.settings.objectives import Objective, settled_objective
@@ -82,10 +83,11 @@ def test_a_bridge_to_itself_through_a_link(
     error_of(content({}, bridge={"path": path}), "zero by construction")
 
 
-def test_another_step_of_the_folder_is_a_bridge() -> None:
-    for steps in ([20, 30], "every: 20"):
-        config = validate_config(content({}, steps=steps, bridge={"path": "ckpts/10"}), "x")
-        assert config.stages["one"].bridge is not None
+@pytest.mark.parametrize("steps", [[20, 30], "every: 20", {"every": 20}], ids=str)
+def test_another_step_of_the_folder_is_a_bridge(steps: Any) -> None:
+    config = validate_config(content({}, steps=steps, bridge={"path": "ckpts/10"}), "x")
+    assert config.stages["one"].bridge is not None
+    assert config.stages["one"].steps in ((20, 30), StepInterval(every=20))
 
 
 @pytest.mark.parametrize(("text", "word"), cases("settings/wrong", "file"))
