@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.settings.config import validate_config
-from evaluation.settings.groups import group_weights
+from evaluation.settings.groups import group_leaves, group_weights
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.suites import Suite, load_suite
@@ -145,6 +145,15 @@ def test_bits_per_byte_of_easy_questions_are_those_that_the_names_promise(
     assert value == pytest.approx(suite["example"]["bits_per_byte"]["bits_per_byte"], abs=1e-12)
     for name in PROMISED:
         assert shipped.tasks[f"{name}_bpb"].kind == "gold"
+
+
+def test_no_mean_holds_what_is_better_higher_and_lower(shipped: Suite) -> None:
+    for name, group in shipped.groups.items():
+        if group.tier == "tier3" or group.also:
+            assert bool(group.greedy) == bool(group.also) == (name == "olmobase:gen")
+        if group.tier == "tier3":
+            kinds = {shipped.tasks[leaf].kind for leaf in group_leaves(name, shipped.groups)}
+            assert kinds == {"gold" if "bpb" in name else "ranked"}
 
 
 def test_ruler_has_a_group_for_each_length(shipped: Suite) -> None:
