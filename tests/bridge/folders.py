@@ -14,7 +14,7 @@ import yaml
 from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
-from evaluation.files import write_json, write_parquet
+from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import summarize_gold
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
@@ -48,7 +48,6 @@ OBJECTIVE = [
     {"tier": "tier2", "want": "keep", "margin": 0.02},
 ]
 
-
 GOLD = {"dataset": "some/solved", "context": "{{ q }}", "continuation": " {{ a }}"}
 """A task of which only the right answer is scored."""
 
@@ -69,11 +68,12 @@ def make_plans(
     suite = suite or {key: value for key, value in SUITE.items() if key in tiers}
     (suites / "all.yaml").write_text(yaml.safe_dump(suite, sort_keys=False))
     common = {"suites": ["all"], "command": command}
+    possible = [one for one in OBJECTIVE if suite.get(TIERS[one["tier"]].section)]
     second = {
         "checkpoints": str(root / "ckpts/second"),
         "steps": list(steps),
         "bridge": {"stage": "first", "step": 100},
-        "objective": _known(suite) if objective is None else objective,
+        "objective": possible if objective is None else objective,
         **common,
     }
     content = {
@@ -88,10 +88,6 @@ def make_plans(
         },
     }
     return plan_stages(validate_config(content, "test"))
-
-
-def _known(suite: dict[str, Any]) -> list[dict[str, Any]]:
-    return [objective for objective in OBJECTIVE if suite.get(TIERS[objective["tier"]].section)]
 
 
 def _weights(plan: StagePlan, items: int) -> dict[str, Any]:
@@ -267,11 +263,8 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
     ]
     content = {**common, **summarize(pa.Table.from_pylist(rows, schema=COLUMNS))}
     write_json(folder / "tier4_sft_native.json", {**content, "data_checksum": {"p": "1"}})
-    text = "".join(
-        json.dumps({k: v for k, v in row.items() if k not in ("headline", "checks")}) + "\n"
-        for row in rows
-    )
-    (folder / "tier4_sft_native_generations.jsonl").write_text(text)
+    answers = ({k: v for k, v in row.items() if k not in ("headline", "checks")} for row in rows)
+    write_jsonl(folder / "tier4_sft_native_generations.jsonl", answers)
 
 
 def write_stage_of(plan: StagePlan, steps: Mapping[int, dict[str, Any]], **bridge: Any) -> None:

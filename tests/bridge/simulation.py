@@ -53,27 +53,24 @@ class Counts:
     Of what would be said without any correction (`own_…`) as well.
     """
 
-    stages: int = 0
-    met: float = 0
-    met_wrongly: float = 0
-    own_met: float = 0
-    covered: float = 0
-    own_covered: float = 0
-    excluded: float = 0
-    own_excluded: float = 0
+    stages: int
+    met: float
+    met_wrongly: float
+    own_met: float
+    covered: float
+    own_covered: float
+    excluded: float
+    own_excluded: float
 
 
 def simulate(world: World, stages: int, seed: int) -> Counts:
     """Draws a stage several times, decides it, and counts."""
     rng = np.random.default_rng(seed)
-    found = Counts(stages=stages)
-    for _ in range(stages):
-        decision = decide("simulated", world.objective, draw_deltas(world, rng))
-        _count(world, decision, found)
-    for name, value in vars(found).items():
-        if name != "stages":
-            setattr(found, name, value / stages)
-    return found
+    found = [
+        _said(world, decide("simulated", world.objective, draw_deltas(world, rng)))
+        for _ in range(stages)
+    ]
+    return Counts(stages, **{name: np.mean([one[name] for one in found]) for name in found[0]})
 
 
 def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]]:
@@ -106,27 +103,27 @@ def _delta(tier: str, item: str, metric: str, value: float, estimate: Estimate) 
     return delta_of(TIERS[tier], item, None, metric, values, estimate)
 
 
-def _count(world: World, decision: Decision, found: Counts) -> None:
-    """Adds what was said of one stage, as recommendation.json says it."""
-    content = recommend(
-        "simulated", world.objective, decision, {one.step: "" for one in decision.steps}
-    )
+def _said(world: World, decision: Decision) -> dict[str, bool]:
+    """Of one stage, as recommendation.json says it: by the names of `Counts`."""
+    labels = {one.step: "" for one in decision.steps}
+    content = recommend("simulated", world.objective, decision, labels)
     chosen, head = content["step"], content["headline"]
     tier2 = all(objective.tier == "tier2" for objective in world.objective)
     truths = world.losses if tier2 else world.gains
-    found.met += content["meets"]
-    found.met_wrongly += content["meets"] and not meets(world, chosen)
     own_met = [step for step in decision.steps if step.own_verdict == "met"]
     own_pool = own_met or [step for step in decision.steps if not step.breaks_a_keep]
-    found.own_met += bool(own_met)
-    truth = truths[chosen]
-    found.covered += head["low"] <= truth <= head["high"]
     own = decision.decisive[chosen].estimate  # whose 95 % interval knows of no choice
-    found.own_covered += own.low <= truth <= own.high
     best = [step for step, value in enumerate(truths) if value == max(truths)]
     behind = [e["step"] for e in content["others"] if "significantly behind" in e["why"]]
-    found.excluded += any(step in best for step in behind)
-    found.own_excluded += any(step in best for step in _behind_by_holm(decision, own_pool))
+    return {
+        "met": content["meets"],
+        "met_wrongly": content["meets"] and not meets(world, chosen),
+        "own_met": bool(own_met),
+        "covered": head["low"] <= truths[chosen] <= head["high"],
+        "own_covered": own.low <= truths[chosen] <= own.high,
+        "excluded": any(step in best for step in behind),
+        "own_excluded": any(step in best for step in _behind_by_holm(decision, own_pool)),
+    }
 
 
 def meets(world: World, step: int) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.statistics import paired_measure
-from evaluation.errors import ConfigError, ResultsError
+from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
@@ -91,8 +91,3 @@ def test_a_mean_over_one_checkpoint_twice_is_itself(plan: StagePlan) -> None:
     write_side(plan.step_folder(20), plan, step=20, items=399)
     with pytest.raises(ResultsError, match=r"step_20: its questions are not those of"):
         mean_results([side, read_results(plan.step_folder(20), plan.tiers)])
-
-
-def test_two_checkpoints_are_too_few(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="average"):
-        make_plans(tmp_path, objective=[{**OBJECTIVE, "average": 2}])

@@ -41,29 +41,25 @@ def test_another_dtype_is_refused(tmp_path: Path, file: str) -> None:
 GPUS = ({"gpu": "H100"}, {"gpu": "A100"})
 NARROW = {"dtype": "bfloat16"}
 SINGLE = "; in bfloat16 that moves single items (docs/gpu.md)"
+OTHER_GPU = "scored on the GPU H100, the bridge on A100"
+OTHER_ROWS = "scored in rows of 16,384 tokens, the bridge in rows of 4,096 and 8,192"
+SIDES: list[tuple[dict[str, Any], dict[str, Any], str | None]] = [
+    ({"device": "cuda"}, {"device": "cpu"}, "scored on the device cuda, the bridge on cpu"),
+    (*GPUS, OTHER_GPU),
+    ({**GPUS[0], **NARROW}, {**GPUS[1], **NARROW}, f"{OTHER_GPU}{SINGLE}"),
+    ({"device": "cuda"}, {"device": "cuda"}, None),
+    ({"device": "cuda"}, {}, None),
+    ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
+    ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
+    (
+        {"row_tokens": [16384], **NARROW},
+        {"row_tokens": [4096, 8192], **NARROW},
+        f"{OTHER_ROWS}{SINGLE}",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("ours", "theirs", "note"),
-    [
-        ({"device": "cuda"}, {"device": "cpu"}, "scored on the device cuda, the bridge on cpu"),
-        (*GPUS, "scored on the GPU H100, the bridge on A100"),
-        (
-            {**GPUS[0], **NARROW},
-            {**GPUS[1], **NARROW},
-            f"scored on the GPU H100, the bridge on A100{SINGLE}",
-        ),
-        ({"device": "cuda"}, {"device": "cuda"}, None),
-        ({"device": "cuda"}, {}, None),
-        ({}, {"dtype": "float32", "device": "cpu", "gpu": "A100"}, None),
-        ({"row_tokens": [1024]}, {"row_tokens": [1024]}, None),
-        (
-            {"row_tokens": [16384], **NARROW},
-            {"row_tokens": [4096, 8192], **NARROW},
-            f"scored in rows of 16,384 tokens, the bridge in rows of 4,096 and 8,192{SINGLE}",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("ours", "theirs", "note"), SIDES)
 def test_another_device_or_row_budget_is_noted(
     tmp_path: Path, ours: dict[str, Any], theirs: dict[str, Any], note: str | None
 ) -> None:
@@ -107,4 +103,4 @@ def test_steps_that_differ_from_the_bridge_are_named(tmp_path: Path) -> None:
     for steps, of in (((10, 20, 30), "steps 10, 30"), ((10, 20), "step 10")):
         write_stage(plan, steps)
         stage = StageDeltas.read(plan.results / "bridge_deltas.json")
-        assert stage.notes[0] == f"tier2: scored on the GPU H100, the bridge on A100 ({of})"
+        assert stage.notes[0] == f"tier2: {OTHER_GPU} ({of})"

@@ -1,6 +1,7 @@
 """Paired deltas of the loss by position: peers, what is refused, and that no verdict hears of them."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -73,28 +74,19 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
 
 def test_a_few_blocks_of_equal_size_are_a_paired_t_test() -> None:
     """By scipy, of the mean and of its difference; with so few no dependence is looked for."""
-    draw = np.random.default_rng(5)
-    ours, theirs = draw.normal(3, 0.2, (7, 2)), draw.normal(3, 0.2, (7, 2))
+    ours, theirs = np.random.default_rng(5).normal(3, 0.2, (2, 7, 2))
     tokens = np.full((7, 2), 50.0)
     amounts = zip(ours.T * 50, theirs.T * 50, tokens.T, strict=True)
     known = [paired_ratio(*one) for one in amounts]
-    for end, peer in zip(
-        ("low", "high"), stats.ttest_rel(ours, theirs).confidence_interval(), strict=True
-    ):
-        assert [getattr(one, end) for one in known] == pytest.approx(peer)
-    nats, counts = ours.sum(1) * 50, tokens.sum(1)
-    blocks = Blocks(
-        ids=np.arange(7),
-        nats=nats,
-        tokens=counts,
-        bytes=counts,
-        positions=Positions(ours * 50, tokens),
-    )
-    found = position_values(blocks, 512)
-    low, high = stats.ttest_1samp(ours, 0).confidence_interval(0.95)
-    assert [(one.estimate.low, one.estimate.high) for one in found] == [
-        pytest.approx(pair) for pair in zip(low, high, strict=True)
-    ]
+    peer = stats.ttest_rel(ours, theirs).confidence_interval()
+    assert [one.low for one in known] == pytest.approx(peer.low)
+    assert [one.high for one in known] == pytest.approx(peer.high)
+    counts = {"tokens": tokens.sum(1), "bytes": tokens.sum(1)}
+    nats = {"nats": ours.sum(1) * 50, "positions": Positions(ours * 50, tokens)}
+    found = position_values(Blocks(ids=np.arange(7), **nats, **counts), 512)
+    peer = stats.ttest_1samp(ours, 0).confidence_interval()
+    assert [one.estimate.low for one in found] == pytest.approx(peer.low)
+    assert [one.estimate.high for one in found] == pytest.approx(peer.high)
 
 
 def test_no_verdict_and_no_correction_hears_of_them(plan: StagePlan) -> None:
@@ -124,23 +116,19 @@ def test_other_tokens_at_a_position_are_refused(plan: StagePlan) -> None:
 OTHER = "'web' by position are not those of its blocks; remove"
 
 
-@pytest.mark.parametrize(
-    ("column", "change", "message"),
-    [
-        (NATS, lambda rows: [[value / 2 for value in row] for row in rows], OTHER),
-        (NATS, lambda rows: [row[:2] for row in rows], OTHER),
-        (NATS, lambda rows: [[None, *row[1:]] for row in rows], OTHER),
-        (NATS, lambda rows: [None, *rows[1:]], OTHER),
-        (TOKENS, lambda rows: [[n + 1 for n in row] for row in rows], OTHER),
-        (TOKENS, lambda rows: [[-1, row[0] + row[1] + 1, row[2]] for row in rows], OTHER),
-        (TOKENS, lambda _: None, OTHER),
-        (
-            NATS,
-            lambda rows: [[*rows[0][:2], float("nan")], *rows[1:]],
-            "'nats_by_position' has NaN or infinite values",
-        ),
-    ],
-)
+EDITS: list[tuple[str, Any, str]] = [
+    (NATS, lambda rows: [[value / 2 for value in row] for row in rows], OTHER),
+    (NATS, lambda rows: [row[:2] for row in rows], OTHER),
+    (NATS, lambda rows: [[None, *row[1:]] for row in rows], OTHER),
+    (NATS, lambda rows: [None, *rows[1:]], OTHER),
+    (TOKENS, lambda rows: [[n + 1 for n in row] for row in rows], OTHER),
+    (TOKENS, lambda rows: [[-1, row[0] + row[1] + 1, row[2]] for row in rows], OTHER),
+    (TOKENS, lambda _: None, OTHER),
+    (NATS, lambda rows: [[*rows[0][:2], math.nan], *rows[1:]], "'nats_by_position' has NaN or inf"),
+]
+
+
+@pytest.mark.parametrize(("column", "change", "message"), EDITS)
 def test_positions_that_are_not_those_of_the_blocks_are_refused(
     plan: StagePlan, column: str, change: Any, message: str
 ) -> None:

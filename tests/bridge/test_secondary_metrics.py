@@ -52,7 +52,8 @@ def test_undecided_accuracy_says_what_its_companion_says(tmp_path: Path) -> None
     said = "accuracy undecided; gold bits per byte better by "
     assert secondary["sentence"].startswith(said)
     advice = read(plan.results / "recommendation.json")
-    assert advice["verdict"] == "undecided"
+    assert (advice["verdict"], advice["kind"]) == ("undecided", "best candidate")
+    assert "none is shown to meet the objective (undecided)" in advice["why"]
     (line,) = advice["secondary"]
     assert line.startswith(said)
     assert line != secondary["sentence"]  # at the level of both steps together, so wider
@@ -130,30 +131,26 @@ def test_summaries_alone_are_compared_without_intervals(tmp_path: Path) -> None:
         compared(tmp_path / "other", RANKED, improve(metric="gold_margin"), **EXTERNAL)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "objective", "message"),
-    [
-        (RANKED, improve(metric="gold_bits_per_bite"), "did you mean gold_bits_per_byte"),
-        (
-            RANKED,
-            improve(tier="tier2", metric="gold_margin"),
-            "tier2 has no objective by 'gold_margin'",
-        ),
-        (MIXED, improve(), "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
-        (MIXED, improve(group="math", metric="acc"), "no metric 'acc' of code; there are gold_bi"),
-        ({"sums": {**GOLD, "gold": "0"}}, None, "`gold` is of ranked `choices`"),
-        ({"sums": {**GOLD, "primary": "per_char"}}, None, "`primary` is of ranked `choices`"),
-        ({"sums": {**GOLD, "choices": "c"}}, None, "`choices` need `gold`"),
-        (
-            {"sums": {key: GOLD[key] for key in ("dataset", "context")}},
-            None,
-            "give `choices` to rank, or `continuation`",
-        ),
-    ],
-)
+UNFINISHED = {key: GOLD[key] for key in ("dataset", "context")}
+BAD_GOLD = [
+    ({**GOLD, "gold": "0"}, "`gold` is of ranked `choices`"),
+    ({**GOLD, "primary": "per_char"}, "`primary` is of ranked `choices`"),
+    ({**GOLD, "choices": "c"}, "`choices` need `gold`"),
+    (UNFINISHED, "give `choices` to rank, or `continuation`"),
+]
+BAD_OBJECTIVES = [
+    (RANKED, {"metric": "gold_bits_per_bite"}, "did you mean gold_bits_per_byte"),
+    (RANKED, {"tier": "tier2", "metric": "gold_margin"}, "tier2 has no objective by 'gold_margin'"),
+    (MIXED, {}, "quiz ranks choices and code has none.*set `metric: gold_bits_per_b"),
+    (MIXED, {"group": "math", "metric": "acc"}, "no metric 'acc' of code; there are gold_bi"),
+    *(({"sums": task}, {}, message) for task, message in BAD_GOLD),
+]
+
+
+@pytest.mark.parametrize(("tasks", "objective", "message"), BAD_OBJECTIVES)
 def test_unknown_metrics_and_halves_of_tasks_are_refused(
-    tmp_path: Path, tasks: Any, objective: dict[str, Any] | None, message: str
+    tmp_path: Path, tasks: Any, objective: dict[str, Any], message: str
 ) -> None:
     suite = {"slices": SUITE["slices"], "tasks": tasks}
     with pytest.raises(ConfigError, match=message):
-        make_plans(tmp_path, suite=suite, objective=[objective] if objective else [])
+        make_plans(tmp_path, suite=suite, objective=[improve(**objective)])

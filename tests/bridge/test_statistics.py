@@ -1,12 +1,12 @@
 """Intervals, p-values and detectable effects against known answers; seeds are fixed."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, signal, stats
 
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import p_beyond, paired_rate
@@ -17,17 +17,11 @@ from evaluation.bridge.statistics import (
     paired_perplexity,
     paired_ratio,
 )
+from evaluation.metrics.serial_dependence import cosines, serial_variance
 from evaluation.metrics.variance import Floats
 
 RUNS = 1200
 """Coverage of 95 % is then known to about 0.6 %."""
-
-
-def test_ratio_by_hand() -> None:
-    """Nats 4 and 2 more, over 2 and 4 tokens: R = 1, residuals 2 and -2 over 6 tokens."""
-    estimate = paired_ratio(np.array([5.0, 5]), np.array([1.0, 3]), np.array([2.0, 4]))
-    assert estimate.value == 1
-    assert estimate.se == pytest.approx(math.sqrt(2 * 8) / 6)
 
 
 @pytest.mark.parametrize("estimator", [paired_mean, paired_measure])
@@ -79,6 +73,55 @@ def test_coverage(draw: Callable[..., Estimate], how: tuple[Any, ...], truth: fl
     found = [draw(rng, *how) for _ in range(RUNS)]
     hits = sum(one.low - 1e-12 <= truth <= one.high + 1e-12 for one in found)
     assert hits / RUNS == pytest.approx(0.95, abs=0.02)
+
+
+def by_blocks(draws: Iterable[Floats]) -> list[Estimate]:
+    return [paired_ratio(draw, np.zeros_like(draw), np.ones_like(draw)) for draw in draws]
+
+
+def share_covered(draws: Iterable[Floats]) -> float:
+    return float(np.mean([one.low <= 0 <= one.high for one in by_blocks(draws)]))
+
+
+@pytest.mark.parametrize("n", [100, 2441])
+@pytest.mark.parametrize("carry", [0.0, 0.3, 0.6])
+def test_coverage_with_carry_over(n: int, carry: float) -> None:
+    noise = np.random.default_rng(n).normal(0, 1, (2500, n + 200))
+    draws = signal.lfilter([1.0], [1.0, -carry], noise)[:, 200:]
+    assert share_covered(draws) == pytest.approx(0.95, abs=0.02)
+
+
+def test_dependence_that_skips_neighbours_is_seen() -> None:
+    """A moving sum of blocks t and t - 3: variance 2, long-run variance 4."""
+    noise = np.random.default_rng(1).normal(0, 1, (1500, 1003))
+    assert share_covered(noise[:, 3:] + noise[:, :-3]) == pytest.approx(0.95, abs=0.02)
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_skewed_blocks_miss_on_both_sides_alike(n: int) -> None:
+    rng = np.random.default_rng(n)
+    draws = [rng.lognormal(0, 0.8, n) for _ in range(3000)]
+    truth, found = np.exp(0.32), by_blocks(draws)
+    above = np.mean([one.high < truth for one in found])
+    below = np.mean([one.low > truth for one in found])
+    assert above + below <= 0.075
+    assert above <= 0.06
+    plain = np.mean([d.mean() + 1.97 * d.std(ddof=1) / np.sqrt(n) < truth for d in draws])
+    assert above < plain - 0.005
+
+
+@pytest.mark.parametrize("n", [8, 9, 200])
+def test_cosines_by_definition(n: int) -> None:
+    values = np.random.default_rng(n).normal(0, 1, n)
+    phase = np.pi * (np.arange(n) + 0.5) / n
+    wanted = [np.cos(j * phase) @ values for j in range(1, 5)]
+    assert cosines(values, 4) == pytest.approx(np.sqrt(2 / 4) * np.array(wanted))
+
+
+def test_variance_is_never_below_that_of_independent_blocks() -> None:
+    values = np.tile([1.0, -1.0], 50)
+    variance = serial_variance(values / 100)
+    assert variance.value == pytest.approx(100 / 99 / 100)
 
 
 def _few(wins: int, losses: int, n: int) -> Estimate:
@@ -160,16 +203,14 @@ def test_a_planted_effect_of_the_size_of_the_mde_is_found_as_often_as_the_power(
     assert np.mean([one.mde for one in drawn]) == pytest.approx(mde, rel=0.05)
 
 
-def test_macro_mean_adds_variances() -> None:
+def test_the_mean_of_two_tasks_is_welchs_t_test() -> None:
+    """Of a and -b: half their difference, whose p-value and degrees of freedom are the same."""
     rng = np.random.default_rng(4)
-    parts = {str(i): paired_mean(rng.normal(0, 1 + i, 50), np.zeros(50)) for i in range(4)}
-    macro = macro_mean(parts)
-    errors = [part.se for part in parts.values() if part.se is not None]
-    assert macro.se == pytest.approx(math.sqrt(sum(se**2 for se in errors)) / 4)
-    assert macro.value == pytest.approx(np.mean([part.value for part in parts.values()]))
-    assert 49 < macro.df < 4 * 49
-    one = {"only": parts["0"]}
-    assert macro_mean(one) == parts["0"]
+    a, b = (np.concatenate([half, -half]) for half in (rng.normal(0, 1, 10), rng.normal(0, 5, 30)))
+    parts = {"a": paired_mean(a + 1, np.zeros(20)), "b": paired_mean(-b, np.zeros(60))}
+    macro, peer = macro_mean(parts), stats.ttest_ind(a + 1, b, equal_var=False)
+    assert (macro.value, macro.df, macro.p) == pytest.approx((0.5, peer.df, peer.pvalue))
+    assert macro_mean({"only": parts["a"]}) == parts["a"]
 
 
 @pytest.mark.parametrize(

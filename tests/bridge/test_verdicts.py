@@ -18,9 +18,9 @@ from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
 
 
-def accuracy(item: str, value: float, se: float, group: str | None = None) -> Delta:
+def accuracy(item: str, value: float, se: float) -> Delta:
     estimate = by_t(Estimate(value=value, se=se, n=100, units=100, method="given"))
-    return replace(accuracy_delta(item, estimate), group=group)
+    return accuracy_delta(item, estimate)
 
 
 def nats(item: str, value: float, se: float) -> Delta:
@@ -28,10 +28,8 @@ def nats(item: str, value: float, se: float) -> Delta:
     return replace(delta, tier="tier2", metric="delta_nats_per_token")
 
 
-def verdict_on(
-    tier: str, want: str, margin: float, group: str | None = None, *, deltas: Sequence[Delta]
-) -> ObjectiveRow:
-    objective = {"tier": tier, "want": want, "margin": margin, "group": group}
+def verdict_on(tier: str, want: str, margin: float, *, deltas: Sequence[Delta]) -> ObjectiveRow:
+    objective = {"tier": tier, "want": want, "margin": margin}
     return objective_verdicts([Objective.model_validate(objective)], deltas, "stage")[0]
 
 
@@ -69,12 +67,6 @@ def test_a_loss_that_the_mean_hides_breaks_a_keep() -> None:
     improved = verdict_on("tier3", "improve", 0.0, deltas=deltas)
     assert (improved.verdict, improved.regressions) == ("met", ("down",))
     assert verdict_on("tier3", "keep", 0.06, deltas=deltas).regressions == ()
-
-
-def test_a_group_is_judged_alone() -> None:
-    deltas = [accuracy("a", 0.1, 0.01, "core"), accuracy("b", -0.1, 0.01)]
-    verdict = verdict_on("tier3", "improve", 0.0, "core", deltas=deltas)
-    assert (verdict.verdict, verdict.items) == ("met", ("a",))
 
 
 def judged(step: int, gain: float, kept: float) -> StepVerdict:

@@ -47,12 +47,7 @@ def test_planted_gains_are_found_and_recorded(tmp_path: Path) -> None:
     mean = row(content, "tier2", "overall", "delta_ppl")
     assert mean["value"] == pytest.approx(read(folder / "tier2_ppl.json")["overall"]["ppl"])
     assert mean["low"] < mean["delta"] < mean["high"]
-    acc = row(content, "tier3", "exam", "delta_acc")
-    assert acc["clusters"] == 20
-    assert acc["n"] == 400
-    overall = row(content, "tier3", "overall", "delta_acc")
-    tasks = [row(content, "tier3", task, "delta_acc")["delta"] for task in ("quiz", "exam")]
-    assert overall["delta"] == pytest.approx(sum(tasks) / 2)
+    assert row(content, "tier3", "exam", "delta_acc")["n"] == 400
     assert row(content, "tier4", "overall", "delta_truncated_rate")["higher_is_better"] is False
     assert row(content, "tier4", "lists", "delta_all_checks_pass_rate")["n"] == 24
     primary = [r for r in content["deltas"] if r["primary"]]
@@ -71,7 +66,8 @@ def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
     assert len(stage["deltas"]) == len(rows)
     assert [v["verdict"] for v in stage["verdicts"]] == ["met", "met", "not met"]
     advice = read(plan.results / "recommendation.json")
-    assert (advice["step"], advice["meets"]) == (20, True)
+    assert (advice["step"], advice["kind"], advice["meets"]) == (20, "recommended", True)
+    assert advice["checkpoint"] == "/ckpts/second/20"
     why = {entry["step"]: entry["why"] for entry in advice["others"]}
     assert "significantly behind step 20" in why[10]
     assert "tier2 keeps: not met" in why[30]
@@ -133,9 +129,7 @@ def test_single_items_and_external_results_have_no_interval(
         ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
         ("tier2_ppl.json", {"attention": "document"}, "attention: 'document'"),
         ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
-        ("tier4_sft_native.json", {"prompts": []}, "prompts is empty"),
         ("tier3_cf.json", {"tasks": {}}, "tasks is {}: "),
-        ("tier2_ppl.json", {"slices": None}, "slices is None: "),
     ],
 )
 def test_refusals(tmp_path: Path, file: str, changes: dict[str, Any], message: str) -> None:
