@@ -21,7 +21,10 @@ NEOX = {key: value for key, value in SIZES.items() if key != "num_key_value_head
 IDS = torch.tensor([[3, 17, 42, 5, 9, 59, 0, 21]])
 
 
-def save_model(folder: Path, config: Any, dtype: torch.dtype = torch.float32) -> Any:
+LLAMA = transformers.LlamaConfig(**SIZES)
+
+
+def save_model(folder: Path, config: Any = LLAMA, dtype: torch.dtype = torch.float32) -> Any:
     torch.manual_seed(0)
     model_class = getattr(transformers, f"{type(config).__name__[:-6]}ForCausalLM")
     model = model_class(config).to(dtype).eval()

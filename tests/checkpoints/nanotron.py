@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import yaml
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.nn.functional import embedding, silu, softmax
@@ -121,8 +122,6 @@ def shard_paths(folder: Path, name: str) -> list[Path]:
 
 def rewrite(path: Path, tensor: Tensor | None = None, **metadata: str) -> None:
     """Writes a shard again with another tensor or other metadata."""
-    from safetensors import safe_open
-
     with safe_open(path, framework="pt") as file:
         known = file.metadata() or {}
     tensor = load_file(path)["data"] if tensor is None else tensor
@@ -139,7 +138,7 @@ def forward(
 ) -> Tensor:
     """Logits (T, V) of one row of ids (T,); documents begin where positions are 0."""
     weights = {name.removeprefix("model."): value.double() for name, value in tensors.items()}
-    eps = config["rms_norm_eps"]
+    eps = float(config["rms_norm_eps"])
     x = embedding(ids, weights["token_position_embeddings.pp_block.token_embedding.weight"])
     documents = torch.zeros_like(ids) if positions is None else (positions == 0).cumsum(0)
     for layer in range(config["num_hidden_layers"]):

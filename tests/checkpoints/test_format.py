@@ -3,8 +3,6 @@
 import json
 import logging
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +15,10 @@ from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.candidates import StepInterval
 from evaluation.settings.steps import step_named
-from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, rewrite, shard_paths
+from tests.checkpoints.damage import norm, training
+from tests.checkpoints.nanotron import llama, make_checkpoint, rewrite
 from tests.conftest import ROOT
-
-NORM = "model.final_layer_norm.pp_block.weight"
-
-
-def test_facts_of_a_step(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "final", llama(), dtype=torch.bfloat16)
-    checkpoint = open_checkpoint(tmp_path / "final")
-    assert (checkpoint.kind, checkpoint.step, checkpoint.dtype) == ("nanotron", 12, "bfloat16")
-    assert (checkpoint.tokenizer_name, checkpoint.sequence_length) == ("some/tokenizer", 2048)
-    assert checkpoint.vocab_size == 60
+from tests.histories.warm import run_python, well
 
 
 def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
@@ -51,7 +41,7 @@ def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
     moved = folder.rename(tmp_path / "20")
     assert open_checkpoint(moved).identity == seen[0]
 
-    path = shard_paths(moved, NORM)[0]
+    path = norm(moved)
     rewrite(path, torch.zeros(32))
     seen.append(open_checkpoint(moved).identity)
     status = path.stat()
@@ -61,13 +51,6 @@ def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
         file.write("seed: 1\n")
     seen.append(open_checkpoint(moved).identity)
     assert len(set(seen)) == 4
-
-
-def test_numbers_that_yaml_reads_as_text(tmp_path: Path) -> None:
-    model = {**TRAINING["model"], "model_config": llama(rms_norm_eps="1e-05")}
-    training = {**TRAINING, "model": model}
-    make_checkpoint(tmp_path / "1", llama(), json_config=False, training=training)
-    assert open_checkpoint(tmp_path / "1").architecture.norm_eps == 1e-5
 
 
 def make_step(folder: Path, config: str = "model_config.json") -> None:
@@ -113,9 +96,7 @@ def test_reading_the_format_imports_no_torch() -> None:
         "evaluation.checkpoints.completeness\n"
         "print([name for name in ('torch', 'transformers', 'datasets') if name in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
+    done = well(run_python(["-c", code], ROOT, cold=True))
     assert done.stdout.strip() == "[]"
 
 
@@ -123,7 +104,6 @@ STAGES = [
     {"consumed_train_samples": 20, "sequence_length": 32},
     {"consumed_train_samples": 5, "sequence_length": 64},
 ]
-RECORDED = "model:\n  init_method: {std: 0.02}\ntokenizer: null\ntokens: {sequence_length: 32}\n"
 
 CASES: list[tuple[dict[str, Any], int | None]] = [
     ({"consumed_tokens_total": 640, "data_stages": STAGES}, 640),
@@ -139,7 +119,7 @@ CASES: list[tuple[dict[str, Any], int | None]] = [
 
 @pytest.mark.parametrize(("metas", "expected"), CASES)
 def test_every_version(tmp_path: Path, metas: dict[str, Any], expected: int | None) -> None:
-    (tmp_path / "config.yaml").write_text(RECORDED)
+    training(tmp_path, tokens={"sequence_length": 32})
     (tmp_path / METADATA).write_text(json.dumps({"version": "1.5", "metas": metas}))
     assert consumed_tokens(tmp_path) == expected
 

@@ -24,7 +24,7 @@ from tests.tables import cases
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hf")
-    save_model(folder, LlamaConfig(**SIZES))
+    save_model(folder)
     return folder
 
 
@@ -57,7 +57,7 @@ def test_loads_as_transformers_does(
 
 @pytest.fixture
 def sharded(tmp_path: Path) -> Path:
-    save_model(tmp_path, LlamaConfig(**SIZES)).save_pretrained(tmp_path, max_shard_size="20KB")
+    save_model(tmp_path).save_pretrained(tmp_path, max_shard_size="20KB")
     (tmp_path / "model.safetensors").unlink()
     return tmp_path
 
@@ -69,9 +69,6 @@ def test_sharded_by_its_index(sharded: Path) -> None:
     shard = sorted(sharded.glob("model-*.safetensors"))[1]
     shard.write_bytes(shard.read_bytes()[:-4])
     with pytest.raises(IncompleteCheckpoint, match=f"{shard.name}: ends early"):
-        open_checkpoint(sharded)
-    shard.unlink()
-    with pytest.raises(IncompleteCheckpoint, match=f"{shard.name}: missing, though"):
         open_checkpoint(sharded)
 
 
@@ -130,18 +127,16 @@ def test_keys_that_the_class_does_not_have(
     assert not {"sliding_window", "layer_types"} & written.keys()
 
 
-FITS = [
-    ("as many positions", {"max_position_embeddings": 16}, None),
-    ("too few", {"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),
-    ("too few by an old name", {"n_positions": 8}, "`n_positions` is 8"),
-    ("of the text of a larger model", {"text_config": {"max_position_embeddings": 4, "vocab_size": 60}}, "`max_position_embeddings` is 4"),
-    ("not recorded", {"max_position_embeddings": None}, None),
-]  # fmt: skip
+FITS = {
+    "as many positions": ({"max_position_embeddings": 16}, None),
+    "too few": ({"max_position_embeddings": 15}, r"`max_position_embeddings` is 15.*sequence_length: 15"),
+    "too few by an old name": ({"n_positions": 8}, "`n_positions` is 8"),
+    "of the text of a larger model": ({"text_config": {"max_position_embeddings": 4, "vocab_size": 60}}, "`max_position_embeddings` is 4"),
+    "not recorded": ({"max_position_embeddings": None}, None),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"), [one[1:] for one in FITS], ids=[one[0] for one in FITS]
-)
+@pytest.mark.parametrize(("changes", "expected"), FITS.values(), ids=FITS)
 def test_the_sequence_fits_its_positions(
     folder: Path, changes: dict[str, object], expected: str | None
 ) -> None:

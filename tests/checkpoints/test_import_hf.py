@@ -10,7 +10,7 @@ import pytest
 import torch
 import yaml
 from safetensors import safe_open
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import GPTNeoXConfig, LlamaConfig, Qwen2Config
 
 from evaluation.checkpoints.completeness import check_complete
@@ -20,6 +20,7 @@ from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from tests.checkpoints.damage import tensors
 from tests.checkpoints.huggingface import NEOX, SIZES, logits, save_model
 from tests.checkpoints.test_reference import INDEX, merged
 
@@ -36,7 +37,7 @@ CONFIGS = {
 @pytest.fixture
 def hf(tmp_path: Path) -> Path:
     """A Llama as a Hugging Face folder."""
-    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    save_model(tmp_path / "hf")
     return tmp_path / "hf"
 
 
@@ -132,19 +133,14 @@ def test_models_without_counterpart(tmp_path: Path, config: Any, named: str) -> 
     assert not (tmp_path / "c" / "0").exists()
 
 
-def put(folder: Path, name: str, tensor: torch.Tensor) -> None:
-    path = folder / "model.safetensors"
-    save_file({**load_file(path), name: tensor}, path, {"format": "pt"})
-
-
 def test_a_head_that_is_tied_and_another_is_refused(tmp_path: Path) -> None:
     model = save_model(tmp_path / "hf", LlamaConfig(**SIZES, tie_word_embeddings=True))
     head = load_file(tmp_path / "hf/model.safetensors")["model.embed_tokens.weight"]
-    put(tmp_path / "hf", "lm_head.weight", head.clone())
+    tensors(tmp_path / "hf", {"lm_head.weight": head.clone()})
     import_hf(tmp_path / "hf", tmp_path / "c")
     for same in (tmp_path / "c", tmp_path / "hf"):
         assert torch.equal(logits(load_model(open_checkpoint(same))), logits(model))
-    put(tmp_path / "hf", "lm_head.weight", head + 0.5)
+    tensors(tmp_path / "hf", {"lm_head.weight": head + 0.5})
     with pytest.raises(CheckpointError, match=r"output head differs .*`tie_word_embeddings`"):
         import_hf(tmp_path / "hf", tmp_path / "d")
     assert list((tmp_path / "d").iterdir()) == []
@@ -155,7 +151,7 @@ def test_nothing_is_left_half_written(
 ) -> None:
     calls = []
 
-    def fail(tensors: Any, path: Path, metadata: Any) -> None:
+    def fail(_: Any, path: Path, metadata: Any) -> None:
         calls.append(path)
         path.touch()
         if len(calls) > 5:

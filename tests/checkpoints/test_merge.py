@@ -1,13 +1,11 @@
 """Merges against plain torch arithmetic, and themselves; what is no mean is refused by its key."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-import yaml
 from pydantic import ValidationError
 from safetensors.torch import load_file
 
@@ -19,7 +17,7 @@ from evaluation.checkpoints.merge import open_location
 from evaluation.checkpoints.save import write_merge
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.settings.candidates import MergeRecipe
-from tests.checkpoints.huggingface import SIZES, save_model
+from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2, rewrite
 from tests.checkpoints.test_reference import merged
 from tests.tables import cases
@@ -135,8 +133,6 @@ def test_the_written_checkpoint_is_laid_out_like_its_main_member(tmp_path: Path)
         sorted(p.relative_to(f) for p in f.rglob("*.*")) for f in (tmp_path / "a", tmp_path / "out")
     ]
     assert files[0] == files[1]
-    with pytest.raises(CheckpointError, match="is there already; remove it"):
-        write_merge(opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4)), tmp_path / "out")
     assert not [path for path in tmp_path.iterdir() if path.name not in ("a", "b", "out")]
 
 
@@ -161,13 +157,9 @@ def test_what_only_the_training_configuration_says_is_compared_too(tmp_path: Pat
         opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
 
 
-def test_absent_and_hugging_face_members_are_refused(tmp_path: Path) -> None:
+def test_hugging_face_members_are_refused(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "a", llama())
-    with pytest.raises(CheckpointError, match=r"b: no checkpoint there, but it is a member of"):
-        opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
-    from transformers import LlamaConfig
-
-    save_model(tmp_path / "b", LlamaConfig(**SIZES))
+    save_model(tmp_path / "b")
     with pytest.raises(UnsupportedCheckpoint, match="import it first with"):
         opened((tmp_path / "a", 0.6), (tmp_path / "b", 0.4))
 
@@ -178,10 +170,3 @@ def test_absent_and_hugging_face_members_are_refused(tmp_path: Path) -> None:
 def test_recipes_that_are_none(recipe: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ValidationError, match=sentence):
         MergeRecipe.model_validate(recipe)
-
-
-def test_members_of_a_recipe() -> None:
-    text = "{weights: {stage3/12000: 0.9, 22: 0.1}}"
-    recipe = MergeRecipe.model_validate(yaml.safe_load(text))
-    assert recipe.members("stage2") == [("stage3", 12000, 0.9), ("stage2", 22, 0.1)]
-    assert json.loads(recipe.model_dump_json())["mean"] is None

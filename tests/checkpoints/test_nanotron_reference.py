@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import save_file
-from transformers import LlamaConfig
 
 from evaluation.__main__ import main
 from evaluation.checkpoints import verify
-from tests.checkpoints.huggingface import SIZES, save_model
+from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2
 from tests.tools.conftest import Ended
 
@@ -180,7 +179,7 @@ def test_ids_that_do_not_fit(trial: Trial, tensors: dict[str, torch.Tensor], tol
 
 
 def test_a_hugging_face_folder_is_none_of_nanotrons(trial: Trial) -> None:
-    save_model(trial.folder / "hf", LlamaConfig(**SIZES))
+    save_model(trial.folder / "hf")
     trial.run(trial.folder / "hf", trial.python("die")).check(1, "a Hugging Face folder")
 
 

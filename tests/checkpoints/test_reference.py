@@ -1,8 +1,6 @@
 """Every checkpoint that Nanotron wrote gives Nanotron's logits, as does the tests' own model; loading takes their memory once."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,10 @@ from evaluation.checkpoints.inspect import describe
 from evaluation.checkpoints.shards import read_parameters
 from evaluation.checkpoints.verify import relative_errors
 from evaluation.errors import NonFiniteError
-from tests.checkpoints.nanotron import (
-    Config,
-    forward,
-    llama,
-    make_checkpoint,
-    qwen2,
-    rewrite,
-    shard_paths,
-)
+from tests.checkpoints.damage import norm
+from tests.checkpoints.nanotron import Config, forward, llama, make_checkpoint, qwen2, rewrite
 from tests.conftest import ROOT, SHARED
+from tests.histories.warm import run_python, well
 
 INDEX_PATH = SHARED / "fixtures" / "nanotron" / "INDEX.json"
 INDEX = json.loads(INDEX_PATH.read_text()) if INDEX_PATH.is_file() else {}
@@ -117,8 +109,7 @@ def test_packed_and_causal(tmp_path: Path, config: Config, rows: int) -> None:
 
 def test_nan_is_an_error(tmp_path: Path) -> None:
     path = reference(tmp_path, qwen2())
-    name = "model.final_layer_norm.pp_block.weight"
-    rewrite(shard_paths(tmp_path / "1", name)[0], torch.full((32,), torch.nan))
+    rewrite(norm(tmp_path / "1"), torch.full((32,), torch.nan))
     with pytest.raises(NonFiniteError, match="NaN"):
         relative_errors(open_checkpoint(tmp_path / "1"), path)
 
@@ -145,7 +136,6 @@ print(weights, memory("VmHWM") - before)
 """
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.parametrize(("tied", "dtype"), [(False, "float32"), (True, "bfloat16")])
 def test_weights_are_in_memory_once(tmp_path: Path, tied: bool, dtype: str) -> None:
     """At most 1.3 times the weights, whatever dtype they are read as."""
@@ -160,8 +150,8 @@ def test_weights_are_in_memory_once(tmp_path: Path, tied: bool, dtype: str) -> N
         rope_interleaved=True,
     )
     make_checkpoint(tmp_path / "1", config, tp=2, dtype=torch.bfloat16 if tied else torch.float32)
-    command = [sys.executable, "-c", MEASURE, str(tmp_path / "1"), str(tmp_path / "0"), dtype]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    arguments = ["-c", MEASURE, str(tmp_path / "1"), str(tmp_path / "0"), dtype]
+    done = well(run_python(arguments, ROOT, cold=True))
     weights, added = map(int, done.stdout.split())
     assert weights > 60e6
     assert added < 1.3 * weights

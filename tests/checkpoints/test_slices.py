@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
@@ -14,10 +14,6 @@ from evaluation.checkpoints.shards import Slices, coverage_problem, read_paramet
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
 from tests.checkpoints.nanotron import rewrite
-
-RELAXED = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 
 
 def written(box: Slices) -> str:
@@ -41,7 +37,7 @@ def partitions(draw: st.DrawFn, shape: tuple[int, ...]) -> list[Slices]:
 SHAPES = st.lists(st.integers(1, 12), min_size=1, max_size=3).map(tuple)
 
 
-@RELAXED
+@settings(max_examples=60)
 @given(data=st.data())
 def test_partitions_are_covered_and_their_damage_is_not(data: st.DataObject) -> None:
     shape = data.draw(SHAPES)
@@ -86,7 +82,7 @@ def write_shards(
         save_file({"data": shard}, place / name, metadata)
 
 
-@RELAXED
+@settings(max_examples=60)
 @given(data=st.data())
 def test_random_shards_merge_to_the_whole(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from transformers import GPTNeoXConfig, LlamaConfig
 
 from evaluation.__main__ import main
@@ -13,16 +13,9 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import IncompleteCheckpoint
+from tests.checkpoints.damage import tensors
 from tests.checkpoints.huggingface import NEOX, SIZES, save_model
-from tests.checkpoints.nanotron import (
-    age,
-    llama,
-    make_checkpoint,
-    moe,
-    qwen2,
-    rewrite,
-    shard_paths,
-)
+from tests.checkpoints.nanotron import age, llama, make_checkpoint, moe, qwen2, rewrite, shard_paths
 
 EMBEDDING = "model.token_position_embeddings.pp_block.token_embedding.weight"
 HEAD = "model.lm_head.pp_block.weight"
@@ -85,12 +78,9 @@ def test_vectors_may_be_zero(tmp_path: Path) -> None:
 
 
 def keep_only(folder: Path, kept: tuple[str, ...]) -> None:
-    path = folder / "model.safetensors"
-    tensors = load_file(path)
-    for name in tensors:
-        if not name.endswith(kept):
-            tensors[name] = torch.zeros_like(tensors[name])
-    save_file(tensors, path, {"format": "pt"})
+    found = load_file(folder / "model.safetensors")
+    others = [name for name in found if not name.endswith(kept)]
+    tensors(folder, {name: torch.zeros_like(found[name]) for name in others})
 
 
 @pytest.mark.parametrize(
@@ -115,7 +105,7 @@ def test_hugging_face_folders(
 
 
 def test_hugging_face_folders_that_begin_so(tmp_path: Path) -> None:
-    save_model(tmp_path / "hf", LlamaConfig(**SIZES))
+    save_model(tmp_path / "hf")
     kept = ("embed_tokens.weight", "norm.weight", "k_proj.weight", "v_proj.weight")
     keep_only(tmp_path / "hf", (*kept, "gate_proj.weight", "up_proj.weight"))
     load_model(open_checkpoint(tmp_path / "hf"))
