@@ -17,7 +17,7 @@ from evaluation.dependencies.steps import SCORE
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
 from evaluation.settings.plan import StagePlan
-from tests.checkpoints.test_state import replace, rewrite, shard
+from tests.checkpoints.test_state import rewrite, shard
 from tests.watching.stand_in import leave_records
 from tests.workflow.world import World
 
@@ -35,29 +35,18 @@ def leads_elsewhere(folder: Path) -> None:
     folder.symlink_to(folder.parents[2] / "others/stage1" / folder.name)
 
 
-def count_anew(folder: Path) -> None:
-    (folder / METADATA).write_text(json.dumps({"metas": {"consumed_tokens_total": 77}}))
-
-
 ANOTHER: dict[str, Callable[[Path], object]] = {
     "a shard rewritten in place": lambda f: rewrite(shard(f)),
-    "a shard replaced, its size and time kept": lambda f: replace(shard(f)),
     "a link that leads elsewhere now": leads_elsewhere,
 }
-
-THE_SAME: dict[str, Callable[[Path], object]] = {
-    "its optimizer is deleted": lambda f: shutil.rmtree(f / "optimizer", ignore_errors=True),
+LOST: dict[str, Callable[[Path], object]] = {
     "one shard is deleted": lambda f: shard(f).unlink(),
     "all weights are deleted": lambda f: shutil.rmtree(f / "model"),
     "it is deleted": shutil.rmtree,
-    "its tokens are counted anew": count_anew,
 }
 
 
-LOST = ("one shard is deleted", "all weights are deleted", "it is deleted")
-
-
-@pytest.mark.parametrize("change", [*ANOTHER, *THE_SAME])
+@pytest.mark.parametrize("change", [*ANOTHER, *LOST])
 def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
     """On both sides of a bridge, which is the same checkpoint; kept if nothing could score it again."""
     subjects = step_subject(plans["stage1"], 20), bridge_subject(plans["stage2"], plans)
@@ -65,7 +54,7 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
         leave_records(subject)
     assert not any(map(Outdated(plans).score, subjects))
     assert not is_retained(subjects[0], Outdated(plans))
-    {**ANOTHER, **THE_SAME}[change](subjects[0].checkpoint)
+    {**ANOTHER, **LOST}[change](subjects[0].checkpoint)
     outdated = Outdated(plans)
     outdated.look_at(subjects)
     assert [outdated.score(subject) for subject in subjects] == [change in ANOTHER] * 2
@@ -108,15 +97,11 @@ def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
 def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> None:
     """Of a checkpoint that is gone they stay as they were."""
     leave_records(subject := step_subject(plans["stage1"], 10))
-    about = {
-        "checkpoint": "10",
-        "identity": "0",
-        "tokenizer": {},
-        "sequence_length": 64,
-        "consumed_tokens": 5,
-    }
+    told = dict.fromkeys(("checkpoint", "identity", "tokenizer", "sequence_length"))
+    about = {**told, "consumed_tokens": 5}
     assert not Outdated(plans).collect(subject)
-    count_anew(subject.checkpoint)
+    counted = json.dumps({"metas": {"consumed_tokens_total": 77}})
+    (subject.checkpoint / METADATA).write_text(counted)
     outdated = Outdated(plans)
     assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
     assert origin(subject, about)["consumed_tokens"] == 77
