@@ -25,6 +25,7 @@ from evaluation.results.deltas_file import StageDeltas, StepDeltas
 from evaluation.results.read import read_results, read_tier
 from evaluation.results.stage_files import QUALITY, Recommendation, TaskQuality, read_summary
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
 from tests.bridge.folders import edited as edit
 from tests.reporting.pages import STEPS, page_data, write_report
@@ -37,13 +38,8 @@ def tier(name: str) -> Reader:
 
 
 ANSWERS = "tier4_sft_native_generations.jsonl"
-STEP_JSON: dict[str, Reader] = {
-    "tier2_ppl.json": tier("tier2"),
-    "tier3_cf.json": tier("tier3"),
-    "tier4_sft_native.json": tier("tier4"),
-    "tier5_verified.json": tier("tier5"),
-    "bridge_deltas.json": StepDeltas.read,
-}
+STEP_JSON: dict[str, Reader] = {one.summary_file: tier(name) for name, one in TIERS.items()}
+STEP_JSON["bridge_deltas.json"] = StepDeltas.read
 STAGE_JSON: dict[str, Reader] = {
     "stage/bridge_deltas.json": StageDeltas.read,
     "stage/recommendation.json": Recommendation.read,
@@ -64,14 +60,7 @@ def place(plan: StagePlan, name: str) -> tuple[Path, Reader]:
     return folder / name.removeprefix("stage/"), ALL[name]
 
 
-ANY_FILE = [
-    ("empty", b"", ""),
-    ("binary garbage", bytes(range(256)) * 9, ""),
-    ("zeros", b"\0" * 5000, ""),
-    ("text", b"error: no space left\n", ""),
-    ("cut", None, ""),
-]
-
+NO_FILES = [b"", bytes(range(256)) * 9, b"\0" * 5000, b"error: no space left\n"]
 JSON_TEXTS = [
     ("[1, 2]", "not a JSON object"),
     ("null", "not a JSON object"),
@@ -103,10 +92,10 @@ def test_what_is_no_such_file(plans: dict[str, StagePlan], name: str) -> None:
     path, reader = place(plans["second"], name)
     reader(path)
     whole = path.read_bytes()
-    for what, content, fragment in ANY_FILE:
-        path.write_bytes(whole[: len(whole) // 2 - 3] if content is None else content)
-        if (what, path.suffix) != ("empty", ".jsonl"):
-            refused(path, reader, fragment)
+    for content in (*NO_FILES, whole[: len(whole) // 2 - 3]):
+        path.write_bytes(content)
+        if content or path.suffix != ".jsonl":
+            refused(path, reader, "")
     path.unlink()
     refused(path, reader, "no such file")
     path.mkdir()
@@ -121,8 +110,7 @@ def test_what_is_no_such_object(plans: dict[str, StagePlan], name: str) -> None:
     path, reader = place(plans["second"], name)
     for text, fragment in JSON_TEXTS:
         path.write_text(text)
-        is_version = "bridge_deltas" in name and fragment == ""
-        refused(path, reader, "written by bridge protocol None" if is_version else fragment)
+        refused(path, reader, fragment)
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -147,7 +135,6 @@ WEB, QUIZ = ("slices", "web"), ("tasks", "quiz")
 KEYS = [
     (TIER2, (*WEB, "ppl"), 0, "slices.web.ppl is 0: it should be greater"),
     (TIER2, (*WEB, "ppl"), "12", "should be a valid number"),
-    (TIER2, (*WEB, "ppl"), True, "slices.web.ppl is True"),
     (TIER2, (*WEB, "nats_per_token"), None, "nats_per_token is missing"),
     (TIER2, (*WEB, "nats_per_token"), 1e9, "nats_per_token is 1000000000"),
     (TIER2, WEB, ["ppl"], "slices.web is ['ppl']"),
@@ -231,71 +218,6 @@ def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> No
     assert [text for text in said if "\n" in text] == []
 
 
-Change = Callable[[pa.Table], pa.Table]
-
-
-def drop(name: str) -> Change:
-    return lambda table: table.drop_columns([name])
-
-
-def each(name: str, value: Callable[[int, Any], Any]) -> Change:
-    """A column whose values are made from the index and the value that was there."""
-
-    def change(table: pa.Table) -> pa.Table:
-        values = [value(i, old) for i, old in enumerate(table[name].to_pylist())]
-        return table.set_column(table.column_names.index(name), name, pa.array(values))
-
-    return change
-
-
-def of_another_scoring(table: pa.Table) -> pa.Table:
-    """Twice the loss, in all and by position."""
-    table = each("nats", lambda i, v: 2 * v)(table)
-    return each("nats_by_position", lambda i, v: [2 * one for one in v])(table)
-
-
-BLOCKS: list[tuple[Change, str]] = [
-    (drop("nats"), "no column 'nats'"),
-    (each("nats", lambda i, v: v if i else float("nan")), "'nats' has NaN"),
-    (each("nats", lambda i, v: v if i else None), "has nulls"),
-    (each("nats", lambda i, v: "a"), "of type string, not double"),
-    (each("nats", lambda i, v: 1e9), "no perplexity"),
-    (each("nats", lambda i, v: 2 * v), "by position are not those of its blocks"),
-    (of_another_scoring, "tier2_ppl.json says"),
-    (each("tokens", lambda i, v: 0), "no scored token"),
-    (each("block", lambda i, v: 3), "appears twice"),
-    (each("slice", lambda i, v: "x"), "no rows of 'web'"),
-    (lambda t: t.slice(0, 0), "no rows of 'web'"),
-    (
-        lambda t: pa.Table.from_arrays([*t.columns, t["nats"]], [*t.column_names, "nats"]),
-        "'nats' appears twice",
-    ),
-]
-CANDIDATES: list[tuple[Change, str]] = [
-    (drop("gold"), "no column 'gold'"),
-    (each("gold", lambda i, v: False), "has no right candidate"),
-    (each("chars", lambda i, v: 0), "has no chars"),
-    (each("item", lambda i, v: f"q/{i % 5}"), "do not stand together"),
-    (each("item", lambda i, v: f"q/{i}"), "one candidate leaves nothing to choose"),
-    (each("logprob", lambda i, v: -v), "the two are not of one scoring"),
-]
-COLUMNS: list[tuple[str, Change, str]] = [
-    *(("tier2_ppl_blocks.parquet", *case) for case in BLOCKS),
-    *(("tier3_cf_candidates.parquet", *case) for case in CANDIDATES),
-    ("stage/summary.parquet", drop("value"), "no column 'value'"),
-    ("stage/summary.parquet", each("tier", lambda i, v: "tier9"), "no tier 'tier9'"),
-]
-
-
-@pytest.mark.parametrize(("name", "change", "fragment"), COLUMNS)
-def test_a_wrong_column_is_named(
-    plans: dict[str, StagePlan], name: str, change: Change, fragment: str
-) -> None:
-    path, reader = place(plans["second"], name)
-    pq.write_table(change(pq.read_table(path)), path)
-    refused(path, reader, fragment)
-
-
 @pytest.mark.parametrize("name", [*STEP_JSON, *PARQUET, ANSWERS])
 def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> None:
     """Tables, pages, figures and status of a stage of which one file is damaged."""
@@ -308,10 +230,8 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
     front = write_front_page(plans).read_text()
     values = {row["step"] for row in read_summary(plan.results / "summary.parquet")}
     assert values == {10, 20, 30, 100}
-    found = page_data(plan.results / "report.html")
     if path.suffix == ".jsonl":
-        shown = json.dumps(found["flips"])
-        assert "not JSON" in shown
+        assert "not JSON" in json.dumps(page_data(plan.results / "report.html")["flips"])
         return
     assert f"step 20: {path}" in page
     assert f"step 20: {path}" in front
@@ -320,18 +240,16 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
         assert not said["complete"]
         assert "damaged" in said["subjects"]["20"]["files"].values()
         assert f"second 20: {path}" in status_table({"second": said})
-    left_out = name == "bridge_deltas.json"
-    assert (f"step 20: {path}" in bridge_table(plans)) == left_out
-    missing = read_stage(plan, STEPS).damaged
-    assert len(missing) == 1
+    is_left_out = name == "bridge_deltas.json"
+    assert (f"step 20: {path}" in bridge_table(plans)) == is_left_out
+    assert len(read_stage(plan, STEPS).damaged) == 1
 
 
 def test_a_stage_file_that_is_damaged(plans: dict[str, StagePlan]) -> None:
     plan = plans["second"]
-    for name, reader in STAGE_JSON.items():
-        path = place(plan, name)[0]
+    for name in STAGE_JSON:
+        path, _ = place(plan, name)
         path.write_text("[]")
-        refused(path, reader, "not a JSON object")
         if path.name != QUALITY:  # which the terminal does not show
             assert str(path) in bridge_table(plans)
         said = stage_status(plan, STEPS)
