@@ -10,6 +10,11 @@ STEPS = (10, 20, 30, 40)
 SMALL: dict[str, Any] = {"items": 200, "blocks": 40, "prompts": 24}
 
 
+def folder_of(root: Path, name: str, step: int) -> Path:
+    """Results of a step of the run of this name."""
+    return root / name / "results/second/by_checkpoint" / f"step_{step}"
+
+
 def write_run(
     folder: Path,
     *,

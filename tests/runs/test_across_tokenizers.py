@@ -16,7 +16,7 @@ from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
-from tests.bridge.folders import edit_json
+from tests.bridge.folders import edit_json, edited
 from tests.runs.folders import write_run
 
 OTHER = {"tokenizer": {"name": "another", "fingerprint": "another"}}
@@ -31,14 +31,12 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> tuple[Results, Results]:
         write_run(root / "a", number=1, steps=(10,)),
         write_run(root / "b", number=2, steps=(10,), blocks=31, **OTHER),
     ]
-    for name, file in (("tasks", "tier3_cf.json"), ("slices", "tier2_ppl.json")):
-        path = plans[1].step_folder(10) / file
-        content = read_results(plans[1].step_folder(10), TIERS).tiers[file[:5]].file
-        entries = content.model_dump()[name]
-        for entry in entries.values():
-            entry["data_checksum"] = {"other": "tokens"}
-        edit_json(path, **{name: entries})
-    edit_json(plans[1].step_folder(10) / "tier4_sft_native.json", data_checksum={"q": "2"})
+    other = plans[1].step_folder(10)
+    for section, file in (("tasks", "tier3_cf.json"), ("slices", "tier2_ppl.json")):
+        with edited(other / file) as content:
+            for entry in content[section].values():
+                entry["data_checksum"] = {"other": "tokens"}
+    edit_json(other / "tier4_sft_native.json", data_checksum={"q": "2"})
     first, second = (read_results(plan.step_folder(10), TIERS) for plan in plans)
     return first, second
 

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.bridge.folders import edit_json, edited
-from tests.runs.folders import write_run
+from tests.runs.folders import folder_of, write_run
 from tests.tools.conftest import Command, command
 
 __all__ = ["command"]
@@ -24,23 +24,19 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def step(root: Path, which: str, number: int = 20) -> Path:
-    return root / which / "results/second/by_checkpoint" / f"step_{number}"
+def both(root: Path, file: str) -> list[Path]:
+    """A file of both steps of B."""
+    return [folder_of(root, "B", step) / file for step in (10, 20)]
 
 
-def both(root: Path, which: str, file: str) -> list[Path]:
-    """A file of both steps."""
-    return [step(root, which, number) / file for number in (10, 20)]
-
-
-def every(root: Path, which: str, file: str, **keys: object) -> None:
-    for path in both(root, which, file):
+def every(root: Path, file: str, **keys: object) -> None:
+    for path in both(root, file):
         edit_json(path, **keys)
 
 
 def renamed(root: Path, **names: str) -> None:
     """Tasks of B under other names."""
-    for path in both(root, "B", TIER3):
+    for path in both(root, TIER3):
         with edited(path) as content:
             content["tasks"] = {names.get(k, k): v for k, v in content["tasks"].items()}
         table = path.with_name("tier3_cf_candidates.parquet")
@@ -50,18 +46,18 @@ def renamed(root: Path, **names: str) -> None:
 
 
 def without_tier(root: Path) -> None:
-    for path in both(root, "B", TIER3):
+    for path in both(root, TIER3):
         path.unlink()
 
 
 def other_protocol_later(root: Path) -> None:
     for which in "AB":
-        edit_json(step(root, which, 20) / TIER2, protocol="test-2")
+        edit_json(folder_of(root, which, 20) / TIER2, protocol="test-2")
 
 
 def other_steps(root: Path) -> None:
-    for number in (10, 20):
-        step(root, "B", number).rename(step(root, "B", number + 5))
+    for step in (10, 20):
+        folder_of(root, "B", step).rename(folder_of(root, "B", step + 5))
 
 
 def other_stage(root: Path) -> None:
@@ -75,14 +71,14 @@ def deleted(root: Path) -> Path:
 
 
 def damaged(root: Path) -> None:
-    (step(root, "B") / TIER2).write_bytes(b"{")
+    (folder_of(root, "B", 20) / TIER2).write_bytes(b"{")
 
 
 def no_bytes(root: Path) -> None:
     """Another tokenizer, and slices whose bytes nobody counted."""
     for file in (TIER2, TIER3, "tier4_sft_native.json"):
-        every(root, "B", file, tokenizer={"name": "other", "fingerprint": "other"})
-    for path in both(root, "B", TIER2):
+        every(root, file, tokenizer={"name": "other", "fingerprint": "other"})
+    for path in both(root, TIER2):
         with edited(path) as content:
             for entry in content["slices"].values():
                 del entry["bits_per_byte"]
@@ -101,7 +97,7 @@ CASES: list[tuple[Callable[[Path], object], tuple[str, ...], list[str]]] = [
         ["no task in common", "has quiz, exam", "has puzzles, riddles"],
     ),
     (
-        lambda root: every(root, "B", TIER2, protocol="test-2"),
+        lambda root: every(root, TIER2, protocol="test-2"),
         (),
         ["protocol: 'test-1' in", "'test-2' in"],
     ),
@@ -172,8 +168,7 @@ def test_paths_that_do_not_fit(
     (tmp_path / "file").touch()
     (tmp_path / "config.yaml").write_text("results: x\ncache: y\n")
     given = {which: f"{pristine}/{which}/results" for which in "AB"}
-    given |= {which.lower(): str(step(pristine, which)) for which in "AB"}
-    command("compare", given["a"], given["b"]).check(0)
+    given |= {which.lower(): str(folder_of(pristine, which, 20)) for which in "AB"}
     ended = command("compare", *line.format(**given, tmp=tmp_path).split())
     ended.check(1, words)
     assert ended.err.count("\n") == 1

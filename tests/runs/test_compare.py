@@ -24,7 +24,7 @@ from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run, labels
 from evaluation.runs.leads import leads
 from evaluation.runs.matching import Matching
-from tests.runs.folders import STEPS, write_run
+from tests.runs.folders import STEPS, folder_of, write_run
 from tests.tools.conftest import Command, command
 
 __all__ = ["command"]
@@ -48,10 +48,6 @@ def compared(root: Path, a: str, b: str, how: Matching | None = None) -> StageCo
 
 def steps_of(stage: StageComparison) -> list[tuple[int, int]]:
     return list(dict.fromkeys((row.step_a, row.step_b) for row in stage.deltas))
-
-
-def folder_of(root: Path, name: str, step: int) -> Path:
-    return root / name / f"results/second/by_checkpoint/step_{step}"
 
 
 def paired(root: Path, step: int) -> list[Delta]:
