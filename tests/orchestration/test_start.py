@@ -1,16 +1,20 @@
-"""What a run finds in the place of its outputs as it starts, and how it is ended."""
+"""How a run starts: which steps its jobs see, what it finds in the place of its outputs, and what stops it."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from snakemake.exceptions import format_exception_to_string
 
-from evaluation.errors import EvaluationError
+from evaluation.command_hints import CONFIG_VARIABLE
+from evaluation.errors import ConfigError, EvaluationError
 from evaluation.orchestration.hooks import remove_special_files
+from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
+from evaluation.settings.config import load_config
 
 
 def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -> None:
@@ -41,3 +45,53 @@ def test_a_sentence_that_ends_a_run_stands_alone() -> None:
     with pytest.raises(RunError) as raised, passed():
         or_stop(fail)
     assert format_exception_to_string(raised.value, {__file__: {}}) == "RunError:\nno such stage"
+
+
+def make_step(folder: Path, step: int) -> None:
+    (folder / str(step)).mkdir(parents=True)
+    (folder / str(step) / "config.json").write_text("{}")
+
+
+@pytest.fixture
+def content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """Two stages, the second without checkpoints so far."""
+    monkeypatch.setenv(CONFIG_VARIABLE, "of another run")
+    make_step(tmp_path / "one", 10)
+    stages = {
+        name: {"checkpoints": str(tmp_path / name), "steps": "all", "suites": ["s"]}
+        for name in ("one", "two")
+    }
+    return {"results": str(tmp_path / "r"), "cache": str(tmp_path / "c"), "stages": stages}
+
+
+def test_jobs_see_the_steps_of_the_start(content: dict[str, Any], tmp_path: Path) -> None:
+    config, path = run_config(content, True, [], [])
+    assert not path.exists()  # as long as no job is to run
+    keep_config(config, [])
+    assert config.stages["one"].steps == (10,)
+    assert config.stages["two"].steps == "all"
+    assert os.environ[CONFIG_VARIABLE] == str(path)
+    make_step(tmp_path / "one", 20)
+    assert run_config(content, False, [], []) == (config, path)
+    assert run_config(content, True, [], [])[0].stages["one"].steps == (10, 20)
+
+
+def test_a_target_that_was_taken_for_a_configuration(
+    content: dict[str, Any], tmp_path: Path
+) -> None:
+    """`snakemake --configfile mine.yaml …/tier3_cf.json`, which is there and a mapping."""
+    files = [tmp_path / "mine.json", tmp_path / "tier3_cf.json"]
+    with pytest.raises(ConfigError, match=r"tier3_cf\.json was to be made.*`snakemake TARGET"):
+        run_config({**content, "accuracy": 0.5}, True, files, [])
+    with pytest.raises(ConfigError) as alone:
+        run_config({**content, "accuracy": 0.5}, True, files[:1], [])
+    assert "TARGET" not in str(alone.value)
+
+
+def test_without_the_variable_a_job_finds_them_itself(
+    content: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(CONFIG_VARIABLE)
+    config, path = run_config(content, False, [], [])
+    assert config.stages["one"].steps == (10,)
+    assert load_config(path) == config

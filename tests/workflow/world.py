@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,48 @@ from tests.histories.warm import run_python, well
 ROOT = Path(__file__).resolve().parents[2]
 WORDS = "the cat sat on a mat while dogs ran far over green hills under blue skies".split()
 
+CONFIG = """\
+results: WORLD/results
+cache: WORLD/cache
+suites: WORLD/suites
+mirrors: {made/text: WORLD/data/text, made/quiz: WORLD/data/quiz}
+tokenizer:
+  name: WORLD/tokenizer
+sequence_length: 64
+stages:
+  stage1:
+    checkpoints: WORLD/ckpts/stage1
+    steps: [10, 20]
+    suites: [base]
+  stage2:
+    checkpoints: WORLD/ckpts/stage2
+    steps: all
+    suites: [sft]
+    bridge: {stage: stage1, step: 20}
+    objective:
+    - {tier: tier2, want: keep, margin: 0.5}
+    - {tier: tier3, want: keep, margin: 0.5}
+"""
+BASE = """\
+slices:
+  text: {dataset: made/text, tokens: 1280}
+tasks:
+  quiz:
+    dataset: made/quiz
+    split: test
+    choices: answers
+    gold: label
+    context: "Question: {{ question }}\\nAnswer:"
+"""
+SFT = """\
+extends: base
+probes:
+  colour:
+    category: concise
+    messages: [{role: user, content: Name a colour.}]
+    checks: [{check: no_chat_artifacts}]
+    max_new_tokens: 8
+"""
 ANSWERED: dict[str, Any] = {
     "dataset": "made/quiz",
     "split": "test",
@@ -52,6 +95,12 @@ class World:
     def plans(self) -> dict[str, StagePlan]:
         return plan_stages(load_config(self.config))
 
+    @property
+    def stages(self) -> dict[str, Any]:
+        """As they stand in the configuration."""
+        stages: dict[str, Any] = yaml.safe_load(self.config.read_text())["stages"]
+        return stages
+
     def results(self, *parts: str) -> Path:
         return self.folder.joinpath("results", *parts)
 
@@ -73,9 +122,18 @@ class World:
         path.write_text(yaml.safe_dump({**yaml.safe_load(path.read_text()), **keys}))
 
     def change_stage(self, name: str, **keys: Any) -> None:
-        stages = yaml.safe_load(self.config.read_text())["stages"]
+        stages = self.stages
         stages[name] |= keys
         self.change(stages=stages)
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        """The configuration is at the end what it was."""
+        before = self.config.read_text()
+        try:
+            yield
+        finally:
+            self.config.write_text(before)
 
     def snakemake(
         self, *arguments: str, snakefile: str = "workflow/Snakefile", cold: bool = False
@@ -134,9 +192,12 @@ def build_world(folder: Path) -> World:
     ]
     write_rows(folder / "data" / "quiz" / "test.jsonl", questions)
     build_ladder(folder)
-    build_suites(folder / "suites")
-    (folder / "config.yaml").write_text(yaml.safe_dump(configuration(folder)))
-    return World(folder)
+    (folder / "suites").mkdir()
+    (folder / "suites" / "base.yaml").write_text(BASE)
+    (folder / "suites" / "sft.yaml").write_text(SFT)
+    world = World(folder)
+    world.config.write_text(CONFIG.replace("WORLD", str(folder)))
+    return world
 
 
 def build_prefilled(folder: Path) -> World:
@@ -167,10 +228,8 @@ def want_answers(world: World, tasks: dict[str, Any], **settings: Any) -> StageP
     """The same without the prefill."""
     content = {"extends": "base", "generation_tasks": tasks}
     (world.folder / "suites" / "answers.yaml").write_text(yaml.safe_dump(content))
-    config = yaml.safe_load(world.config.read_text())
-    config["stages"]["stage2"]["suites"] = ["answers"]
-    config.update({"verification": {"workers": 1}, **settings})
-    world.config.write_text(yaml.safe_dump(config))
+    world.change_stage("stage2", suites=["answers"])
+    world.change(**{"verification": {"workers": 1}, **settings})
     return world.plans["stage2"]
 
 
@@ -222,55 +281,3 @@ def build_ladder(folder: Path, *, vocabulary: int = 320, positions: int = 64) ->
             sequence_length=positions,
             tokenizer_name=str(folder / "tokenizer"),
         )
-
-
-def build_suites(folder: Path) -> None:
-    folder.mkdir()
-    base = {
-        "slices": {"text": {"dataset": "made/text", "tokens": 1280}},
-        "tasks": {
-            "quiz": {
-                "dataset": "made/quiz",
-                "split": "test",
-                "choices": "answers",
-                "gold": "label",
-                "context": "Question: {{ question }}\nAnswer:",
-            }
-        },
-    }
-    probe = {
-        "category": "concise",
-        "messages": [{"role": "user", "content": "Name a colour."}],
-        "checks": [{"check": "no_chat_artifacts"}],
-        "max_new_tokens": 8,
-    }
-    (folder / "base.yaml").write_text(yaml.safe_dump(base))
-    (folder / "sft.yaml").write_text(
-        yaml.safe_dump({"extends": "base", "probes": {"colour": probe}})
-    )
-
-
-def configuration(folder: Path) -> dict[str, Any]:
-    keep = [{"tier": tier, "want": "keep", "margin": 0.5} for tier in ("tier2", "tier3")]
-    return {
-        "results": str(folder / "results"),
-        "cache": str(folder / "cache"),
-        "suites": str(folder / "suites"),
-        "mirrors": {"made/text": str(folder / "data/text"), "made/quiz": str(folder / "data/quiz")},
-        "tokenizer": {"name": str(folder / "tokenizer")},
-        "sequence_length": 64,
-        "stages": {
-            "stage1": {
-                "checkpoints": str(folder / "ckpts/stage1"),
-                "steps": [10, 20],
-                "suites": ["base"],
-            },
-            "stage2": {
-                "checkpoints": str(folder / "ckpts/stage2"),
-                "steps": "all",
-                "suites": ["sft"],
-                "bridge": {"stage": "stage1", "step": 20},
-                "objective": keep,
-            },
-        },
-    }

@@ -1,5 +1,6 @@
-"""What is asked for where a checkpoint is spread over several GPUs, and how a job deals them out."""
+"""What a job asks for where a checkpoint is spread over several GPUs, and how it deals out GPUs and steps."""
 
+import random
 from types import SimpleNamespace
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 
 from evaluation.errors import ConfigError
 from evaluation.orchestration.score_rules import for_spread_model
-from evaluation.orchestration.workers import gpus_to_use
+from evaluation.orchestration.workers import Queue, gpus_to_use
 
 ALL = {"cpus_per_task": 8, "mem_mb": 1000}
 CASES: list[tuple[str, dict[str, Any], dict[str, Any], int, dict[str, Any]]] = [
@@ -66,3 +67,31 @@ def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(ConfigError, match="4, but the job sees 2 GPUs; ask for as many"):
         gpus_to_use(plan(4))
+
+
+def test_each_process_has_another_step_in_view() -> None:
+    todo = Queue([1, 2, 3, 4, 5])
+    assert todo.next(0) == (1, 2)
+    assert todo.next(1) == (3, 4)
+    assert todo.next(1) == (4, 5)
+    assert todo.next(0) == (2, None)
+
+
+def test_a_free_process_takes_what_another_has_in_view() -> None:
+    """At the end no GPU is idle because another has prefetched the last step."""
+    todo = Queue([1, 2, 0])
+    assert todo.next(0) == (1, 2)
+    assert todo.next(1) == (0, None)
+    assert todo.next(1) == (2, None)
+    assert todo.next(0) == (None, None)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_step_is_done_once(seed: int) -> None:
+    chance = random.Random(seed)
+    steps = chance.sample(range(50), chance.randint(1, 30))
+    todo, done = Queue(steps), []
+    while (step := todo.next(chance.randrange(4))[0]) is not None:
+        done.append(step)
+    assert sorted(done) == sorted(steps)
+    assert all(todo.next(process) == (None, None) for process in range(4))
