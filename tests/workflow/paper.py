@@ -82,3 +82,11 @@ class Paper:
     ) -> subprocess.CompletedProcess[str]:
         variables = {"EVALUATION_CONFIG": str(self.config), **variables}
         return run_python(arguments, self.folder, **variables)
+
+
+def refused(done: subprocess.CompletedProcess[str]) -> str:
+    """What a command says that ends with exit code 1 and no traceback."""
+    said = done.stdout + done.stderr
+    assert done.returncode == 1, said
+    assert "Traceback" not in said
+    return said

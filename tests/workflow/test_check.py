@@ -9,7 +9,7 @@ import yaml
 
 from tests.doctor.test_examine import TASK
 from tests.histories.warm import well
-from tests.workflow.paper import Paper
+from tests.workflow.paper import Paper, refused
 from tests.workflow.world import World, build_world
 
 
@@ -28,47 +28,40 @@ def planned(world: World, *targets: str) -> dict[str, int]:
 
 
 def test_what_stops_every_job_stops_before_the_first(world: World) -> None:
-    whole = world.config.read_text()
     suite = world.folder / "suites/asked.yaml"
     suite.write_text(yaml.safe_dump({"extends": "base", "generation_tasks": {"sums": TASK}}))
-    world.change_stage("stage1", suites=["asked"])
-    world.change(generation={"engine": "vllm", "python": "nowhere/python"})
-    done = world.snakemake("stage1")
-    status = world.evaluation("status").stdout
-    world.config.write_text(whole)
-    assert done.returncode == 1
-    assert "nowhere/python; install vLLM" in done.stdout + done.stderr
+    with world.restored():
+        world.change_stage("stage1", suites=["asked"])
+        world.change(generation={"engine": "vllm", "python": "nowhere/python"})
+        said = refused(world.snakemake("stage1"))
+        status = world.evaluation("status").stdout
+    assert "nowhere/python; install vLLM" in said
     assert "nowhere/python; install vLLM" in world.results("stage1/eval_logs/check.log").read_text()
     assert not world.results("stage1", "by_checkpoint").exists()
     assert not world.results("scores").exists()
-    assert "What failed:\nstage1 check: faults in answers" in done.stderr
+    assert "What failed:\nstage1 check: faults in answers" in said
     assert "no job of stage1 was submitted" in status
 
 
 def test_an_objective_at_nothing_stops_before_anything_runs(world: World) -> None:
-    whole = world.config.read_text()
     objective = {"tier": "tier2", "group": "nowhere", "want": "keep", "margin": 0.1}
-    world.change_stage("stage1", objective=[objective])
-    runs = [world.snakemake(target, "-n") for target in ("prefill", "stage1")]
-    world.config.write_text(whole)
-    for done in runs:
-        assert done.returncode == 1
-        assert "stages.stage1.objective.0: group: tier2" in done.stdout
-        assert "has no group 'nowhere'" in done.stdout
+    with world.restored():
+        world.change_stage("stage1", objective=[objective])
+        for target in ("prefill", "stage1"):
+            said = refused(world.snakemake(target, "-n"))
+            assert "stages.stage1.objective.0: group: tier2" in said
+            assert "has no group 'nowhere'" in said
 
 
 def test_a_step_that_is_not_asked_for_is_scored_only_if_it_is_there(world: World) -> None:
     """As a target of its own: `steps` are 10 and 20."""
     target = str(world.results("stage1/by_checkpoint/step_200/tier3_cf.json"))
-    whole = world.config.read_text()
-    world.change_stage("stage1", steps=[10, 20])
-    absent = world.snakemake("-n", target)
+    said = refused(world.snakemake("-n", target))
+    assert "steps: no step '200' (did you mean 20?); there are 10, 20; " in said
     checkpoints = world.folder / "ckpts/stage1"
     shutil.copytree(checkpoints / "20", checkpoints / "200")
     found = planned(world, target)
     shutil.rmtree(checkpoints / "200")
-    world.config.write_text(whole)
-    assert "steps: no step '200' (did you mean 20?); there are 10, 20; " in absent.stdout
     assert found["score_stage1"] == 1
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
 from evaluation.results.stage_files import Recommendation
 from tests.histories.warm import well
+from tests.workflow.paper import refused
 from tests.workflow.world import World, build_world, stored_scores
 
 SOUP = {"weights": {5: 0.25, "stage1/20": 0.75}}
@@ -72,13 +72,9 @@ def test_what_is_scored_is_what_merge_writes(world: World) -> None:
     well(world.evaluation(*command))
     again = world.evaluation(*command)
     assert "is there already" in again.stderr
-    before = world.config.read_text()
-    try:
-        for part in ("score", "collect"):
-            well(world.evaluation(part, "--stage", "stage2", "--step", "25"))
-    finally:
-        world.config.write_text(before)
-        shutil.rmtree(target)
+    for part in ("score", "collect"):
+        well(world.evaluation(part, "--stage", "stage2", "--step", "25"))
+    shutil.rmtree(target)
     folders = [world.results("stage2", "by_checkpoint", name) for name in ("merge_soup", "step_25")]
     ours, theirs = (_digests(folder) for folder in folders)
     shutil.rmtree(folders[1])
@@ -87,9 +83,9 @@ def test_what_is_scored_is_what_merge_writes(world: World) -> None:
     assert json.loads((folders[0] / "tier2_ppl.json").read_text())["role"] == "merge"
 
 
-def scored(planned: str) -> list[str]:
+def scored(world: World) -> list[str]:
     """The checkpoints that a dry run would score."""
-    return re.findall(r"^score_\w+ (\S+): ", planned, re.MULTILINE)
+    return re.findall(r"^score_\w+ (\S+): ", well(world.snakemake("-n")).stdout, re.MULTILINE)
 
 
 def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -> None:
@@ -97,12 +93,9 @@ def test_an_edited_weight_makes_that_merge_anew_and_nothing_else(world: World) -
     results = world.results("stage2", "by_checkpoint")
     others = {name: _digests(results / name) for name in ("step_5", "step_15", "merge_both")}
     old = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
-    world.change_stage(
-        "stage2",
-        merges={"both": {"mean": [5, 15]}, "soup": {"weights": {5: 0.5, "stage1/20": 0.5}}},
-    )
-    planned = world.snakemake("-n").stdout
-    assert scored(planned) == ["merge_soup"]
+    soup = {"weights": {5: 0.5, "stage1/20": 0.5}}
+    world.change_stage("stage2", merges={"both": {"mean": [5, 15]}, "soup": soup})
+    assert scored(world) == ["merge_soup"]
     well(world.snakemake())
     new = world.read("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json")
     assert new["checkpoint_identity"] != old["checkpoint_identity"]
@@ -117,32 +110,24 @@ def test_results_stay_when_a_member_is_deleted_and_a_new_merge_of_it_is_refused(
     world: World,
 ) -> None:
     member, aside = world.folder / "ckpts" / "stage1" / "20", world.folder / "aside"
-    stages = yaml.safe_load(world.config.read_text())["stages"]
     member.rename(aside)
-    try:
+    with world.restored():
         well(world.snakemake())
         assert world.results("stage2", "by_checkpoint", "merge_soup", "tier2_ppl.json").is_file()
         assert "merge soup" in world.results("stage2", "summary.md").read_text()
         status = json.loads(world.evaluation("status", "--json").stdout)
         assert status["stages"]["stage2"]["subjects"]["soup"]["deleted"]
         world.change_stage("stage2", merges={"late": {"mean": [5, "stage1/20"]}})
-        done = world.snakemake("-n")
-        assert done.returncode != 0
-        said = done.stdout + done.stderr
+        said = refused(world.snakemake("-n"))
         assert f"stages.stage2.merges.late: {member}: no checkpoint there" in said
-        done = world.evaluation(
-            *("merge", "--stage", "stage2", "--name", "late", "--output", str(world.folder / "new"))
-        )
-        assert f"{member}: no checkpoint there" in done.stderr
-        assert not (world.folder / "new").exists()
-    finally:
-        aside.rename(member)
-        world.change(stages=stages)
+        new = world.folder / "new"
+        command = ("merge", "--stage", "stage2", "--name", "late", "--output", str(new))
+        assert f"{member}: no checkpoint there" in refused(world.evaluation(*command))
+        assert not new.exists()
+    aside.rename(member)
 
 
 def test_a_rewritten_member_makes_the_merge_anew(world: World) -> None:
     path = world.weight("stage2/5", "down_proj")
     path.write_bytes(path.read_bytes())
-    planned = world.snakemake("-n")
-    assert planned.returncode == 0, planned.stderr
-    assert {*scored(planned.stdout)} == {"step_5", "merge_soup", "merge_both"}
+    assert {*scored(world)} == {"step_5", "merge_soup", "merge_both"}

@@ -11,7 +11,7 @@ from evaluation.settings.config import load_config
 from evaluation.settings.names import KINDS, PREFILL, TARGETS
 from tests.histories.warm import well
 from tests.tables import cases, table
-from tests.workflow.paper import Paper
+from tests.workflow.paper import Paper, refused
 
 
 @pytest.mark.parametrize(("names", "words"), cases("workflow/names", "refused"))
@@ -74,13 +74,9 @@ def test_odd_paths_work(tmp_path: Path, path: str) -> None:
     well(paper.snakemake("-n"))
 
 
-DUPLICATE = "cache: cache\ncache: other\n"
-
-
 def test_what_snakemake_lets_pass_is_refused(tmp_path: Path) -> None:
     paper = Paper(tmp_path / "paper", {"one": {}})
-    paper.config.write_text(paper.config.read_text() + DUPLICATE)
-    done = paper.snakemake("-n")
-    assert done.returncode == 1
-    assert "config.yaml: line" in done.stdout + done.stderr
-    assert "the key 'cache' stands in line" in done.stdout + done.stderr
+    paper.config.write_text(paper.config.read_text() + "cache: cache\ncache: other\n")
+    said = refused(paper.snakemake("-n"))
+    assert "config.yaml: line" in said
+    assert "the key 'cache' stands in line" in said

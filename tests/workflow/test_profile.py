@@ -33,9 +33,7 @@ def submitted(folder: Path, profile: str, *options: str, **top: Any) -> dict[str
     (paper.folder / "profile").mkdir()
     (paper.folder / "profile" / "config.yaml").write_text(profile)
     done = well(paper.snakemake("-n", "--verbose", "--profile", "profile", *options))
-    told = re.findall(
-        r"^rule (\w+):$.*?^ +resources: (.*?)$", done.stdout, re.MULTILINE | re.DOTALL
-    )
+    told = re.findall(r"(?ms)^rule (\w+):$.*?^ +resources: (.*?)$", done.stdout)
     return {rule: sbatch(resources) for rule, resources in told}
 
 
@@ -43,14 +41,8 @@ def sbatch(resources: str) -> str:
     pairs = (pair.split("=", 1) for pair in resources.split(", "))
     given = Resources({key: int(v) if v.isdigit() else v for key, v in pairs})
     job: Any = SimpleNamespace(resources=given, threads=8)
-    told = {
-        "run_uuid": "run",
-        "slurm_logfile": "log",
-        "comment_str": "",
-        "account": "",
-        "partition": f"-p {given.slurm_partition}",
-        "workdir": "",
-    }
+    told = dict.fromkeys(("run_uuid", "slurm_logfile", "comment_str", "account", "workdir"), "")
+    told["partition"] = f"-p {given.slurm_partition}"
     return get_submit_command(job, told) + set_gres_string(job)
 
 
@@ -69,23 +61,24 @@ def other_style(profile: str) -> str:
     return changed.replace("# gpu_model", "gpu_model")
 
 
-CASES: list[tuple[str, Callable[[str], str], set[str], str]] = [
-    ("as shipped", str, SINGLE, "--gres=gpu:1"),
-    ("typed", lambda text: text.replace('"gpu:1"', '"gpu:a100:1"'), SINGLE, "--gres=gpu:a100:1"),
-    ("the other style", other_style, SINGLE, "--gpus=a100:1"),
-    ("several in a job", uncommented("shared_scoring"), {"score_ablation_A_bridge", *SHARED}, "--gres=gpu:1"),
-]  # fmt: skip
+CASES: dict[str, tuple[Callable[[str], str], set[str], str]] = {
+    "as shipped": (str, SINGLE, "--gres=gpu:1"),
+    "typed": (lambda text: text.replace('"gpu:1"', '"gpu:a100:1"'), SINGLE, "--gres=gpu:a100:1"),
+    "the other style": (other_style, SINGLE, "--gpus=a100:1"),
+    "several in a job": (uncommented("shared_scoring"), {"score_ablation_A_bridge", *SHARED}, "--gres=gpu:1"),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("change", "scoring", "gpu"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
-)
-def test_scoring_gets_a_gpu_and_prefill_none(
-    tmp_path: Path, change: Callable[[str], str], scoring: set[str], gpu: str
-) -> None:
+def scored(calls: dict[str, str]) -> set[str]:
+    return {rule for rule in calls if rule.startswith("score_")}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_scoring_gets_a_gpu_and_prefill_none(tmp_path: Path, name: str) -> None:
+    change, scoring, gpu = CASES[name]
     calls = submitted(tmp_path, change(SHIPPED))
-    assert calls.keys() >= PREFILL | scoring
-    assert {rule for rule in calls if rule.startswith("score_")} == scoring
+    assert calls.keys() >= PREFILL
+    assert scored(calls) == scoring
     for rule in PREFILL:
         assert "-p serial " in calls[rule]
         assert "--mem 16000 " in calls[rule]
@@ -106,14 +99,13 @@ def test_what_is_set_for_one_stage_goes_before_what_is_set_for_all(tmp_path: Pat
     both = SHIPPED.replace("  tasks: 1\n", "  tasks: 1\n  checkpoints: 2\n")
     own = "set-resources:\n  score_ablation_A:\n    checkpoints: 1\n"
     calls = submitted(tmp_path, both.replace("set-resources:\n", own))
-    scoring = {rule for rule in calls if rule.startswith("score_")}
-    assert scoring == {"score_prefill2_from_10", "score_ablation_A", "score_ablation_A_bridge"}
+    expected = {"score_prefill2_from_10", "score_ablation_A", "score_ablation_A_bridge"}
+    assert scored(calls) == expected
 
 
-SPREAD = [("as shipped", str, " --gres=gpu:2"), ("the other style", other_style, " --gpus=a100:2")]
-
-
-@pytest.mark.parametrize(("change", "gpu"), [one[1:] for one in SPREAD], ids=[s[0] for s in SPREAD])
+@pytest.mark.parametrize(
+    ("change", "gpu"), [(str, " --gres=gpu:2"), (other_style, " --gpus=a100:2")]
+)
 def test_a_model_that_is_spread_over_two_gpus(
     tmp_path: Path, change: Callable[[str], str], gpu: str
 ) -> None:
@@ -121,7 +113,7 @@ def test_a_model_that_is_spread_over_two_gpus(
     own = "set-resources:\n  score_prefill2:\n    mem_mb: 99000\n"
     profile = change(SHIPPED).replace("set-resources:\n", own)
     calls = submitted(tmp_path, profile, scoring={"gpus_per_checkpoint": 2})
-    assert {rule for rule in calls if rule.startswith("score_")} == SINGLE
+    assert scored(calls) == SINGLE
     for rule in SINGLE:
         assert calls[rule].endswith(gpu) or f"{gpu} " in calls[rule]
         assert "--cpus-per-task=16 " in calls[rule]

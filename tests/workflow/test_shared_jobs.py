@@ -11,10 +11,10 @@ from typing import Any
 
 import psutil
 import pytest
-import yaml
 
 from tests.histories.oracle import differences_of
 from tests.histories.warm import wait_for, well
+from tests.workflow.paper import refused
 from tests.workflow.world import ROOT, World
 
 BOTH = ("score", "--stage", "stage1", "--step", "10", "20")
@@ -40,15 +40,18 @@ def with_own_results(world: World, folder: Path) -> World:
 
 def own_checkpoints(world: World) -> Path:
     """Copies stage1's checkpoints into the world; returns their folder."""
-    content = yaml.safe_load(world.config.read_text())
     folder = world.folder / "ckpts"
-    shutil.copytree(content["stages"]["stage1"]["checkpoints"], folder)
+    shutil.copytree(world.stages["stage1"]["checkpoints"], folder)
     world.change_stage("stage1", checkpoints=str(folder))
     return folder
 
 
-def tiers(world: World, step: int) -> Path:
-    return world.results("stage1", "by_checkpoint", f"step_{step}")
+def of_step(world: World, step: int, stage: str = "stage1") -> Path:
+    return world.results(stage, "by_checkpoint", f"step_{step}")
+
+
+def log_of(world: World, name: str) -> str:
+    return world.results(name.partition("_")[0], "eval_logs", "slurm", f"{name}.log").read_text()
 
 
 def planned(world: World, count: int | str, *targets: str) -> subprocess.CompletedProcess[str]:
@@ -57,8 +60,7 @@ def planned(world: World, count: int | str, *targets: str) -> subprocess.Complet
 
 def rules(done: subprocess.CompletedProcess[str]) -> set[str]:
     """Names of the scoring rules that a dry run lists."""
-    assert done.returncode == 0, done.stdout + done.stderr
-    lines = (done.stdout + done.stderr).splitlines()
+    lines = (well(done).stdout + done.stderr).splitlines()
     return {line.split()[0].rstrip(":") for line in lines if line.startswith("score_stage1")}
 
 
@@ -68,28 +70,23 @@ def test_the_same_results_as_one_job_each(
     """One process scores both, and the second as if it were the first."""
     single = with_own_results(world, tmp_path / "single")
     for step in ("10", "20"):
-        assert single.evaluation("score", "--stage", "stage1", "--step", step).returncode == 0
-    target = str(tiers(world, 20) / "tier2_ppl.json")
-    both = [str(tiers(world, 10) / "tier2_ppl.json"), target]
-    well(world.snakemake(*both, "--set-resources", "score_stage1:checkpoints=2"))
+        well(single.evaluation("score", "--stage", "stage1", "--step", step))
+    targets = [str(of_step(world, step) / "tier2_ppl.json") for step in (10, 20)]
+    well(world.snakemake(*targets, "--set-resources", "score_stage1:checkpoints=2"))
     for step in (10, 20):
-        assert len([*tiers(world, step).glob("tier*")]) == 4
-        assert list(differences_of(tiers(world, step), tiers(single, step))) == []
-    log = world.results("stage1", "eval_logs", "slurm", "stage1_from_10.log").read_text()
-    assert "step 10: done in" in log
-    assert "step 20: done in" in log
-    step_log = world.results("stage1", "eval_logs", "slurm", "stage1_step_20.log").read_text()
-    assert "loaded" in step_log
-    assert "Nothing to be done" in planned(world, 2, target).stdout
+        assert len([*of_step(world, step).glob("tier*")]) == 4
+        assert list(differences_of(of_step(world, step), of_step(single, step))) == []
+        assert f"step {step}: done in" in log_of(world, "stage1_from_10")
+    assert "loaded" in log_of(world, "stage1_step_20")
+    assert "Nothing to be done" in planned(world, 2, targets[1]).stdout
 
 
 def test_a_process_that_dies_is_replaced(world: World) -> None:
     """Each step kills its process; the second finds a new one."""
     world.change_stage("stage1", command=DIES)
-    done = world.evaluation(*BOTH)
-    assert done.returncode == 1
-    assert "these failed: 10, 20;" in done.stderr
-    assert done.stderr.count("exit code -9") == 2
+    said = refused(world.evaluation(*BOTH))
+    assert "these failed: 10, 20;" in said
+    assert said.count("exit code -9") == 2
 
 
 def test_sigterm_reaches_all_within_five_seconds(world: World) -> None:
@@ -114,47 +111,37 @@ def test_runs_of_steps_keep_when_later_ones_appear(world: World) -> None:
     folder = own_checkpoints(world)
     for step in (30, 40, 50):
         shutil.copytree(folder / "10", folder / str(step))
-    stages = yaml.safe_load(world.config.read_text())["stages"]
-    stages["stage1"]["steps"] = "all"
-    world.change(stages={"stage1": stages["stage1"]})
+    world.change(stages={"stage1": {**world.stages["stage1"], "steps": "all"}})
     assert rules(planned(world, 1, "stage1")) == {"score_stage1"}
     runs = {"score_stage1_from_10", "score_stage1_from_30", "score_stage1_from_50"}
     assert rules(planned(world, 2, "stage1")) == runs
     shutil.copytree(folder / "10", folder / "60")
     shutil.copytree(folder / "10", folder / "70")
     assert rules(planned(world, 2, "stage1")) == {*runs, "score_stage1_from_70"}
-    wanted = str(tiers(world, 40) / "tier3_cf.json")
+    wanted = str(of_step(world, 40) / "tier3_cf.json")
     assert rules(planned(world, 2, wanted)) == {"score_stage1_from_30"}
 
 
 def test_a_run_whose_checkpoints_are_not_all_there_is_scored_singly(world: World) -> None:
     shutil.rmtree(own_checkpoints(world) / "20")
-    wanted = str(tiers(world, 10) / "tier3_cf.json")
+    wanted = str(of_step(world, 10) / "tier3_cf.json")
     assert rules(planned(world, 2, wanted)) == {"score_stage1"}
 
 
 @pytest.mark.parametrize("count", [0, "many"])
 def test_a_wrong_number_is_one_sentence(world: World, count: int | str) -> None:
-    done = planned(world, count, "stage1")
-    assert done.returncode == 1
-    assert "score_stage1: checkpoints is" in done.stdout + done.stderr
+    said = refused(planned(world, count, "stage1"))
+    assert "score_stage1: checkpoints is" in said
 
 
+GENERATIONS = "tier4_sft_native_generations.jsonl"
 SPREAD = ("score", "--stage", "stage2", "--step", "5", "15")
 """Two checkpoints in one job; slices, task, probes."""
 
 
-def told(world: World, step: int, name: str) -> Any:
-    return world.read("stage2", "by_checkpoint", f"step_{step}", name)
-
-
-def generations(world: World, step: int) -> str:
-    name = "tier4_sft_native_generations.jsonl"
-    return world.results("stage2", "by_checkpoint", f"step_{step}", name).read_text()
-
-
-def step_log(world: World, step: int) -> str:
-    return world.results("stage2", "eval_logs", "slurm", f"stage2_step_{step}.log").read_text()
+def perplexity(world: World, step: int) -> dict[str, Any]:
+    found: dict[str, Any] = world.read("stage2", "by_checkpoint", f"step_{step}", "tier2_ppl.json")
+    return found
 
 
 def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
@@ -163,30 +150,26 @@ def test_the_same_results_as_on_one(world: World, tmp_path: Path) -> None:
     for one in (alone, world):
         well(one.evaluation(*SPREAD))
     for step in (5, 15):
-        own, spread = told(alone, step, "tier2_ppl.json"), told(world, step, "tier2_ppl.json")
+        own, spread = perplexity(alone, step), perplexity(world, step)
         assert spread["gpus_per_checkpoint"] == [2]
         assert "gpus_per_checkpoint" not in own
         for slices in (spread["slices"], own["slices"]):
             assert all(entry.pop("seconds") > 0 for entry in slices.values())
         assert spread["slices"] == own["slices"]
-        assert generations(world, step) == generations(alone, step)
+        written = (of_step(one, step, "stage2") / GENERATIONS for one in (alone, world))
+        assert len({path.read_text() for path in written}) == 1
 
     world.change(scoring={"gpus_per_checkpoint": 1, "device": "cpu"})
-    assert world.evaluation(*SPREAD).returncode == 0
-    assert "loaded" not in step_log(world, 5)
-    assert told(world, 5, "tier2_ppl.json")["gpus_per_checkpoint"] == [2]
+    well(world.evaluation(*SPREAD))
+    assert "loaded" not in log_of(world, "stage2_step_5")
+    assert perplexity(world, 5)["gpus_per_checkpoint"] == [2]
 
 
 def test_more_gpus_than_layers(world: World) -> None:
     world.change(scoring={"gpus_per_checkpoint": 3, "device": "cpu"})
-    done = world.evaluation("score", "--stage", "stage1", "--step", "10")
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    (line,) = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    said = refused(world.evaluation("score", "--stage", "stage1", "--step", "10"))
+    (line,) = [line for line in said.splitlines() if line.startswith("error: ")]
     assert "gpus_per_checkpoint: 3, but" in line
-    assert line.endswith(
-        "has only 2 layers (`num_hidden_layers`) to split over them; set it to 2 or less"
-    )
-    gate = world.evaluation("doctor", "--stage", "stage1")
-    assert gate.returncode == 1
-    assert "set it to 2 or less" in gate.stdout
+    assert "has only 2 layers" in line
+    assert line.endswith("set it to 2 or less")
+    assert "set it to 2 or less" in refused(world.evaluation("doctor", "--stage", "stage1"))

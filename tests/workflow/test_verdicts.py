@@ -47,17 +47,17 @@ def ids(plan: StagePlan) -> list[str]:
     return [json.loads(line)["id"] for line in lines]
 
 
-def written(tmp_path: Path, rows: list[dict[str, Any]]) -> Path:
-    path = tmp_path / "completions.jsonl"
-    write_rows(path, rows)
-    return path
-
-
-def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan, tmp_path: Path) -> None:
-    """The gold answer is `a`; what follows a stop is cut off."""
-    texts = ["a b", "b a", "b! a"]
+def judge(plan: StagePlan, *texts: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    """What `verify` gives for these completions of the prompts."""
     rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
-    judged, summary = verify_by_hand(plan, "sums", written(tmp_path, rows))
+    path = plan.results / "completions.jsonl"
+    write_rows(path, rows)
+    return verify_by_hand(plan, "sums", path)
+
+
+def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan) -> None:
+    """The gold answer is `a`; what follows a stop is cut off."""
+    judged, summary = judge(plan, "a b", "b a", "b! a")
     credits = [{k: v["credit"] for k, v in row["verdicts"].items()} for row in judged]
     assert credits == [
         {"strict": 1.0, "lenient": 0.0},
@@ -71,12 +71,11 @@ def test_verdicts_are_those_of_the_tasks_verifiers(plan: StagePlan, tmp_path: Pa
 THOUGHT = "<think>b b b</think>\n"
 
 
-def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World, tmp_path: Path) -> None:
+def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World) -> None:
     """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`."""
     edited = want_answers(world, {"sums": {**TASK, "answer_after": "</think>"}})
     texts = [f"{THOUGHT}a", f"{THOUGHT}{THOUGHT} b a", "a, and no thinking"]
-    rows = [{"id": id, "completion": text} for id, text in zip(ids(plan), texts, strict=True)]
-    judged, _ = verify_by_hand(edited, "sums", written(tmp_path, rows))
+    judged, _ = judge(edited, *texts)
     assert [row["verdicts"]["strict"]["credit"] for row in judged] == [1.0, 0.0, 1.0]
     assert [row["completion"] for row in judged] == texts
 
@@ -90,14 +89,11 @@ def test_too_many_failed_verdicts_are_an_error_after_all_are_told(plan: StagePla
     check_verified(plan, [*rows, *[passed] * 99])
 
 
-def test_a_task_that_was_edited_is_to_be_prefilled_first(
-    plan: StagePlan, world: World, tmp_path: Path
-) -> None:
+def test_a_task_that_was_edited_is_to_be_prefilled_first(plan: StagePlan, world: World) -> None:
     """Else the old gold answers would judge."""
     edited = want_answers(world, {"sums": {**TASK, "document": {"gold": "'b'"}}})
-    rows = [{"id": id, "completion": "a"} for id in ids(plan)]
     with pytest.raises(CacheError, match=r"made under other settings .* run `snakemake"):
-        verify_by_hand(edited, "sums", written(tmp_path, rows))
+        judge(edited, "a", "a", "a")
 
 
 @pytest.mark.parametrize(("text", "said"), cases("workflow/names", "completions"))
@@ -154,10 +150,9 @@ def test_limits_decide_verdicts_and_nothing_else(
     assert first > 0
     subject, outdated = under(world, **edit)
     assert (outdated.score(subject), outdated.collect(subject)) == (False, is_outdated)
-    assert collect(subject).error is None
-    assert len(asked) - first == (first if is_judged else 0)
-    assert collect(subject).error is None
-    assert len(asked) - first == (first if is_judged else 0)
+    for _ in range(2):
+        assert collect(subject).error is None
+        assert len(asked) - first == (first if is_judged else 0)
 
 
 def test_a_verdict_that_took_too_long_is_asked_for_under_a_wider_limit(

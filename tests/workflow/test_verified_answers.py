@@ -18,7 +18,6 @@ from evaluation.grading.collect import collect
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
-from evaluation.settings.plan import StagePlan
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -30,11 +29,6 @@ TASK: dict[str, Any] = {
     "limit": 12,
 }
 SAMPLED = {**TASK, "chat": True, "sampling": {"temperature": 1.0, "n": 4, "seed": 1}}
-
-
-def change(world: World, **tasks: dict[str, Any]) -> StagePlan:
-    """Gives the suite its tasks, and returns the prefilled plan of stage 2."""
-    return ask_for_answers(world, tasks)
 
 
 def run(subject: Subject) -> dict[str, Any]:
@@ -51,15 +45,15 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_a_run_gives_every_file_and_deltas(world: World) -> None:
-    plan = change(world, sums=TASK, sums_sampled=SAMPLED)
+    plan = ask_for_answers(world, {"sums": TASK, "sums_sampled": SAMPLED})
     for subject in (step_subject(plan, 5), bridge_subject(plan, world.plans)):
         found = run(subject)
         assert set(found["generation_tasks"]) == {"sums", "sums_sampled"}
         values = values_of(read_results(subject.folder, ("tier5",)))
         for name, entry in found["generation_tasks"].items():
             told = entry["verifiers"][entry["primary"]]
-            own = [one for one in values if (one.item, one.metric) == (name, "pass_rate")]
-            assert [(one.low, one.high) for one in own] == [(told["low"], told["high"])]
+            (value,) = (one for one in values if (one.item, one.metric) == (name, "pass_rate"))
+            assert (value.low, value.high) == (told["low"], told["high"])
         greedy, sampled = (found["generation_tasks"][name] for name in ("sums", "sums_sampled"))
         assert (greedy["prompts"], greedy["samples"]) == (12, 12)
         assert (sampled["prompts"], sampled["samples"]) == (12, 48)
@@ -71,44 +65,36 @@ def test_a_run_gives_every_file_and_deltas(world: World) -> None:
         assert len(lines) == 48
         rows = pq.read_table(folder / "prompts.parquet").to_pylist()
         for row in rows:
-            right = [
-                line["verdicts"][row["verifier"]]["credit"] == 1
-                for line in lines
-                if line["id"] == row["id"]
-            ]
-            assert (row["n"], row["correct"]) == (4, sum(right))
-            assert row["pass_rate"] == pytest.approx(sum(right) / 4)
+            own = [line["verdicts"][row["verifier"]] for line in lines if line["id"] == row["id"]]
+            right = sum(verdict["credit"] == 1 for verdict in own)
+            assert (row["n"], row["correct"]) == (4, right)
+            assert row["pass_rate"] == pytest.approx(right / 4)
         for line in lines:
-            assert line["verdicts"]["strict"]["credit"] in (0.0, 1.0)
-            assert (line["completion"].strip()[:1] == "a") == (
-                line["verdicts"]["strict"]["credit"] == 1
-            )
+            is_right = line["completion"].strip()[:1] == "a"
+            assert line["verdicts"]["strict"]["credit"] == float(is_right)
     write_deltas(plan, 5)
     deltas = json.loads((plan.step_folder(5) / "bridge_deltas.json").read_text())
     metrics = {(one["item"], one["metric"]) for one in deltas["deltas"] if one["tier"] == "tier5"}
-    assert ("sums", "delta_pass_rate") in metrics
-    assert ("sums", "delta_pass_rate_lenient") in metrics
-    assert ("overall", "delta_pass_rate") in metrics
+    pairs = {("sums", "delta_pass_rate"), ("sums", "delta_pass_rate_lenient")}
+    assert metrics >= {*pairs, ("overall", "delta_pass_rate")}
 
 
 def test_files_of_other_suites_go_and_those_being_written_stay(world: World) -> None:
     """Two runs may collect one step at once; each must leave what the other is writing."""
-    subject = step_subject(change(world, sums=TASK, more=TASK), 5)
+    subject = step_subject(ask_for_answers(world, {"sums": TASK, "more": TASK}), 5)
     run(subject)
     written = temporary_path(subject.folder / "generation" / "sums" / "prompts.parquet")
     written.write_bytes(b"half of it")
-    subject = step_subject(change(world, sums=TASK), 5)
+    subject = step_subject(ask_for_answers(world, {"sums": TASK}), 5)
     run(subject)
     assert written.read_bytes() == b"half of it"
-    assert {path.name for path in (subject.folder / "generation" / "sums").glob("[!.]*")} >= {
-        "prompts.parquet",
-        "results.jsonl",
-    }
+    for name in ("prompts.parquet", "results.jsonl"):
+        assert (subject.folder / "generation" / "sums" / name).is_file()
     assert not list((subject.folder / "generation" / "more").glob("*"))
 
 
 def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World) -> None:
-    plan = change(world, sums=TASK)
+    plan = ask_for_answers(world, {"sums": TASK})
     subject = step_subject(plan, 5)
     run(subject)
     before = (subject.folder / "tier5_verified.json").read_bytes()
@@ -121,19 +107,18 @@ def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World) -> None:
 
 def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     long = {**TASK, "prompt": "{{ question * (1 if label else 9) }}"}
-    subject = step_subject(change(world, sums=long), 5)
+    subject = step_subject(ask_for_answers(world, {"sums": long}), 5)
     found = run(subject)
     task = found["generation_tasks"]["sums"]
     assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
     assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
     said = r"max_new_tokens 60 .* raise sequence_length to \d+ .* lower `max_new_tokens` to (\d+) or less"
     with pytest.raises(SourceError, match=said) as caught:
-        change(world, sums={**TASK, "max_new_tokens": 60})
-    remedy = re.search(said, str(caught.value))
-    assert remedy is not None
-    change(world, sums={**TASK, "max_new_tokens": int(remedy[1])})
-    with pytest.raises(SourceError, match=f"max_new_tokens {int(remedy[1]) + 1} "):
-        change(world, sums={**TASK, "max_new_tokens": int(remedy[1]) + 1})
+        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 60}})
+    (most,) = map(int, re.findall(said, str(caught.value)))
+    ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": most}})
+    with pytest.raises(SourceError, match=f"max_new_tokens {most + 1} "):
+        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": most + 1}})
 
 
 @pytest.mark.parametrize(
@@ -153,4 +138,4 @@ def test_what_cannot_be_is_one_sentence(
     world: World, changes: dict[str, Any], error: type[Exception], said: str
 ) -> None:
     with pytest.raises(error, match=said):
-        change(world, sums={**TASK, **changes})
+        ask_for_answers(world, {"sums": {**TASK, **changes}})

@@ -59,12 +59,9 @@ def test_the_report_holds_pages_and_figures(world: World, snakefile: str) -> Non
 
 def test_status_tells_what_an_edit_made_outdated(world: World) -> None:
     assert world.evaluation("status").returncode == 0
-    before = world.config.read_text()
-    try:
-        world.change(scoring={**yaml.safe_load(before).get("scoring", {}), "dtype": "bfloat16"})
+    with world.restored():
+        world.change(scoring={"dtype": "bfloat16"})
         done = world.evaluation("status", "--json")
-    finally:
-        world.config.write_text(before)
     assert done.returncode == 1
     for entry in json.loads(done.stdout)["stages"].values():
         states = [entry["files"], *(subject["files"] for subject in entry["subjects"].values())]
@@ -93,17 +90,12 @@ def test_one_file_is_a_target(world: World) -> None:
     assert target.read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "collect --stage stage2 --step 5",
-        "deltas --stage stage2 --step 5",
-        "tables --stage stage2",
-        "figures --stage stage2",
-        "front-page",
-        "status",
-    ],
-)
+STEP_5 = "--stage stage2 --step 5"
+WITHOUT_MODEL = [f"collect {STEP_5}", f"deltas {STEP_5}", "tables --stage stage2"]
+WITHOUT_MODEL += ["figures --stage stage2", "front-page", "status"]
+
+
+@pytest.mark.parametrize("command", WITHOUT_MODEL)
 def test_what_needs_no_model_starts_without_torch(world: World, command: str) -> None:
     """It takes seconds to import, for each of many short jobs."""
     code = "import sys; from evaluation.__main__ import main; main(); print('torch' in sys.modules)"
@@ -135,18 +127,13 @@ def test_the_bridge_is_scored_at_the_stage_s_length_and_the_difference_is_stated
     longer: World,
 ) -> None:
     longer.make("stage2")
-    lengths = {}
-    for name in ("by_checkpoint/step_15", "bridge"):
+    told = ("sequence_length", "trained_sequence_length", "rotary_embedding")
+    for name, values in (
+        ("by_checkpoint/step_15", [128, 128, "rope_theta 500,000"]),
+        ("bridge", [128, 64, "rope_theta 10,000"]),
+    ):
         found = longer.read("stage2", *name.split("/"), "tier2_ppl.json")
-        lengths[name] = (
-            found["sequence_length"],
-            found["trained_sequence_length"],
-            found["rotary_embedding"],
-        )
-    assert lengths == {
-        "by_checkpoint/step_15": (128, 128, "rope_theta 500,000"),
-        "bridge": (128, 64, "rope_theta 10,000"),
-    }
+        assert [found[key] for key in told] == values
     notes = longer.read("stage2", "by_checkpoint", "step_15", "bridge_deltas.json")["notes"]
     assert notes == [
         "trained on sequences of 128 tokens, the bridge on 64",
