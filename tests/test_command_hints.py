@@ -46,15 +46,6 @@ def test_of_a_command_by_hand(config: str, shown: str) -> None:
     assert evaluation("doctor") == f"python -m evaluation doctor{hand}"
 
 
-def test_away_from_the_workflow_it_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    note_command(Path("minimal.yaml"))
-    place = f"--snakefile {ROOT}/workflow/Snakefile --configfile minimal.yaml"
-    assert snakemake("prefill") == f"snakemake prefill --profile {ROOT}/slurm_profile {place}"
-
-
 def test_away_from_the_package_it_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("PYTHONPATH", raising=False)

@@ -105,14 +105,6 @@ def test_a_file_or_link_stays_until_it_is_replaced_whole(
     assert {path.name for path in tmp_path.iterdir()} == before.keys()
 
 
-def test_a_linked_folder_is_followed(tmp_path: Path) -> None:
-    (tmp_path / "scratch").mkdir()
-    (tmp_path / "results").symlink_to("scratch")
-    write_json(tmp_path / "results/stage1/result.json", {})
-    assert (tmp_path / "scratch/stage1/result.json").is_file()
-    assert (tmp_path / "results").is_symlink()
-
-
 def test_a_file_that_the_user_names_may_be_a_link(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "here.json").symlink_to("middle.json")

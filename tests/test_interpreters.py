@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram
+from evaluation.interpreters import ProgramEnd, PythonProgram
 
 
 def program(folder: Path, script: str) -> PythonProgram:
@@ -47,13 +47,6 @@ def test_one_whose_own_program_outlives_it_is_not_waited_for(tmp_path: Path) -> 
     script = "setsid sh -c 'echo $$ > number; exec sleep 600' & while [ ! -s number ]; do :; done; echo bye"
     assert program(tmp_path, script).run(lambda: True) == ProgramEnd(0, "bye")
     os.kill(int((tmp_path / "work/number").read_text()), 9)
-
-
-def test_what_cannot_be_run(tmp_path: Path) -> None:
-    made = program(tmp_path, "")
-    made.python.write_text("no program")
-    with pytest.raises(NotStarted, match="Exec format error"):
-        made.run(lambda: True)
 
 
 def test_it_ends_with_whoever_runs_it(tmp_path: Path) -> None:

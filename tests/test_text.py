@@ -57,32 +57,30 @@ def read(path: Path) -> list[bytes]:
     return [line for _, line in read_lines(path, ResultsError, "a list")]
 
 
-NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+def holds(content: bytes) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(content)
+
+
+NO_LINES: dict[str, tuple[Callable[[Path], object], str]] = {
     "a pipe that nobody writes to": (os.mkfifo, "it is a pipe, and nobody writes to it"),
     "a socket": (bound_socket, "it is a socket, not a file"),
     "an endless device": (lambda path: path.symlink_to("/dev/zero"), "line 1 has more than"),
     "a folder": (Path.mkdir, "Is a directory"),
     "nothing": (lambda path: None, "no such file; give a list"),
-}
-BYTES = {
-    "a long line": (b"x" * 2000, "line 1 has more than .* give a list"),
-    "much in little": (gzip.compress(b"x\n" * 3000), "more than .* split the file"),
-    "cut gzip": (gzip.compress(os.urandom(500))[:-9], "damaged gzip data"),
+    "a long line": (holds(b"x" * 2000), "line 1 has more than .* give a list"),
+    "much in little": (holds(gzip.compress(b"x\n" * 3000)), "more than .* split the file"),
+    "cut gzip": (holds(gzip.compress(os.urandom(500))[:-9]), "damaged gzip data"),
 }
 
 
-@pytest.mark.parametrize("name", [*NO_FILES, *BYTES])
+@pytest.mark.parametrize("name", NO_LINES)
 def test_what_is_no_file_of_lines(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for limit, value in (("PATIENCE", 0.1), ("LONGEST_LINE", 1000), ("LARGEST", 5000)):
         monkeypatch.setattr(input_files, limit, value)
-    if name in NO_FILES:
-        make, words = NO_FILES[name]
-        make(tmp_path / "a")
-    else:
-        content, words = BYTES[name]
-        (tmp_path / "a").write_bytes(content)
+    make, words = NO_LINES[name]
+    make(tmp_path / "a")
     with pytest.raises(ResultsError, match=words):
         read(tmp_path / "a")
 
