@@ -14,8 +14,6 @@ from playwright.sync_api import Browser, Frame, Locator, Page, sync_playwright
 CUT = ("unshare", "--map-root-user", "--net")
 """Runs a command in a network namespace with nothing in it, not even a loopback that is up."""
 
-WIDE, NARROW = 1440, 800
-
 
 def missing() -> str | None:
     """Why there is no browser; None if there is one."""
@@ -44,7 +42,7 @@ def opened(
     file: Path,
     *,
     at: str = "",
-    width: int = WIDE,
+    width: int = 1440,
     scheme: Any = "light",
     media: Any = "screen",
     known: str = "",

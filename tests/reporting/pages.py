@@ -1,6 +1,7 @@
 """Results of two stages, the pages written of them, and what a page holds."""
 
 import base64
+import csv
 import gzip
 import json
 import re
@@ -81,6 +82,12 @@ def write_pages(
     write_report(plans["second"], steps)
     write_front_page(plans)
     return plans
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
 
 
 def page_data(page: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,15 +9,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Page
 
 from tests.conftest import ROOT
-from tests.reporting.browser import WIDE, contrast, draws, figures, numbers, opened, touch
+from tests.reporting.browser import contrast, draws, figures, numbers, opened, touch
 from tests.reporting.conftest import write_up
 
 DEMO = ROOT / ".demo" / "results"
 RUNS = ["tiny", "demo"] if (DEMO / "report.html").is_file() else ["tiny"]
-TIER2, TIER3 = "tier2_ppl.json", "tier3_cf.json"
 
 
 @pytest.fixture(scope="module")
@@ -62,89 +60,53 @@ def test_a_faulty_page_is_noticed(browser: Browser, tmp_path: Path, fault: str) 
         assert seen[1][0]["broken"] == ["circle cx=NaN"]
 
 
-def last_step(results: Path) -> tuple[Path, int]:
-    """The folder of the last stage that has a bridge, and its last step."""
+def last_step(results: Path) -> Path:
+    """The results of the last step of the last stage that has a bridge."""
     stage = max(path.parent for path in results.glob("stage*/bridge"))
-    steps = [int(path.name.removeprefix("step_")) for path in stage.glob("by_checkpoint/step_*")]
-    return stage, max(steps)
-
-
-def tier(results: Path, name: str) -> Any:
-    stage, step = last_step(results)
-    return json.loads((stage / "by_checkpoint" / f"step_{step}" / name).read_text())
+    steps = stage.glob("by_checkpoint/step_*")
+    return max(steps, key=lambda folder: int(folder.name.removeprefix("step_")))
 
 
 def stage_page(results: Path) -> Path:
-    return last_step(results)[0] / "report.html"
+    return last_step(results).parents[1] / "report.html"
 
 
-def pages(results: Path) -> list[Path]:
-    return sorted(results.rglob("report.html"))
-
-
-def test_every_figure_draws(browser: Browser, results: Path) -> None:
-    assert len(pages(results)) >= 3
-    for file in pages(results):
+def test_every_figure_draws_and_every_text_is_readable(browser: Browser, results: Path) -> None:
+    pages = sorted(results.rglob("report.html"))
+    assert len(pages) >= 3
+    for file in pages:
         with opened(browser, file) as page:
             assert draws(page) > 1
+            assert contrast(page, printed=False)[1] == {}
 
 
-def test_every_stage_has_a_card(browser: Browser, results: Path) -> None:
-    """With a verdict, an advice and a spark line."""
-    with opened(browser, results / "report.html") as page:
-        for stage in (path.parent.name for path in results.glob("*/report.html")):
-            heading = page.get_by_role("heading", name=stage).first
-            card = page.locator("section, article").filter(has=heading).first
-            text = card.inner_text().lower()
-            assert re.search("met|not met|undecided|no objective", text)
-            advice = r"no recommendation|(recommended|best candidate|least bad).* step \d+"
-            assert re.search(advice, text, re.DOTALL)
-            assert card.locator("svg").count() == 1
-
-
-def choose(page: Page, *words: str) -> None:
-    """Chooses the curves whose name has all these words."""
-    menu = page.locator("#metric")
-    for option in menu.locator("option").all():
-        text = f"{option.get_attribute('value')} {option.text_content()}".lower()
-        if all(word in text for word in words):
-            menu.select_option(option.get_attribute("value"))
-            return
-    raise AssertionError(f"no curves of {words}: {menu.inner_text()}")
-
-
-def hovered(page: Page, item: str, step: int) -> list[float]:
+def hovered(page: Page, item: str, step: str) -> list[float]:
     """The numbers that appear over the point of an item's curve."""
     card = page.locator("#curves section").filter(
         has=page.get_by_role("heading", name=item, exact=True)
     )
     tip = page.get_by_role("status")
     touch(card.locator(f"[data-step='{step}']").last, tip)
-    assert str(step) in tip.inner_text()
+    assert step in tip.inner_text()
     return numbers(tip.inner_text())
 
 
 def test_hover_shows_the_value_of_the_json(browser: Browser, results: Path) -> None:
-    step = last_step(results)[1]
-    slices, tasks = tier(results, TIER2)["slices"], tier(results, TIER3)["tasks"]
+    folder = last_step(results)
+    step = folder.name.removeprefix("step_")
+    slices = json.loads((folder / "tier2_ppl.json").read_text())["slices"]
+    tasks = json.loads((folder / "tier3_cf.json").read_text())["tasks"]
     with opened(browser, stage_page(results)) as page:
         page.locator("#unit").select_option("ppl")
-        choose(page, "tier2", "ppl")
+        page.locator("#metric").select_option("tier2 ppl")
         for name, summary in slices.items():
             assert pytest.approx(summary["ppl"], rel=1e-3) in hovered(page, name, step)
-        choose(page, "tier3", "acc")
+        page.locator("#metric").select_option("tier3 acc")
         for name, summary in tasks.items():
             assert pytest.approx(summary["accuracy"], abs=1e-3) in hovered(page, name, step)
 
 
-def column(table: Locator, name: str) -> list[str]:
-    """Texts of a column, from the top."""
-    heads = [text.strip() for text in table.locator("thead th").all_inner_texts()]
-    place = next(i for i, text in enumerate(heads) if text.split()[0] == name)
-    return table.locator(f"tbody tr td:nth-child({place + 1})").all_inner_texts()
-
-
-def test_table_sorts_and_filters(browser: Browser, results: Path) -> None:
+def test_a_table_is_sorted(browser: Browser, results: Path) -> None:
     with opened(browser, stage_page(results)) as page:
         table = page.locator("#deltas")
         before = table.locator("tbody tr").all_inner_texts()
@@ -152,29 +114,21 @@ def test_table_sorts_and_filters(browser: Browser, results: Path) -> None:
         orders = {}
         for _ in range(2):
             head.get_by_role("button").click()
-            known = [numbers(text)[0] for text in column(table, "delta") if numbers(text)]
-            orders[head.get_attribute("aria-sort")] = known
+            deltas = map(numbers, table.locator("tbody td:nth-child(7)").all_inner_texts())
+            orders[head.get_attribute("aria-sort")] = [found[0] for found in deltas if found]
         assert set(orders) == {"ascending", "descending"}
         assert orders["ascending"] == sorted(orders["ascending"])
         assert orders["descending"] == orders["ascending"][::-1]
         assert len(set(orders["ascending"])) > 2
         assert sorted(table.locator("tbody tr").all_inner_texts()) == sorted(before)
-        page.locator("#search").fill("tier3")
-        assert set(column(table, "tier")) == {"tier3"}
-        left = table.locator("tbody tr").all_inner_texts()
-        assert sorted(left) == sorted(row for row in before if "tier3" in row)
-        assert 0 < len(left) < len(before)
-        page.locator("#search").fill("no such thing")
-        assert table.locator("tbody tr").count() == 0
 
 
 def test_flips_can_be_read(browser: Browser, results: Path) -> None:
     """Closed each is one line; open it has a text, of a question the candidates with their log-probs."""
-    stage, _ = last_step(results)
     with opened(browser, stage_page(results)) as page:
         step, menu, seen = page.locator("#step").input_value(), page.locator("#item"), set()
         kinds = [option.get_attribute("value") or "" for option in menu.locator("option").all()]
-        path = stage / "by_checkpoint" / f"step_{step}" / "tier3_cf_candidates.parquet"
+        path = last_step(results).with_name(f"step_{step}") / "tier3_cf_candidates.parquet"
         for kind in filter(None, kinds):
             menu.select_option(kind)
             if not page.locator("#flips details").count():
@@ -193,20 +147,3 @@ def test_flips_can_be_read(browser: Browser, results: Path) -> None:
                 shown = numbers(" ".join(flip.locator("table td").all_inner_texts()))
                 assert all(pytest.approx(score, rel=1e-3) in shown for score in scores)
         assert {"tier2", "tier3"} <= seen
-
-
-@pytest.mark.parametrize(
-    ("media", "scheme"),
-    [("screen", "light"), ("screen", "dark"), ("print", "light"), ("print", "dark")],
-)
-def test_text_is_readable(browser: Browser, results: Path, media: str, scheme: str) -> None:
-    """Every text has the contrast of WCAG AA, on a bright screen, a dark one, and on paper."""
-    for file in pages(results):
-        with opened(browser, file, media=media, scheme=scheme) as page:
-            for details in page.locator("details summary:visible").all()[:3]:
-                details.click()
-            seen, poor = contrast(page, printed=media == "print")
-            assert seen > 10
-            assert poor == {}, file
-            width = page.evaluate("document.documentElement.scrollWidth")
-            assert width <= WIDE or media == "print", file  # wide tables scroll by themselves

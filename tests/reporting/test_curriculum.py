@@ -1,6 +1,6 @@
 """Prompts for a trainer, from a file that may be damaged and ids that may be no lines."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,14 +13,13 @@ from evaluation.grading.generated import FOLDER
 from evaluation.reporting.curriculum import check_ids, curriculum
 from evaluation.results.columns import COMPLETED, arrow_schema
 
-SCHEMA = arrow_schema(COMPLETED[1:])
 
-
-def table(*ids: str) -> pa.Table:
-    counts = {"n": 4, "correct": 2, "truncated": 0, "errors": 0}
-    rates = {"pass_rate": 0.5, "weight": 1.0}
-    rows = [{"id": id, "verifier": "boxed", "strata": "{}", **counts, **rates} for id in ids]
-    return pa.Table.from_pylist(rows, schema=SCHEMA)
+def table(rates: Mapping[str, float | None]) -> pa.Table:
+    """A row per prompt, by its id."""
+    counts = {"n": 4, "correct": 2, "truncated": 0, "errors": 0, "weight": 1.0}
+    common = {"verifier": "boxed", "strata": "{}", **counts}
+    rows = [{"id": id, "pass_rate": rate, **common} for id, rate in rates.items()]
+    return pa.Table.from_pylist(rows, schema=arrow_schema(COMPLETED[1:]))
 
 
 def written(folder: Path, content: pa.Table) -> Path:
@@ -28,10 +27,6 @@ def written(folder: Path, content: pa.Table) -> Path:
     path.parent.mkdir(parents=True)
     write_parquet(path, content)
     return path
-
-
-def chosen(folder: Path) -> list[tuple[str, float]]:
-    return curriculum(folder, "sums", None, (0.01, 0.99), "easiest")
 
 
 def flip(path: Path) -> None:
@@ -45,24 +40,27 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "cut": lambda path: path.write_bytes(path.read_bytes()[:-20]),
     "flipped": flip,
     "deleted": lambda path: path.unlink(),
-    "no rows": lambda path: write_parquet(path, table()),
+    "no rows": lambda path: write_parquet(path, table({})),
     "ids that are no UTF-8": lambda path: pq.write_table(
-        table("a").set_column(0, "id", pa.array([b"\xff"]).view(pa.string())), path
+        table({"a": 0.5}).set_column(0, "id", pa.array([b"\xff"]).view(pa.string())), path
     ),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGES)
 def test_a_damaged_file_is_named(name: str, tmp_path: Path) -> None:
-    path = written(tmp_path, table(*map(str, range(50))))
+    path = written(tmp_path, table({str(i): 0.5 for i in range(50)}))
     DAMAGES[name](path)
     with pytest.raises(ResultsError, match=r"prompts\.parquet: "):
-        chosen(tmp_path)
+        curriculum(tmp_path, "sums", None, (0.01, 0.99), "easiest")
 
 
 def test_ids_and_rates(tmp_path: Path) -> None:
-    written(tmp_path, table("a", "b"))
-    assert chosen(tmp_path) == [("a", 0.5), ("b", 0.5)]
+    """Of the prompts in the band, in the order that is asked for."""
+    written(tmp_path, table({"all": 1.0, "few": 0.25, "half": 0.5, "none": 0.0, "unknown": None}))
+    expected = [("half", 0.5), ("few", 0.25)]
+    assert curriculum(tmp_path, "sums", None, (0.25, 0.99), "easiest") == expected
+    assert curriculum(tmp_path, "sums", None, (0.25, 0.99), "hardest") == expected[::-1]
 
 
 @pytest.mark.parametrize("id", ["a\nb", "a\r", "a\tb", "a\u2028b", "a\x85", ""])

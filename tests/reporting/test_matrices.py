@@ -1,17 +1,21 @@
-"""The score matrix of a stage and what later stages kept: the files, and that they agree with others."""
+"""Score matrices: of a stage, of checkpoints side by side, and of what later stages kept."""
 
 import csv
+import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from evaluation.__main__ import main
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas
 from evaluation.reporting.tables.retention import retention
+from evaluation.reporting.tables.score_matrix import checkpoint_columns, columns_in
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import read_results
@@ -20,13 +24,8 @@ from evaluation.settings.config import validate_config
 from evaluation.settings.names import SHARED_FILES
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from tests.bridge.folders import edited, make_plans, write_side
-from tests.reporting.pages import STEPS, page_data
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with open(path, encoding="utf-8", newline="") as file:
-        return list(csv.DictReader(file))
+from tests.bridge.folders import edit_json, edited, make_plans, write_side
+from tests.reporting.pages import STEPS, page_data, rows_of
 
 
 def test_the_score_matrix_holds_values_and_deltas(reported: dict[str, StagePlan]) -> None:
@@ -158,13 +157,8 @@ def test_only_what_a_checkpoint_was_trained_from_is_earlier(tmp_path: Path) -> N
             write_side(plan.bridge_folder, plan, step=100, checkpoint_identity=bridge)
     found = [read_stage(plan, (100,)) for plan in plans.values()]
     pairs = {(row.earlier, row.later) for row in retention(found)}
-    ends = {name: f"{name}/100" for name in plans}
-    assert pairs == {
-        (ends["web"], ends["mix"]),
-        (ends["web"], ends["other_mix"]),
-        (ends["web"], ends["sft"]),
-        (ends["mix"], ends["sft"]),
-    }
+    expected = [("web", "mix"), ("web", "other_mix"), ("web", "sft"), ("mix", "sft")]
+    assert pairs == {(f"{earlier}/100", f"{later}/100") for earlier, later in expected}
 
 
 def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:
@@ -173,3 +167,69 @@ def test_every_output_is_declared(reported: dict[str, StagePlan]) -> None:
     written = {path.name for path in plan.results.iterdir() if path.is_file()}
     assert written == set(stage_outputs(plan))
     assert set(FRONT_FILES) <= set(SHARED_FILES)
+
+
+@pytest.fixture
+def folders(plans: dict[str, StagePlan]) -> dict[str, Path]:
+    plan = plans["second"]
+    return {
+        "before SFT": plan.bridge_folder,
+        "SFT_1": plan.step_folder(10),
+        "RL": plan.step_folder(30),
+    }
+
+
+def test_every_headline_is_there_with_its_interval(folders: dict[str, Path]) -> None:
+    columns, notes = checkpoint_columns(folders)
+    lines = csv.DictReader(io.StringIO(columns_in("csv", columns)))
+    rows = {(row["tier"], row["item"]): row for row in lines}
+    assert notes == []
+    for label, folder in folders.items():
+        file = json.loads((folder / "tier3_cf.json").read_text())
+        for name, task in file["tasks"].items():
+            row = rows["tier3", name]
+            value, low, high = (float(row[f"{label} {what}"]) for what in ("value", "low", "high"))
+            assert value == task["accuracy"]
+            assert low <= value <= high
+    assert rows["tier3", "overall"]["before SFT flag"] == ""
+
+
+def test_an_arrow_is_the_paired_verdict(folders: dict[str, Path]) -> None:
+    """Against the column before; the other way round it turns. LaTeX has it, and escapes the rest."""
+    columns, _ = checkpoint_columns(folders)
+    turned, _ = checkpoint_columns(dict(reversed(folders.items())))
+    for shown, arrows in ((columns, "▲▲"), (turned, "▼▼")):
+        lines = columns_in("text", shown).splitlines()
+        line = next(one for one in lines if one.startswith("Ranked") and "overall" in one)
+        assert re.sub("[^▲▼]", "", line) == arrows
+    text = columns_in("latex", columns)
+    lines = text.splitlines()
+    assert (lines[0], lines[-1]) == (r"\begin{tabular}{lrrr}", r"\end{tabular}")
+    assert r"SFT\_1" in text
+    assert "▲" not in text
+    assert r"$^{\blacktriangle}$" in text
+    bodies = [line for line in lines if line.endswith(r"\\") and "multicolumn" not in line]
+    assert {line.count(" & ") for line in bodies} == {3}
+
+
+def test_a_column_that_cannot_be_paired_is_told(folders: dict[str, Path]) -> None:
+    edit_json(folders["RL"] / "tier3_cf.json", protocol="tier3-0")
+    columns, (note,) = checkpoint_columns(folders)
+    assert note.startswith("RL is not tested against SFT_1: ")
+    assert columns_in("text", columns).splitlines()[0].split()[-1] == "RL"
+
+
+def test_by_hand(
+    folders: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one, other = folders["before SFT"], folders["RL"]
+    out = tmp_path / "table.tex"
+    assert main(["table", f"a={one}", f"b={other}", "--format", "latex", "--output", str(out)]) == 0
+    assert r"\toprule" in out.read_text()
+    for columns, words in (
+        ([f"a={one}", f"a={other}"], "two columns are called 'a'"),
+        (["a="], "no folder after the label"),
+        ([f"a={tmp_path}"], "no tier files"),
+    ):
+        assert main(["table", *columns]) == 1
+        assert words in capsys.readouterr().err

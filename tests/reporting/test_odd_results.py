@@ -226,36 +226,26 @@ def _page_data(plan: StagePlan, found: StageResults) -> dict[str, Any]:
 
 
 def _repeated(found: StageResults, steps: tuple[int, ...]) -> StageResults:
+    """Step 20 under other numbers."""
     scored, delta = found.steps[20], found.deltas[20]
-    tiers = scored.results.tiers
-
-    def at(step: int) -> Any:
-        own = {
-            name: replace(tier, file=tier.file.model_copy(update={"step": step}))
-            for name, tier in tiers.items()
+    at, deltas = {}, {}
+    for step in steps:
+        number = {"step": step}
+        tiers = {
+            name: replace(tier, file=tier.file.model_copy(update=number))
+            for name, tier in scored.results.tiers.items()
         }
-        return replace(scored, results=replace(scored.results, tiers=own))
-
-    deltas = {
-        step: delta.model_copy(
-            update={
-                "step": step,
-                "deltas": [row.model_copy(update={"step": step}) for row in delta.deltas],
-            }
-        )
-        for step in steps
-    }
-    at_all = {step: at(step) for step in steps}
-    return replace(found, requested=steps, steps=at_all, deltas=deltas)
+        at[step] = replace(scored, results=replace(scored.results, tiers=tiers))
+        rows = [row.model_copy(update=number) for row in delta.deltas]
+        deltas[step] = delta.model_copy(update={**number, "deltas": rows})
+    return replace(found, requested=steps, steps=at, deltas=deltas)
 
 
 @pytest.mark.parametrize(("bend", "sd"), [(0.0, 0.0), (0.1, 0.1 / 3**0.5)])
 def test_a_trend_is_no_noise(bend: float, sd: float) -> None:
     """Five steps on a straight line; bent at the middle one, neighbours' lines miss by d/2, d, d/2."""
     values = [0.5, 0.6, 0.7 + bend, 0.8, 0.9]
-    common = {"tier": "tier3", "item": "quiz", "metric": "acc", "role": "step", "chance": None}
-    rows = [
-        {**common, "step": 10 * i, "value": value, "low": None, "high": None}
-        for i, value in enumerate(values)
-    ]
+    common = {"tier": "tier3", "item": "quiz", "metric": "acc", "role": "step"}
+    common |= dict.fromkeys(("chance", "low", "high"))
+    rows = [{**common, "step": 10 * i, "value": value} for i, value in enumerate(values)]
     assert stage_series(rows)[0]["noise"]["sd"] == pytest.approx(sd, abs=1e-12)

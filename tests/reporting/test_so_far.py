@@ -1,6 +1,5 @@
 """What tables and pages show of steps that are to come, and of deleted checkpoints."""
 
-import csv
 import json
 import shutil
 from dataclasses import replace
@@ -14,7 +13,7 @@ from evaluation.reporting.terminal import advice_lines
 from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.plan import StagePlan
-from tests.reporting.pages import STEPS, write_report
+from tests.reporting.pages import STEPS, rows_of, write_report
 
 AWAITED = (*STEPS, 40, 50)
 
@@ -60,11 +59,9 @@ def test_a_deleted_checkpoint_is_marked(plan: StagePlan) -> None:
     text = write_report(plan, STEPS).read_text()
     assert "Deleted since they were scored: step 10." in text
     assert "Deleted since scored: step 10\n" in (plan.results / "summary.md").read_text()
-    with open(plan.results / "summary.csv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file))
-    steps = [row for row in rows if row["role"] == "step"]
-    assert {row["step"] for row in steps if row["deleted"] == "True"} == {"10"}
-    assert {row["step"] for row in steps if row["deleted"] == "False"} == {"20", "30"}
+    rows = [row for row in rows_of(plan.results / "summary.csv") if row["role"] == "step"]
+    marked = {(row["step"], row["deleted"]) for row in rows}
+    assert marked == {("10", "True"), ("20", "False"), ("30", "False")}
     lines = status_table({"second": stage_status(plan, AWAITED)}).splitlines()
     assert [line.split("  ")[1] for line in lines if "deleted" in line] == ["10 (deleted)"]
 

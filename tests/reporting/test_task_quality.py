@@ -1,16 +1,15 @@
 """Files and page that say how much each slice and task can detect."""
 
-import csv
 from pathlib import Path
 
 import pytest
 
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
-from evaluation.results.stage_files import QUALITY_COLUMNS, QualityRow, TaskQuality
+from evaluation.results.stage_files import QUALITY_COLUMNS, TaskQuality
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import edited, make_plans, write_side, write_stage_of
-from tests.reporting.pages import STEPS, write_report
+from tests.reporting.pages import STEPS, rows_of, write_report
 
 UNDECIDED = [{"tier": "tier3", "want": "keep", "margin": 0.01}]
 
@@ -29,13 +28,9 @@ def plan(tmp_path: Path) -> StagePlan:
     return plan
 
 
-def rows_of(plan: StagePlan) -> dict[tuple[str, str], QualityRow]:
-    found = write_quality(read_stage(plan, STEPS))
-    return {(row.item, row.metric): row for row in found.rows}
-
-
 def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
-    rows = rows_of(plan)
+    found = write_quality(read_stage(plan, STEPS))
+    rows = {(row.item, row.metric): row for row in found.rows}
     assert set(rows) == {
         *(("web", "nats_per_token"), ("code", "nats_per_token")),
         *((task, metric) for task in ("quiz", "exam") for metric in ("acc", "gold_bits_per_byte")),
@@ -67,8 +62,7 @@ def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
     assert "its split has no more)" in line
     assert line in page
     assert "<h3>What each slice and task can detect</h3>" in page
-    with open(plan.results / "task_quality.csv", encoding="utf-8", newline="") as file:
-        table = list(csv.DictReader(file))
+    table = rows_of(plan.results / "task_quality.csv")
     assert list(table[0]) == [column.name for column in QUALITY_COLUMNS]
     assert len(table) == len(quality.rows)
 
@@ -76,10 +70,8 @@ def test_undecided_comes_with_what_to_do(plan: StagePlan) -> None:
 def test_a_stage_without_a_bridge_is_paired_with_the_step_before(tmp_path: Path) -> None:
     plan = make_plans(tmp_path, tiers=("tasks",))["first"]
     write_side(plan.step_folder(100), plan, step=100)
-    (only,) = [row for row in write_quality(read_stage(plan, (100,))).rows if row.item == "quiz"][
-        :1
-    ]
-    assert (only.needed, only.compared_with, only.noise, only.monotonicity) == (None,) * 4
+    for only in write_quality(read_stage(plan, (100,))).rows:
+        assert (only.needed, only.compared_with, only.noise, only.monotonicity) == (None,) * 4
     write_side(plan.step_folder(200), plan, step=200, skill=0.5, seed=1)
     found = write_quality(read_stage(plan, (100, 200)))
     assert found.advice == ()
