@@ -75,6 +75,22 @@ def test_a_stage_without_a_bridge(reported: dict[str, StagePlan]) -> None:
     assert all(one["noise"] is None for one in series)
 
 
+def test_page_carries_series_and_deltas(reported: dict[str, StagePlan]) -> None:
+    plan = reported["second"]
+    data = page_data(plan.results / "report.html")
+    curve = next(s for s in data["series"] if (s["item"], s["metric"]) == ("quiz", "acc"))
+    assert [point["step"] for point in curve["points"]] == [10, 20, 30]
+    assert curve["bridge"]["value"] < curve["points"][-1]["value"]
+    assert curve["noise"]["sd"] > 0
+    stored = json.loads((plan.step_folder(20) / "bridge_deltas.json").read_text())
+    delta = next(d for d in stored["deltas"] if (d["item"], d["metric"]) == ("quiz", "delta_acc"))
+    named = {(row["step"], row["item"], row["metric"]): row for row in data["deltas"]}
+    row = named[20, "quiz", "acc"]
+    keys = ("value", "delta", "low", "high", "p_holm", "mde")
+    assert [row[key] for key in keys] == pytest.approx([delta[key] for key in keys])
+    assert row["bridge"] == pytest.approx(delta["bridge_value"])
+
+
 def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePlan]) -> None:
     text = (reported["second"].results / "report.html").read_text()
     questions = re.findall(r"<h2[^>]*>(.*?)</h2>", text)
@@ -88,6 +104,8 @@ def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePla
     assert "Recommended: step 30" in text
     assert "its acc" in text  # why the others were rejected
     assert "<h3>What was scored</h3>" in text
+    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in text
     assert "keep within 0.02 nats per token" in text
     assert "improve by more than 0 points" in text
 
