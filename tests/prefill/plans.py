@@ -7,7 +7,6 @@ from evaluation.files import write_json
 from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.sources import Slice, Task
 from evaluation.settings.suites import Suite
 
 
@@ -15,27 +14,27 @@ def make_plan(
     cache: Path,
     tokenizer: Path,
     *,
-    slices: dict[str, dict[str, Any]] | None = None,
-    tasks: dict[str, dict[str, Any]] | None = None,
     mirrors: dict[str, str] | None = None,
     sequence_length: int = 16,
-    **tokenizer_options: bool,
+    use_fast: bool = True,
+    prepend_bos: bool = False,
+    **suite: Any,
 ) -> StagePlan:
-    stage = {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}
-    results = str(cache.parent / "results")
-    content: dict[str, Any] = {"results": results, "cache": str(cache), "stages": {"s": stage}}
-    content["tokenizer"] = {"name": str(tokenizer), **tokenizer_options}
-    config = validate_config(content | {"mirrors": mirrors or {}}, "the test")
+    """The plan of a stage with one suite, of which the last arguments are the keys."""
+    content = {
+        "results": str(cache.parent / "results"),
+        "cache": str(cache),
+        "stages": {"s": {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}},
+        "tokenizer": {"name": str(tokenizer), "use_fast": use_fast, "prepend_bos": prepend_bos},
+        "mirrors": mirrors or {},
+    }
+    config = validate_config(content, "the test")
     assert config.tokenizer
-    suite = Suite(
-        slices={name: Slice(**fields) for name, fields in (slices or {}).items()},
-        tasks={name: Task(**fields) for name, fields in (tasks or {}).items()},
-    )
     return StagePlan(
         name="s",
         config=config,
         stage=config.stages["s"],
-        suite=suite,
+        suite=Suite.model_validate(suite),
         tokenizer=config.tokenizer,
         sequence_length=sequence_length,
     )

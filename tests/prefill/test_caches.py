@@ -1,6 +1,5 @@
 """Readers refuse whatever is not exactly what prefill wrote, and say what to do."""
 
-import dataclasses
 import json
 import os
 from collections.abc import Callable
@@ -11,14 +10,12 @@ import pytest
 
 from evaluation.errors import CacheError
 from evaluation.files import write_jsonl
-from evaluation.prefill.caches import read_prompts, read_slice, read_task
+from evaluation.prefill.caches import read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.entries import STEP, meta_checksum, write_meta
-from evaluation.prefill.prompts import prefill_probes
-from evaluation.prefill.slices import prefill_slice
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.records import record_path
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Suite
 from tests.prefill.plans import make_plan
 from tests.tables import cases
 from tests.workflow.world import write_rows
@@ -35,28 +32,25 @@ PROBE = {
 Read = Callable[[Path], object]
 
 
-def plan_of(tmp_path: Path, tokenizer: Path, rows: list[dict[str, Any]]) -> StagePlan:
-    write_rows(tmp_path / "rows.jsonl", rows)
+def plan_of(tmp_path: Path, tokenizer: Path) -> StagePlan:
+    row = {"text": "The quick brown fox " * 27, "choices": ["a fox", "a dog"], "label": 1}
+    write_rows(tmp_path / "rows.jsonl", [row])
     files = {"files": (str(tmp_path / "rows.jsonl"),)}
-    task = files | {"choices": "choices", "gold": "label", "context": "Who?"}
-    slices = {"s": files | {"tokens": 64}}
-    return make_plan(tmp_path / "cache", tokenizer, slices=slices, tasks={"t": task})
+    return make_plan(
+        tmp_path / "cache",
+        tokenizer,
+        slices={"s": files | {"tokens": 64}},
+        tasks={"t": files | {"choices": "choices", "gold": "label", "context": "Who?"}},
+        probes={"one": PROBE},
+        chat_template="{{ messages[0].content }}",
+    )
 
 
-@pytest.fixture(params=["slice", "task", "probes"])
+@pytest.fixture(params=[("tier2", "s"), ("tier3", "t"), ("tier4", "s")], ids=lambda key: key[0])
 def entry(request: pytest.FixtureRequest, tmp_path: Path, fast_folder: Path) -> tuple[Path, Read]:
-    row = {"text": "The quick brown fox " * 9, "choices": ["a fox", "a dog"], "label": 1}
-    plan = plan_of(tmp_path, fast_folder, [row] * 3)
-    if request.param == "slice":
-        prefill_slice(plan, "s")
-        return plan.cache_folder("tier2", "s"), read_slice
-    if request.param == "probes":
-        suite = {"probes": {"one": PROBE}, "chat_template": "{{ messages[0].content }}"}
-        plan = dataclasses.replace(plan, suite=Suite.model_validate(suite))
-        prefill_probes(plan)
-        return plan.probes_folder, read_prompts
-    prefill_task(plan, "t")
-    return plan.cache_folder("tier3", "t"), read_task
+    plan, (tier, name) = plan_of(tmp_path, fast_folder), request.param
+    PREFILLS[tier].make(plan, name)
+    return plan.cache_folder(tier, name), PREFILLS[tier].read
 
 
 def test_nothing_prefilled(entry: tuple[Path, Read], tmp_path: Path) -> None:
@@ -112,7 +106,7 @@ LINES: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 @pytest.fixture
 def task(tmp_path: Path, fast_folder: Path) -> StagePlan:
-    plan = plan_of(tmp_path, fast_folder, [{"choices": ["a fox", "a dog"], "label": 1}])
+    plan = plan_of(tmp_path, fast_folder)
     prefill_task(plan, "t")
     return plan
 

@@ -32,10 +32,19 @@ def task_fields(name: str, **changes: Any) -> dict[str, Any]:
 def rows_of(folder: Path) -> dict[str, list[dict[str, Any]]]:
     rows: dict[str, list[dict[str, Any]]] = {}
     with gzip.open(folder / "reference/lm_eval_smollm2_135m_instruct.jsonl.gz", "rt") as lines:
-        for line in lines:
-            row = json.loads(line)
+        for row in map(json.loads, lines):
             rows.setdefault(row["task"].removesuffix("_astronomy"), []).append(row)
     return rows
+
+
+def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
+    folder, mirrors = shared / "reference/tokenizer", {"*": str(shared / "data")}
+    return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=2048)
+
+
+def items_of(plan: StagePlan, name: str) -> list[Item]:
+    prefill_task(plan, name)
+    return read_task(plan.cache_folder("tier3", name)).items
 
 
 def as_reference(item: Item) -> list[dict[str, Any]]:
@@ -60,8 +69,7 @@ def test_items_are_those_of_the_harness(shared: Path, tmp_path: Path) -> None:
     plan = shipped(tmp_path, shared, **tasks)
     compared = 0
     for name, rows in reference.items():
-        prefill_task(plan, name)
-        items = read_task(plan.cache_folder("tier3", name)).items
+        items = items_of(plan, name)
         assert len(items) == (60 if name == "copa" else 100)
         for item, row in zip(items, rows, strict=False):
             found = as_reference(item)
@@ -81,31 +89,11 @@ def test_hidden_labels_are_refused(name: str, shared: Path, tmp_path: Path) -> N
     assert not plan.cache_folder("tier3", name).exists()
 
 
-def solved_before(plan: StagePlan, name: str) -> tuple[set[str], list[str]]:
-    """The texts before the questions of a task, and the contexts of its items."""
-    prefill_task(plan, name)
-    contexts = [item.contexts[0].text for item in read_task(plan.cache_folder("tier3", name)).items]
-    return {context.rsplit("\n\n", 1)[0] for context in contexts}, contexts
-
-
-def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
-    folder, mirrors = shared / "reference/tokenizer", {"*": str(shared / "data")}
-    return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=2048)
-
-
-@pytest.mark.parametrize("name", ["hellaswag", "arc_easy", "openbookqa", "social_i_qa"])
-def test_examples_are_the_same_for_every_item(name: str, shared: Path, tmp_path: Path) -> None:
-    fields = task_fields(name, limit=6)
-    plan = shipped(tmp_path, shared, few=fields | {"num_fewshot": 2}, zero=fields)
-    (examples,), contexts = solved_before(plan, "few")
-    assert examples.count("\n\n") == 1
-    assert contexts == [f"{examples}\n\n{bare}" for bare in solved_before(plan, "zero")[1]]
-
-
 def test_each_configuration_has_its_own_examples(shared: Path, tmp_path: Path) -> None:
     configs = ("astronomy", "anatomy")
     fields = task_fields("mmlu", limit=6, num_fewshot=2, configs=configs)
-    examples, _ = solved_before(shipped(tmp_path, shared, mmlu=fields), "mmlu")
+    texts = [item.contexts[0].text for item in items_of(shipped(tmp_path, shared, m=fields), "m")]
+    examples = {text.rsplit("\n\n", 1)[0] for text in texts}
     assert [text.count("\n\n") for text in examples] == [2, 2]  # the description has one
 
 
@@ -124,17 +112,12 @@ FIELDS: dict[str, Any] = {
 def prefill(
     tmp_path: Path, tokenizer: Path, rows: list[dict[str, Any]], length: int = 64, **fields: Any
 ) -> TaskCache:
+    """The cache of a task of these rows; `use_fast` and `prepend_bos` are the tokenizer's."""
     write_rows(tmp_path / "m/train.jsonl", rows)
     options = {key: fields.pop(key) for key in ("prepend_bos", "use_fast") if key in fields}
-    fields = FIELDS | {"dataset": "d"} | fields
-    plan = make_plan(
-        tmp_path / "cache",
-        tokenizer,
-        tasks={"t": fields},
-        mirrors={"d": str(tmp_path / "m")},
-        sequence_length=length,
-        **options,
-    )
+    options |= {"mirrors": {"d": str(tmp_path / "m")}, "sequence_length": length}
+    tasks = {"t": FIELDS | {"dataset": "d"} | fields}
+    plan = make_plan(tmp_path / "cache", tokenizer, tasks=tasks, **options)
     prefill_task(plan, "t")
     return read_task(plan.cache_folder("tier3", "t"))
 
@@ -163,21 +146,21 @@ def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
         context="{{ question }}",
         cluster="{{ question[0] }}",
         stratum="{{ question | length }}",
-        unconditional_context="A:",
+        unconditional_context="{{ index }}:",
         prepend_bos=True,
     )
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
     item = cache.items[0]
     assert (item.id, item.cluster, item.gold) == ("t/0", "Ü", 1)
     assert item.stratum == "7"
-    assert [context.text for context in item.contexts] == ["Ünïque ", "A:"]
+    assert [context.text for context in item.contexts] == ["Ünïque ", "0:", "1:"]
     assert [candidate.text for candidate in item.candidates] == [" é", "   two"]
     assert [(c.chars, c.bytes) for c in item.candidates] == [(1, 2), (5, 5)]
     # The context's last space is part of what is scored.
     assert tokenizer.decode(item.contexts[0].tokens) == "<s>Ünïque"
     assert tokenizer.decode(item.candidates[0].tokens) == "  é"
     assert item.unconditional is not None
-    assert [c.context for c in item.unconditional] == [1, 1]
+    assert [c.context for c in item.unconditional] == [1, 2]
     assert tokenizer.decode(item.unconditional[0].tokens) == " é"
     assert cache.meta["chance"] == pytest.approx((1 / 2 + 1 / 3) / 2)
     assert cache.meta["candidates"] == 5
@@ -185,18 +168,6 @@ def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
         len(i.contexts[c.context].tokens) + len(c.tokens) for i in cache.items for c in i.candidates
     )
     assert cache.meta["max_tokens"] == longest
-
-
-def test_contexts_may_differ_by_candidate(tmp_path: Path, fast_folder: Path) -> None:
-    cache = prefill(
-        tmp_path, fast_folder, ROWS[:1], context="It is {{ choice }},", continuation=" {{ index }}!"
-    )
-    (item,) = cache.items
-    assert [context.text for context in item.contexts] == [
-        f"It is {choice}," for choice in ROWS[0]["choices"]
-    ]
-    assert [candidate.context for candidate in item.candidates] == [0, 1, 2]
-    assert [candidate.text for candidate in item.candidates] == [" 0!", " 1!", " 2!"]
 
 
 def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
@@ -222,15 +193,20 @@ def test_broken_templates_name_their_key(tmp_path: Path, fast_folder: Path) -> N
         prefill(tmp_path, fast_folder, ROWS, gold="label +")
 
 
-def test_examples_come_from_elsewhere(tmp_path: Path, fast_folder: Path) -> None:
+def test_examples_come_from_elsewhere_and_are_the_same_for_every_item(
+    tmp_path: Path, fast_folder: Path
+) -> None:
     write_rows(tmp_path / "m/dev.jsonl", ROWS)
     chosen = {"num_fewshot": 2, "fewshot_split": "dev", "length": 512}
     drawn = {}
     for seed in (None, 3, 4):
-        cache = prefill(tmp_path, fast_folder, ROWS, fewshot_seed=seed, **chosen)
-        drawn[seed] = cache.items[0].contexts[0].text
-    first = "Question: Who is 0?\nAnswer: a fox\n\nQuestion: Who is 1?\nAnswer: a lazy dog\n\n"
-    assert drawn[None] == first + "Question: Who is 0?\nAnswer:"
+        items = prefill(tmp_path, fast_folder, ROWS, fewshot_seed=seed, **chosen).items
+        ends = [f"Question: Who is {number}?\nAnswer:" for number in range(8)]
+        drawn[seed] = items[0].contexts[0].text.removesuffix(ends[0])
+        assert [item.contexts[0].text for item in items] == [drawn[seed] + end for end in ends]
+    assert drawn[None] == (
+        "Question: Who is 0?\nAnswer: a fox\n\nQuestion: Who is 1?\nAnswer: a lazy dog\n\n"
+    )
     assert len(set(drawn.values())) == 3
     with pytest.raises(ConfigError, match="would be among the questions; name another split"):
         prefill(tmp_path, fast_folder, ROWS, num_fewshot=2, fewshot_split="train")
@@ -269,18 +245,13 @@ def test_right_answers_are_those_of_the_data(shared: Path, tmp_path: Path) -> No
         mirrors={task.dataset: str(folder / task.dataset.split("/")[1]) for task in tasks.values()},
         sequence_length=2048,
     )
-    items: dict[str, Any] = {}
-    for name in tasks:
-        prefill_task(plan, name)
-        items[name] = read_task(plan.cache_folder("tier3", name)).items
-        assert all(len(item.candidates) == 1 for item in items[name])
+    items = {name: items_of(plan, name) for name in tasks}
+    assert {len(item.candidates) for own in items.values() for item in own} == {1}
     sizes = {"gsm8k_gold": 300, "math_gold": 160, "mbpp_gold": 160, "humaneval_gold": 56}
     assert {name: len(own) for name, own in items.items()} == sizes
-    rows = pq.read_table(
-        folder / "openai_humaneval/openai_humaneval/test-00000-of-00001.parquet"
-    ).to_pylist()
+    file = folder / "openai_humaneval/openai_humaneval/test-00000-of-00001.parquet"
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
-    for item, row in zip(items["humaneval_gold"], rows, strict=True):
+    for item, row in zip(items["humaneval_gold"], pq.read_table(file).to_pylist(), strict=True):
         (answer,) = item.candidates
         assert answer.bytes == len(row["canonical_solution"].encode())
         # The newline at the end of the prompt is scored with the answer, and is none of its bytes.

@@ -33,14 +33,9 @@ def pack(
     dtype: torch.dtype = torch.int32,
     bos: bool = False,
 ) -> tuple[Packed, np.ndarray]:
-    file = io.BytesIO()
+    file, before = io.BytesIO(), [BOS] if bos else []
     packer = Packer(
-        file,
-        sequence_length=length,
-        blocks=blocks,
-        dtype=dtype,
-        before=[BOS] if bos else [],
-        after=[EOS],
+        file, sequence_length=length, blocks=blocks, dtype=dtype, before=before, after=[EOS]
     )
     for piece in pieces:
         packer.add(piece)
@@ -75,10 +70,10 @@ def test_blocks_are_the_joined_documents_cut(
         joined += [BOS] * bos + ids + [EOS]
         sizes += [0] * bos + ids + [0]
     count = min(len(joined) // length, blocks)
+    inside = [at for at in starts if at < count * length]
     assert packed.blocks == count
     assert rows.reshape(-1).tolist() == joined[: count * length]
-    assert packed.document_starts.tolist() == [at for at in starts if at < count * length]
-    inside = [at for at in starts if at < count * length]
+    assert packed.document_starts.tolist() == inside
     assert packed.start_bytes.tolist() == [sizes[at] for at in inside]
     expected = np.array(sizes[: count * length]).reshape(count, length)[:, 1:].sum(axis=1)
     assert packed.block_bytes.tolist() == expected.tolist()

@@ -3,17 +3,20 @@
 import hashlib
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
-from evaluation.errors import ConfigError, SourceError
+from evaluation import errors
+from evaluation.errors import SourceError
 from evaluation.prefill import slices
-from evaluation.prefill.caches import read_slice
+from evaluation.prefill.caches import SliceCache, read_slice
 from evaluation.prefill.slices import prefill_slice, shuffled
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
+from tests.tables import cases
 from tests.workflow.world import write_rows
 
 DOCUMENTS = [f"Document {number}: naïve 日本語 and the lazy dog." for number in range(12)]
@@ -22,27 +25,27 @@ DOCUMENTS = [f"Document {number}: naïve 日本語 and the lazy dog." for number
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     path = tmp_path / "data.jsonl"
-    rows = [{"text": text, "part": [text[:8], 1]} for text in DOCUMENTS]
+    rows = [{"text": text, "part": [text[:8], 1], "broken": "a\ud800"} for text in DOCUMENTS]
     write_rows(path, rows)
     return path
 
 
-def plan_for(data: Path, tokenizer: Path, use_fast: bool = True, **fields: object) -> StagePlan:
-    item = {"files": (str(data),), "tokens": 160} | fields
-    cache = data.parent / "cache"
-    return make_plan(cache, tokenizer, slices={"s": item}, use_fast=use_fast)
+def plan_for(data: Path, tokenizer: Path, *, prepend_bos: bool = False, **keys: Any) -> StagePlan:
+    slices = {"s": {"files": (str(data),), "tokens": 160} | keys}
+    return make_plan(data.parent / "cache", tokenizer, slices=slices, prepend_bos=prepend_bos)
 
 
-def decoded(plan: StagePlan) -> str:
+def made(plan: StagePlan) -> tuple[SliceCache, str]:
+    """A slice that was prefilled, and its text."""
+    prefill_slice(plan, "s")
+    cache = read_slice(plan.cache_folder("tier2", "s"))
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
-    return str(tokenizer.decode(read_slice(plan.cache_folder("tier2", "s")).tokens.reshape(-1)))
+    return cache, str(tokenizer.decode(cache.tokens.reshape(-1)))
 
 
 def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
-    plan = plan_for(data, fast_folder)
-    prefill_slice(plan, "s")
-    cache = read_slice(plan.cache_folder("tier2", "s"))
-    assert "</s>".join(DOCUMENTS).startswith(decoded(plan))
+    cache, text = made(plan_for(data, fast_folder))
+    assert "</s>".join(DOCUMENTS).startswith(text)
     assert cache.tokens.shape == (10, 16)
     assert cache.tokens.dtype == torch.uint16
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
@@ -63,30 +66,26 @@ def test_a_slice_is_its_documents(data: Path, fast_folder: Path) -> None:
 
 
 def test_bos_precedes_every_document(data: Path, fast_folder: Path) -> None:
-    item = {"files": (str(data),), "tokens": 160}
-    plan = make_plan(data.parent / "c", fast_folder, slices={"s": item}, prepend_bos=True)
-    prefill_slice(plan, "s")
-    cache = read_slice(plan.cache_folder("tier2", "s"))
-    assert decoded(plan).startswith("<s>" + "</s><s>".join(DOCUMENTS[:3]))
+    cache, text = made(plan_for(data, fast_folder, prepend_bos=True))
+    assert text.startswith("<s>" + "</s><s>".join(DOCUMENTS[:3]))
     bos = load_tokenizer(fast_folder, use_fast=True).bos_token_id
     assert (cache.tokens.reshape(-1)[cache.document_starts] == bos).all()
 
 
 def test_templates_make_text(data: Path, fast_folder: Path) -> None:
-    plan = plan_for(data, fast_folder, text="{{ part[0] }}|{{ text[9:11] }}\n", tokens=32)
-    prefill_slice(plan, "s")
-    assert decoded(plan).startswith("Document|0:\n</s>Document|1:\n")
+    template = "{{ part[0] }}|{{ text[9:11] }}\n"
+    _, text = made(plan_for(data, fast_folder, text=template, tokens=32))
+    assert text.startswith("Document|0:\n</s>Document|1:\n")
 
 
 def test_skipping_comes_before_shuffling(data: Path, fast_folder: Path) -> None:
-    seen = {}
+    seen: dict[int | None, list[str]] = {}
     for seed in (None, 1, 1, 2):
-        plan = plan_for(data, fast_folder, skip_documents=4, seed=seed, tokens=208)
-        prefill_slice(plan, "s")
-        texts = decoded(plan).split("</s>")[:-1]
+        cache, text = made(plan_for(data, fast_folder, skip_documents=4, seed=seed, tokens=208))
+        texts = text.split("</s>")[:-1]
         assert set(texts) <= set(DOCUMENTS[4:])
         assert seen.setdefault(seed, texts) == texts
-        assert read_slice(plan.cache_folder("tier2", "s")).meta["documents_skipped"] == 4
+        assert cache.meta["documents_skipped"] == 4
     assert seen[None] == DOCUMENTS[4 : 4 + len(seen[None])]
     assert seen[1] != seen[2]
 
@@ -103,26 +102,24 @@ def test_shuffling_is_bounded_and_loses_nothing(monkeypatch: pytest.MonkeyPatch)
 def test_a_source_that_ends_early_is_recorded(
     data: Path, fast_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    plan = plan_for(data, fast_folder, tokens=16_000)
-    prefill_slice(plan, "s")
-    meta = read_slice(plan.cache_folder("tier2", "s")).meta
+    meta = made(plan_for(data, fast_folder, tokens=16_000))[0].meta
     assert meta["asked"] == 16_000
     assert meta["used"] == meta["blocks"] * 16 < 1600
     assert meta["items"]["left_out"] == {"the data ended": 1000 - meta["blocks"]}
     assert "ended after" in caplog.text
 
 
-def test_too_little_text_is_refused(data: Path, fast_folder: Path) -> None:
-    with pytest.raises(SourceError, match="less than one block of 16"):
-        prefill_slice(plan_for(data, fast_folder, skip_documents=12), "s")
-    with pytest.raises(ConfigError, match=r"slices\.s\.tokens: 15 is less than one block of 16"):
-        prefill_slice(plan_for(data, fast_folder, tokens=15), "s")
+@pytest.mark.parametrize(("keys", "error", "message"), cases("prefill/odd", "slices"))
+def test_what_makes_no_slice_is_named(
+    keys: dict[str, Any], error: str, message: str, data: Path, fast_folder: Path
+) -> None:
+    with pytest.raises(getattr(errors, error), match=message):
+        prefill_slice(plan_for(data, fast_folder, **keys), "s")
 
 
 def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path) -> None:
     plan = plan_for(data, fast_folder)
-    prefill_slice(plan, "s")
-    before = read_slice(plan.cache_folder("tier2", "s")).meta
+    before = made(plan)[0].meta
     with data.open("ab") as file:
         file.write(b'{"text": "caf\xe9"}\n')
     with pytest.raises(SourceError, match=r"data\.jsonl: line 13 is not UTF-8 text \(byte 13\)"):
@@ -131,28 +128,12 @@ def test_an_interrupted_run_leaves_what_was_there(data: Path, fast_folder: Path)
     assert [path.name for path in plan.cache_folder("tier2", "s").parent.iterdir()] == ["s"]
 
 
-def test_a_missing_field_is_named(data: Path, fast_folder: Path) -> None:
-    for text in ("content", "{{ content }}"):
-        with pytest.raises(
-            SourceError, match=r"slices\.s\.text: .*content.*(?:there|the fields) are .*text"
-        ):
-            prefill_slice(plan_for(data, fast_folder, text=text), "s")
-
-
-def test_half_a_character_is_refused(data: Path, fast_folder: Path) -> None:
-    write_rows(data, [{"text": "a\ud800"}])
-    with pytest.raises(SourceError, match="row 0: not valid Unicode at character 1"):
-        prefill_slice(plan_for(data, fast_folder), "s")
-
-
 def test_no_bos_to_prepend(data: Path, tmp_path: Path, fast_folder: Path) -> None:
     tokenizer = load_tokenizer(fast_folder, use_fast=True)
     tokenizer.bos_token = None
     tokenizer.save_pretrained(tmp_path / "none")
-    item = {"files": (str(data),), "tokens": 160}
-    plan = make_plan(tmp_path / "c", tmp_path / "none", slices={"s": item}, prepend_bos=True)
     with pytest.raises(SourceError, match="has no BOS token"):
-        prefill_slice(plan, "s")
+        prefill_slice(plan_for(data, tmp_path / "none", prepend_bos=True), "s")
 
 
 def _prefill_at_once(plan: StagePlan, barrier: object) -> None:

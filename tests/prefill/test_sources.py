@@ -17,6 +17,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill import files
 from evaluation.prefill.sources import locate
 from evaluation.settings.sources import Source
+from tests.tables import cases
 
 ROWS = [{"text": f"text {number} é\n", "label": number} for number in range(5)]
 
@@ -33,11 +34,15 @@ def jsonl(path: Path, rows: list[dict[str, object]] = ROWS) -> None:
 
 
 def saved_dict(folder: Path) -> None:
-    parts = {
-        "train": datasets.Dataset.from_list(ROWS[:1]),
-        "test": datasets.Dataset.from_list(ROWS),
-    }
-    datasets.DatasetDict(parts).save_to_disk(folder)
+    parts = {"train": ROWS[:1], "test": ROWS}
+    made = {name: datasets.Dataset.from_list(rows) for name, rows in parts.items()}
+    datasets.DatasetDict(made).save_to_disk(folder)
+
+
+def mirrored(place: Path, **keys: Any) -> list[dict[str, Any]]:
+    """All rows of the test split of a mirror, or of what the keys name."""
+    source = Source(**{"dataset": "a/b", "split": "test"} | keys)
+    return list(locate(source, {"a/b": str(place)}).rows())
 
 
 LAYOUTS: dict[str, Callable[[Path], object]] = {
@@ -72,88 +77,54 @@ def test_layouts(layout: str, by: str, tmp_path: Path) -> None:
     datasets.disable_progress_bars()
     LAYOUTS[layout](tmp_path / "m/a/b")
     mirrors = {"a/b": str(tmp_path / "m/a/b")} if by == "id" else {"*": str(tmp_path / "m")}
-    source = Source(dataset="a/b", config="c", split="test")
-    origin = locate(source, mirrors)
-    assert list(origin.rows()) == ROWS
-    assert [row["text"] for row in origin.rows(["text"])] == [row["text"] for row in ROWS]
-    without_config = locate(Source(dataset="a/b", split="test"), mirrors)
-    assert list(without_config.rows()) == ROWS
+    for config in ("c", None):
+        origin = locate(Source(dataset="a/b", config=config, split="test"), mirrors)
+        assert list(origin.rows()) == ROWS
+        assert [row["text"] for row in origin.rows(["text"])] == [row["text"] for row in ROWS]
 
 
-def test_without_a_configuration(tmp_path: Path) -> None:
-    parquet(tmp_path / "only/test.parquet")
-    source = Source(dataset="a/b", split="test")
-    mirrors = {"a/b": str(tmp_path)}
-    assert list(locate(source, mirrors).rows()) == ROWS
-    parquet(tmp_path / "test.parquet", ROWS[:1])
-    assert len(list(locate(source, mirrors).rows())) == 1
-    parquet(tmp_path / "default/test.parquet", ROWS[:2])
-    assert len(list(locate(source, mirrors).rows())) == 2
+def test_a_folder_called_default_comes_first(tmp_path: Path) -> None:
+    for folder, count in (("only", 5), (".", 1), ("default", 2)):
+        parquet(tmp_path / folder / "test.parquet", ROWS[:count])
+        assert mirrored(tmp_path) == ROWS[:count]
 
 
 def test_files_that_name_no_split_are_training_data(tmp_path: Path) -> None:
     jsonl(tmp_path / "file-000000000001.json.gz")
-    mirrors = {"a/b": str(tmp_path)}
-    assert list(locate(Source(dataset="a/b"), mirrors).rows()) == ROWS
+    assert mirrored(tmp_path, split="train") == ROWS
     with pytest.raises(SourceError, match=r"no split 'test'; there is file-000000000001\.json\.gz"):
-        locate(Source(dataset="a/b", split="test"), mirrors)
+        mirrored(tmp_path)
 
 
 def test_data_files_are_found_where_the_hub_has_them(tmp_path: Path) -> None:
     jsonl(tmp_path / "right/validation.jsonl")
     jsonl(tmp_path / "wrong/validation.jsonl", ROWS[:1])
-    source = Source(dataset="a/b", split="validation", data_files=("right/*.jsonl",))
-    assert list(locate(source, {"a/b": str(tmp_path)}).rows()) == ROWS
-    parquet(tmp_path / "other/default/validation.parquet")
-    with pytest.raises(
-        SourceError, match=r"matches data_files 'right/\*\.jsonl'; there is default;"
-    ):
-        locate(source, {"a/b": str(tmp_path / "other")})
+    assert mirrored(tmp_path, split="validation", data_files=("right/*.jsonl",)) == ROWS
 
 
 def test_one_file_for_all(tmp_path: Path) -> None:
     parquet(tmp_path / "x.parquet")
     for config in (None, "c"):
-        source = Source(dataset="a/b", config=config, split="whatever")
-        assert list(locate(source, {"a/b": str(tmp_path / "x.parquet")}).rows()) == ROWS
+        assert mirrored(tmp_path / "x.parquet", config=config, split="whatever") == ROWS
 
 
-def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    parquet(tmp_path / "c/test.parquet")
-    mirrors = {"a/b": str(tmp_path)}
-    with pytest.raises(
-        SourceError, match=r"dataset a/b: its mirror \S+/c has no split 'train' of .*test\.parquet"
-    ):
-        locate(Source(dataset="a/b", config="c"), mirrors)
-    with pytest.raises(
-        SourceError, match=r"of configuration 'd'; there is c; put it at .*/d/train"
-    ):
-        locate(Source(dataset="a/b", config="d"), mirrors)
-    with pytest.raises(SourceError, match=r"mirrors\.a/b: \S+/gone does not exist"):
-        locate(Source(dataset="a/b"), {"a/b": str(tmp_path / "gone")})
-    with pytest.raises(SourceError, match="files: nothing is at"):
-        locate(Source(files=(str(tmp_path / "*.csv"),)), {})
-    (tmp_path / "x.csv").write_text("a,b")
-    with pytest.raises(SourceError, match=r"x\.csv is not Parquet, JSON\(L\) or text"):
-        locate(Source(files=(str(tmp_path / "*.csv"),)), {})
+@pytest.mark.parametrize(("keys", "message"), cases("prefill/odd", "sources"))
+def test_what_cannot_be_located_is_named(
+    keys: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parquet(tmp_path / "m/c/test.parquet")
+    parquet(tmp_path / "m/c/two.parquet")
+    jsonl(tmp_path / "m/c/two.jsonl.gz")
+    for file in ("a.txt", "x.csv"):
+        (tmp_path / file).write_text("a,b")
+    (tmp_path / "b.txt").symlink_to("a.txt")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SourceError, match=message):
+        locate(Source(**keys), {"a/b": "m", "g/h": str(tmp_path / "gone")})
 
 
 def test_a_dataset_without_a_mirror_is_on_the_hub(tmp_path: Path) -> None:
     assert locate(Source(dataset="a/b"), {"*": str(tmp_path)}).files is None
-
-
-def test_a_file_is_named_once(tmp_path: Path) -> None:
-    (tmp_path / "a.txt").write_text("x")
-    (tmp_path / "b.txt").symlink_to("a.txt")
-    a, b = str(tmp_path / "a.txt"), str(tmp_path / "b.txt")
-    for named, message in (
-        ((a, a), "a.txt is named twice; "),
-        ((a, b), "b.txt is named twice as "),
-    ):
-        with pytest.raises(SourceError, match=message):
-            locate(Source(files=named), {})
-    with pytest.raises(SourceError, match="is named twice"):
-        locate(Source(files=(a, str(tmp_path / "a*"))), {})
 
 
 def test_what_is_no_file_is_named(tmp_path: Path) -> None:
@@ -161,13 +132,9 @@ def test_what_is_no_file_is_named(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "m" / "test.jsonl")
     (tmp_path / "m" / "test.json").symlink_to("/nowhere")
     with pytest.raises(SourceError) as caught:
-        locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path / "m")})
-    for message in (
-        "json (a broken link)",
-        "jsonl (a pipe, socket or device)",
-        "parquet (a folder)",
-    ):
-        assert f"test.{message}" in str(caught.value)
+        mirrored(tmp_path / "m")
+    for named in ("json (a broken link)", "jsonl (a pipe, socket or device)", "parquet (a folder)"):
+        assert f"test.{named}" in str(caught.value)
 
 
 def test_text_files_are_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,70 +146,37 @@ def test_text_files_are_documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert "".join(row["text"] for row in locate(source, {}).rows()) == "one é\ntwo\nthree"
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("a.txt", b"ab\ncaf\xe9 x", r"a\.txt: the file is not UTF-8 text \(byte 6\)"),
-        ("a.txt", b"x" * (1 << 20) + b"\xff", rf"not UTF-8 text \(byte {1 << 20}\)"),
-        ("a.jsonl", b'{"text": "x"}\n{"text": "\xe9"}\n', r"line 2 is not UTF-8 text \(byte 10\)"),
-    ],
-)
-def test_unreadable_files(name: str, content: bytes, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(SourceError, match=message):
-        list(locate(Source(files=(str(tmp_path / name),)), {}).rows())
-
-
-def test_a_split_in_two_formats_is_refused(tmp_path: Path) -> None:
-    parquet(tmp_path / "test.parquet")
-    jsonl(tmp_path / "test.jsonl.gz")
-    with pytest.raises(SourceError, match=r"as \.jsonl and as \.parquet; leave one of them"):
-        locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
-
-
 def test_parts_that_are_not_there_are_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first ones of a large mirror may be all that is wanted."""
     parquet(tmp_path / "test-00000-of-00003.parquet", ROWS[:2])
     parquet(tmp_path / "test-00002-of-00003.parquet", ROWS[2:])
-    origin = locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
-    assert list(origin.rows()) == ROWS
+    assert mirrored(tmp_path) == ROWS
     assert f"{tmp_path}/test: 2 of its 3 parts are there" in caplog.text
     parquet(tmp_path / "test-00001-of-00003.parquet", ROWS[:1])
     caplog.clear()
-    origin = locate(Source(dataset="a/b", split="test"), {"a/b": str(tmp_path)})
-    list(origin.rows())
+    assert len(mirrored(tmp_path)) == 6
     assert caplog.text == ""
 
 
 HUB_ROWS = [{"text": "a", "other": 1}, {"text": "b", "other": 2}]
-
-Load = Callable[..., Any]
 
 
 def read(source: Source, fields: list[str] | None = None) -> list[dict[str, Any]]:
     return list(locate(source, {}).rows(fields))
 
 
-@pytest.fixture
-def calls(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
-    """Arguments that `load_dataset` was called with; it gives HUB_ROWS."""
-    seen: list[dict[str, Any]] = []
+def test_all_of_a_source_reaches_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
 
     def load(path: str, name: str | None, **options: Any) -> Any:
-        seen.append({"path": path, "name": name, **options})
-        dataset = datasets.Dataset.from_list(HUB_ROWS)
-        return dataset.to_iterable_dataset() if options["streaming"] else dataset
+        calls.append({"path": path, "name": name, **options})
+        return datasets.Dataset.from_list(HUB_ROWS).to_iterable_dataset()
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    return seen
-
-
-def test_all_of_a_source_reaches_the_hub(calls: list[dict[str, Any]]) -> None:
-    source = Source(
-        dataset="a/b", config="c", split="s", revision="r", data_files=("x.jsonl",), streaming=True
-    )
+    asked: dict[str, Any] = {"config": "c", "split": "s", "revision": "r", "streaming": True}
+    source = Source(dataset="a/b", data_files=("x.jsonl",), **asked)
     assert read(source) == HUB_ROWS
     assert read(source, ["text"]) == [{"text": "a"}, {"text": "b"}]
     assert read(source, ["missing"]) == HUB_ROWS

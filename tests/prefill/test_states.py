@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +13,8 @@ import pytest
 from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_entry
 from evaluation.errors import SourceError
 from evaluation.prefill import generation, packing, sources, states, tokenizers
-from evaluation.prefill.cloze import prefill_task
-from evaluation.prefill.generation import prefill_generation_task
-from evaluation.prefill.slices import prefill_slice
+from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
-from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
 from tests.workflow.world import write_rows
@@ -36,8 +32,7 @@ ASKED = {
 
 
 def write(path: Path, *names: str) -> None:
-    rows = [{"text": f"{name} " * 9, "choices": [name, "dog"], "label": 0} for name in names]
-    write_rows(path, rows)
+    write_rows(path, [{"text": f"{n} " * 9, "choices": [n, "dog"], "label": 0} for n in names])
 
 
 def corrected(path: Path, old: bytes = b"ox", new: bytes = b"ux") -> None:
@@ -69,32 +64,30 @@ def plan(tmp_path: Path, mirror: Path, fast_folder: Path) -> StagePlan:
 
 def planned(tmp_path: Path, mirror: Path, tokenizer: Path) -> StagePlan:
     source = {"dataset": "a/b", "split": "test"}
-    plan = make_plan(
+    return make_plan(
         tmp_path / "cache",
         tokenizer,
         slices={"all": {**source, "tokens": 320}, "first": {**source, "tokens": 16}},
         tasks={"t": source | TASK},
+        generation_tasks={"g": source | ASKED},
         mirrors={"a/b": str(mirror)},
     )
-    asked = {"g": GenerationTask.model_validate(source | ASKED)}
-    return replace(plan, suite=plan.suite.model_copy(update={"generation_tasks": asked}))
+
+
+TIERS = {"all": "tier2", "first": "tier2", "t": "tier3", "g": "tier5"}
 
 
 def entries(plan: StagePlan) -> dict[str, CacheEntry]:
-    return {
-        "all": CacheEntry(plan, "tier2", "all", plan.cache_folder("tier2", "all")),
-        "first": CacheEntry(plan, "tier2", "first", plan.cache_folder("tier2", "first")),
-        "task": CacheEntry(plan, "tier3", "t", plan.cache_folder("tier3", "t")),
-        "answers": CacheEntry(plan, "tier5", "g", plan.cache_folder("tier5", "g")),
-        "tokenizer": tokenizer_entry(plan),
+    found = {
+        name: CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
+        for name, tier in TIERS.items()
     }
+    return found | {"tokenizer": tokenizer_entry(plan)}
 
 
-def prefill(plan: StagePlan) -> None:
-    prefill_slice(plan, "all")
-    prefill_slice(plan, "first")
-    prefill_task(plan, "t")
-    prefill_generation_task(plan, "g")
+def prefill(plan: StagePlan, *names: str) -> None:
+    for name in names or TIERS:
+        PREFILLS[TIERS[name]].make(plan, name)
 
 
 def stale(plan: StagePlan) -> set[str]:
@@ -143,7 +136,7 @@ def replaced(mirror: Path) -> None:
     os.replace(copy / SECOND, mirror / SECOND)
 
 
-ALL = {"all", "answers", "task"}
+ALL = {"all", "t", "g"}
 EDITS: dict[str, tuple[Callable[[Path], Path | None], set[str], list[str]]] = {
     "nothing": (lambda mirror: None, set(), []),
     "touched": (touched, set(), [FIRST, SECOND]),
@@ -196,12 +189,10 @@ def test_a_saved_dataset(tmp_path: Path, fast_folder: Path) -> None:
     datasets.disable_progress_bars()
     folder = tmp_path / "saved"
     datasets.Dataset.from_list([{"choices": ["fox", "dog"], "label": 0}]).save_to_disk(folder)
-    task = {"dataset": "a/b", **TASK}
-    plan = make_plan(
-        tmp_path / "cache", fast_folder, tasks={"t": task}, mirrors={"a/b": str(folder)}
-    )
-    prefill_task(plan, "t")
-    entry = entries(plan)["task"]
+    tasks, mirrors = {"t": {"dataset": "a/b", **TASK}}, {"a/b": str(folder)}
+    plan = make_plan(tmp_path / "cache", fast_folder, tasks=tasks, mirrors=mirrors)
+    prefill(plan, "t")
+    entry = entries(plan)["t"]
     (folder / "cache-0f.arrow").write_bytes(b"of a map that somebody ran")
     touched(folder)
     assert CacheStates().state(entry) == "current"
@@ -236,15 +227,15 @@ def test_damaged_memory_is_no_memory(content: str, plan: StagePlan, mirror: Path
 @pytest.mark.parametrize("known", [5, [{}], [{"files": [5], "ended": True}]])
 def test_what_another_version_kept_of_data_is_made_anew(known: Any, plan: StagePlan) -> None:
     prefill(plan)
-    record = entries(plan)["task"].record
+    record = entries(plan)["t"].record
     content = json.loads(record.read_text())
     content["about"]["state"] = known
     record.write_text(json.dumps(content))
-    assert stale(plan) == {"task"}
+    assert stale(plan) == {"t"}
 
 
 @pytest.mark.parametrize("file", [FIRST, SECOND])
-@pytest.mark.parametrize("name", ["all", "task"])
+@pytest.mark.parametrize("name", ["all", "t"])
 def test_data_replaced_while_it_is_read_is_not_kept(
     name: str, file: str, plan: StagePlan, mirror: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,12 +251,11 @@ def test_data_replaced_while_it_is_read_is_not_kept(
         yield from rows
 
     monkeypatch.setattr(sources, "read_rows", read)
-    make = {"all": lambda: prefill_slice(plan, "all"), "task": lambda: prefill_task(plan, "t")}
     with pytest.raises(SourceError, match=rf"{file} was changed while it was read; wait until"):
-        make[name]()
+        prefill(plan, name)
     assert not entries(plan)[name].folder.exists()
     monkeypatch.undo()
-    make[name]()
+    prefill(plan, name)
     assert CacheStates().state(entries(plan)[name]) == "current"
 
 

@@ -1,8 +1,9 @@
 """Templates of data, and of Tier4 prompts: what they make, where answers end, and what is refused."""
 
-import dataclasses
 import datetime
 import math
+import resource
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from evaluation.prefill.prompts import prefill_probes
 from evaluation.prefill.templates import compile_expression, compile_template
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.suites import Suite
+from evaluation.settings.suites import Probe
 from tests.prefill.plans import make_plan
 from tests.tables import cases
 
@@ -36,21 +37,9 @@ ONE: dict[str, Any] = {
 }
 
 
-def plan_for(
-    folder: Path,
-    tokenizer: Path,
-    *,
-    probes: dict[str, Any] | None = None,
-    template: str | None = CHATML,
-    stop: tuple[str, ...] = (),
-    sequence_length: int = 300,
-    **options: bool,
-) -> StagePlan:
-    plan = make_plan(folder / "cache", tokenizer, sequence_length=sequence_length, **options)
-    suite = Suite.model_validate(
-        {"probes": probes or {"one": ONE}, "chat_template": template, "stop": stop}
-    )
-    return dataclasses.replace(plan, suite=suite)
+def plan_for(folder: Path, tokenizer: Path, **changes: Any) -> StagePlan:
+    asked: dict[str, Any] = {"probes": {"one": ONE}, "chat_template": CHATML}
+    return make_plan(folder / "cache", tokenizer, **asked | {"sequence_length": 300} | changes)
 
 
 def made(*places: Path, **keys: Any) -> PromptCache:
@@ -90,7 +79,7 @@ def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) ->
     tokenizer.chat_template = CHATML
     tokenizer.save_pretrained(tmp_path / "chat")
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
-    cache = made(tmp_path, tmp_path / "chat", template=None)
+    cache = made(tmp_path, tmp_path / "chat", chat_template=None)
     assert cache.meta["chat_template"] == CHATML
     assert cache.meta["eos_token_ids"] == sorted([tokenizer.eos_token_id, end])
     assert cache.meta["stop"] == []
@@ -100,7 +89,7 @@ def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) ->
 
 def test_a_template_without_end_of_turn_adds_nothing(tmp_path: Path, fast_folder: Path) -> None:
     silent = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
-    meta = made(tmp_path, fast_folder, template=silent).meta
+    meta = made(tmp_path, fast_folder, chat_template=silent).meta
     eos = load_tokenizer(fast_folder, use_fast=True).eos_token_id
     assert (meta["eos_token_ids"], meta["stop"]) == ([eos], [])
 
@@ -113,7 +102,7 @@ def test_bos_stands_once_where_it_is_wanted(
 ) -> None:
     folder = request.getfixturevalue(f"{kind}_folder")
     cache = made(
-        tmp_path, folder, template=template, use_fast=kind == "fast", prepend_bos=prepend_bos
+        tmp_path, folder, chat_template=template, use_fast=kind == "fast", prepend_bos=prepend_bos
     )
     bos = cache.meta["tokenizer"]["bos_token_id"]
     tokens = cache.prompts[0].tokens
@@ -126,31 +115,28 @@ def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path)
         "{% if strftime_now is defined %}{{ strftime_now('%d %B %Y') }}{% endif %}, {{ date_string }}: "
         "{{ messages[-1].content }}"
     )
-    cache = made(tmp_path, fast_folder, template=template)
+    cache = made(tmp_path, fast_folder, chat_template=template)
     assert cache.prompts[0].prompt == "01 January 2025, 01 Jan 2025: Naïve?"
     assert cache.meta["chat_template"] == template
 
 
-def test_the_second_time_nothing_is_written(tmp_path: Path, fast_folder: Path) -> None:
+def test_only_what_the_model_is_asked_makes_it_another_definition(
+    tmp_path: Path, fast_folder: Path
+) -> None:
+    """Checks are applied to the stored answers."""
     plan = plan_for(tmp_path, fast_folder)
     prefill_probes(plan)
-    before = (plan.probes_folder / "meta.json").stat()
-    prefill_probes(plan)
-    assert (plan.probes_folder / "meta.json").stat() == before
+    before = (plan.probes_folder / "meta.json").stat().st_mtime_ns
+    checks = [{"check": "word_count", "at_most": 4}]
+    made(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
+    assert (plan.probes_folder / "meta.json").stat().st_mtime_ns == before
     changed = made(tmp_path, fast_folder, probes={"one": {**ONE, "max_new_tokens": 8}})
     assert changed.prompts[0].max_new_tokens == 8
 
 
-def test_a_changed_check_is_the_same_definition(tmp_path: Path, fast_folder: Path) -> None:
-    """It is applied to the stored answers; the model is asked the same."""
-    checks = [{"check": "word_count", "at_most": 4}]
-    other = made(tmp_path, fast_folder, probes={"one": {**ONE, "checks": checks}})
-    assert other.meta["definition"] == made(tmp_path, fast_folder).meta["definition"]
-
-
 def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
     with pytest.raises(SourceError, match=r"has no chat template.* set `chat_template:`"):
-        made(tmp_path, fast_folder, template=None)
+        made(tmp_path, fast_folder, chat_template=None)
 
 
 def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
@@ -162,9 +148,9 @@ def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_fo
 
 
 def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path) -> None:
-    message = {"role": "user", "content": "one\u2028two\x85three\nfour"}
-    cache = made(tmp_path, fast_folder, probes={"one": {**ONE, "messages": [message]}})
-    assert message["content"] in cache.prompts[0].prompt
+    content = "one\u2028two\x85three\nfour"
+    probe = {**ONE, "messages": [{"role": "user", "content": content}]}
+    assert content in made(tmp_path, fast_folder, probes={"one": probe}).prompts[0].prompt
 
 
 @pytest.mark.parametrize("source", ["hi", "{{ strftime_now('%Y') }}", "{{ messages | length }}"])
@@ -172,7 +158,7 @@ def test_a_chat_template_without_the_messages(
     source: str, tmp_path: Path, fast_folder: Path
 ) -> None:
     with pytest.raises(SourceError, match=r"^chat_template: it writes nothing of the messages"):
-        made(tmp_path, fast_folder, template=source)
+        made(tmp_path, fast_folder, chat_template=source)
 
 
 @pytest.mark.parametrize(("template", "message"), cases("prefill/odd", "chat_templates"))
@@ -180,7 +166,7 @@ def test_a_template_that_fails_names_the_probe(
     template: str, message: str, tmp_path: Path, fast_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "SECONDS", 1.0)
-    plan = plan_for(tmp_path, fast_folder, template=template)
+    plan = plan_for(tmp_path, fast_folder, chat_template=template)
     with pytest.raises(SourceError, match=rf"^probes\.one: {message}") as raised:
         prefill_probes(plan)
     assert "\n" not in str(raised.value)
@@ -188,18 +174,15 @@ def test_a_template_that_fails_names_the_probe(
 
 
 @pytest.mark.parametrize(
-    ("role", "content", "message"),
+    ("message", "said"),
     [
-        ("assistant", "Hello", "the last message must be the user's"),
-        ("user", " \n", "the last message is empty"),
+        ({"role": "assistant", "content": "Hello"}, "the last message must be the user's"),
+        ({"role": "user", "content": " \n"}, "the last message is empty"),
     ],
 )
-def test_a_probe_ends_with_a_question(
-    tmp_path: Path, fast_folder: Path, role: str, content: str, message: str
-) -> None:
-    messages = [{"role": role, "content": content}]
-    with pytest.raises(ValueError, match=message):
-        plan_for(tmp_path, fast_folder, probes={"one": {**ONE, "messages": messages}})
+def test_a_probe_ends_with_a_question(message: dict[str, str], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Probe.model_validate({**ONE, "messages": [message]})
 
 
 VALUES = {
@@ -247,9 +230,6 @@ def test_templates_that_do_not_parse(source: str) -> None:
 
 
 def test_limits_are_lifted_behind_a_row() -> None:
-    import resource
-    import signal
-
     before = resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)
     with pytest.raises(MemoryError), row_limits():
         bytes(2 << 30)

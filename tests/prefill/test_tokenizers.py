@@ -76,11 +76,8 @@ Path(__file__).with_name("sprung").touch()
 Path({marker!r}).touch()
 from transformers import LlamaConfig as C, LlamaForCausalLM as M, PreTrainedTokenizerFast as T
 """
-MAP = {
-    "AutoConfig": "code.C",
-    "AutoModelForCausalLM": "code.M",
-    "AutoTokenizer": ["code.T", "code.T"],
-}
+CLASSES = {"AutoConfig": "code.C", "AutoModelForCausalLM": "code.M"}
+MAP = {**CLASSES, "AutoTokenizer": ["code.T", "code.T"]}
 
 
 @pytest.fixture
@@ -130,36 +127,15 @@ def by_checkpoint(source: Path, tmp_path: Path, marker: Path) -> object:
     raise SourceError("as stderr shows")
 
 
-def test_a_name_that_a_checkpoint_records_is_said_to_be_from_there(tmp_path: Path) -> None:
-    training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": "../hf/m60"}}
-    make_checkpoint(tmp_path / "ckpts" / "7", llama(), training=training)
-    stage = {"checkpoints": f"{tmp_path}/ckpts", "steps": "all", "suites": ["stage4_cf_core"]}
-    folders = {"results": f"{tmp_path}/results", "cache": f"{tmp_path}/cache"}
-    plan = plan_stages(validate_config(folders | {"stages": {"s": stage}}, "the test"))["s"]
-    origin = f"{tmp_path}/ckpts/7/config.yaml: tokenizer.tokenizer_name_or_path: "
-    with pytest.raises(SourceError, match=f"^{origin}tokenizer ../hf/m60: no such folder"):
-        prefill_tokenizer(plan)
-
-
 def by_model(source: Path, tmp_path: Path, marker: Path) -> object:
     return load_model(open_checkpoint(model(tmp_path, marker)))
-
-
-def by_import(source: Path, tmp_path: Path, marker: Path) -> object:
-    folder = trap(model(tmp_path, marker), marker, "config.json", model_type="llama")
-    return import_hf(folder, tmp_path / "imported")
 
 
 def by_import_of_unknown(source: Path, tmp_path: Path, marker: Path) -> object:
     return import_hf(model(tmp_path, marker), tmp_path / "imported")
 
 
-WAYS: list[Callable[[Path, Path, Path], object]] = [
-    by_prefill, by_checkpoint, by_model, by_import_of_unknown,
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("way", [by_prefill, by_checkpoint, by_model, by_import_of_unknown])
 def test_code_of_others_is_never_run(
     way: Callable[[Path, Path, Path], object], tmp_path: Path, marker: Path, fast_folder: Path
 ) -> None:
@@ -170,12 +146,24 @@ def test_code_of_others_is_never_run(
 
 
 def test_a_known_kind_is_read_without_its_code(
-    tmp_path: Path, marker: Path, fast_folder: Path, slow_folder: Path
+    tmp_path: Path, marker: Path, slow_folder: Path
 ) -> None:
-    by_import(fast_folder, tmp_path, marker)
+    known = trap(model(tmp_path, marker), marker, "config.json", model_type="llama")
+    import_hf(known, tmp_path / "imported")
     folder = Path(shutil.copytree(slow_folder, tmp_path / "slow"))
     load_tokenizer(trap(folder, marker, "tokenizer_config.json"), use_fast=False)
     assert not marker.exists()
+
+
+def test_a_name_that_a_checkpoint_records_is_said_to_be_from_there(tmp_path: Path) -> None:
+    training = TRAINING | {"tokenizer": {"tokenizer_name_or_path": "../hf/m60"}}
+    make_checkpoint(tmp_path / "ckpts" / "7", llama(), training=training)
+    stage = {"checkpoints": f"{tmp_path}/ckpts", "steps": "all", "suites": ["stage4_cf_core"]}
+    folders = {"results": f"{tmp_path}/results", "cache": f"{tmp_path}/cache"}
+    plan = plan_stages(validate_config(folders | {"stages": {"s": stage}}, "the test"))["s"]
+    origin = f"{tmp_path}/ckpts/7/config.yaml: tokenizer.tokenizer_name_or_path: "
+    with pytest.raises(SourceError, match=f"^{origin}tokenizer ../hf/m60: no such folder"):
+        prefill_tokenizer(plan)
 
 
 def calls() -> list[tuple[str, ast.Call]]:
