@@ -45,14 +45,19 @@ def questions(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
-    act = does.get("render")
+def give_up(act: str | None, folder: Path, last_words: str) -> None:
+    """Ends the program, if that is the act."""
     if act == "refuse":
         (folder / "refused.json").write_text('{"sentence": "humaneval is not taken"}')
         sys.exit(3)
     if act == "die":
-        print("no such thing as a task", file=sys.stderr)
+        print(last_words, file=sys.stderr)
         sys.exit(1)
+
+
+def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
+    act = does.get("render")
+    give_up(act, folder, "no such thing as a task")
     if act == "hang":
         time.sleep(600)
     if act == "nothing":
@@ -81,12 +86,7 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
 
 def score(folder: Path, does: dict[str, Any]) -> None:
     act = does.get("score")
-    if act == "refuse":
-        (folder / "refused.json").write_text('{"sentence": "humaneval is not taken"}')
-        sys.exit(3)
-    if act == "die":
-        print("no module named anything", file=sys.stderr)
-        sys.exit(1)
+    give_up(act, folder, "no module named anything")
     with open(folder / "scores.jsonl", "w", buffering=1) as file:
         if act == "nonsense":
             file.write("hello\n")

@@ -65,15 +65,9 @@ def judged(
 ) -> list[Line]:
     """Each text by theirs and by ours: `texts` gives them for a number, its gold and the one before."""
     full = bool(os.environ.get("EVAL_ALL_REFERENCES"))
+    limits = {task: INSTANCES.get(task, limit) if full else limit for task in tasks}
     requests = [
-        asked(
-            mirrors,
-            task,
-            "generative",
-            limit=INSTANCES.get(task, limit) if full else limit,
-            python=python,
-        )
-        for task in tasks
+        asked(mirrors, task, "generative", limit=limits[task], python=python) for task in tasks
     ]
     cases = []
     for request, answer in zip(requests, answers(requests, folder), strict=True):
@@ -88,7 +82,6 @@ def judged(
             {"task": request["task"], "number": number, "kind": kind} for number, kind, _ in found
         ]
     scores = [line for answer in answers(requests, folder) for line in answer["scores"]]
-    python = requests[0]["python"]
     outcomes = run_programs([_outcome(line) for line in scores], Limits(10.0, 1024), 2, python)
     return [
         {**case, **line, "ours": ours}

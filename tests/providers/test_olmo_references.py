@@ -3,6 +3,8 @@
 import json
 import os
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -25,11 +27,26 @@ from tests.providers.olmo_eval import Line, answers, asked, settings
 from tests.workflow.world import World
 
 REFUSED = "multipl_e"
-WITH_PACKAGES = ("bigcodebench", "ds1000")
 
 
 def read(path: Path) -> list[Line]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def pairs_of(question: Line) -> list[tuple[str, str]]:
+    """Each continuation with its context."""
+    texts = question["continuations"]
+    contexts = question["continuation_prompts"] or [question["prompt"]] * len(texts)
+    return list(zip(contexts, texts, strict=True))
+
+
+def with_questions(shared: Path, reference: dict[str, list[Line]]) -> Iterator[tuple[Line, Line]]:
+    """Lines of what a model gave, each with its question."""
+    numbers: Counter[str] = Counter()
+    for line in read(shared / "reference/olmobase/scores.jsonl"):
+        if "values" in line:
+            yield line, reference[line["task"]][numbers[line["task"]]]
+            numbers[line["task"]] += 1
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +57,16 @@ def reference(shared: Path) -> dict[str, list[Line]]:
     return {lines[0]["task"]: lines for lines in found}
 
 
+def python_of(task: str) -> str | None:
+    return sys.executable if task.startswith(("bigcodebench", "ds1000")) else None
+
+
 def test_prompts_are_those_of_olmo_evals_own_code(
     reference: dict[str, list[Line]], mirrors: dict[str, str], tmp_path: Path
 ) -> None:
+    kinds = {"loglikelihood": "choices"}
     requests = [
-        asked(
-            mirrors,
-            task,
-            "choices" if one["request_type"] == "loglikelihood" else "generative",
-            python=sys.executable if task.startswith(WITH_PACKAGES) else None,
-        )
+        asked(mirrors, task, kinds.get(one["request_type"], "generative"), python=python_of(task))
         for task, (one, *_) in reference.items()
     ]
     counts = {"tasks": 0, "prompts": 0, "refused": 0}
@@ -93,9 +110,7 @@ def test_tasks_named_after_bits_per_byte_have_those_of_the_other_order_of_varian
 
 
 def same_question(mine: Line, theirs: Line, meta: Line) -> None:
-    texts = theirs["continuations"]
-    contexts = theirs["continuation_prompts"] or [theirs["prompt"]] * len(texts)
-    pairs = [list(pair) for pair in zip(contexts, texts, strict=True)]
+    pairs = [list(pair) for pair in pairs_of(theirs)]
     gold = theirs["gold_idx"]
     if meta["primary"] in ("gold_bits_per_byte", "greedy"):
         only = gold if len(pairs) > 1 else 0
@@ -143,26 +158,21 @@ def test_values_are_those_of_olmo_evals_own_metrics(
     shared: Path, reference: dict[str, list[Line]]
 ) -> None:
     """From the same log-probabilities: each question's accuracy, and its bits per byte."""
-    numbers: dict[str, int] = {}
     counts = {"accuracy": 0, "bits_per_byte": 0, "greedy_accuracy": 0}
-    for line in read(shared / "reference/olmobase/scores.jsonl"):
-        if "values" not in line:
-            continue
-        task = line["task"]
-        number = numbers[task] = numbers.get(task, -1) + 1
-        question = reference[task][number]
+    for line, question in with_questions(shared, reference):
+        place = (line["task"], question["prompt"])
         for metric, value in line["values"].items():
             name, _, key = metric.partition(":")
             if name in NORMALIZATIONS:
                 found = summarize_choices(scored(question, line, name), NORMALIZATIONS[name])  # type: ignore[arg-type]
-                assert found["ties"] == 0, (task, number)
-                assert found["accuracy"] == value, (task, number)
+                assert found["ties"] == 0, place
+                assert found["accuracy"] == value, place
                 counts["accuracy"] += 1
             else:
                 table = scored(question, line, name, alone=True)
                 ours = choice_measures(table, "gold")["gold_bits_per_byte"]
                 ours = greedy(table) if key == "greedy_accuracy" else ours
-                assert ours[0] == pytest.approx(value, rel=1e-12), (task, number)
+                assert ours[0] == pytest.approx(value, rel=1e-12), place
                 counts[key] += 1
     assert counts == {"accuracy": 102, "bits_per_byte": 92, "greedy_accuracy": 6}
 
@@ -172,19 +182,12 @@ def test_log_probabilities_are_those_of_the_reference(
 ) -> None:
     """Tokens of all, log-probabilities of every 12th instance; all of them with EVAL_ALL_REFERENCES."""
     tokenizer = load_tokenizer(smollm2, use_fast=True)
-    numbers: dict[str, int] = {}
     asked: list[tuple[Request, float, bool]] = []
-    lines = read(shared / "reference/olmobase/scores.jsonl")
-    lines = [line for line in lines if "values" in line]
-    for place, line in enumerate(lines):
-        number = numbers[line["task"]] = numbers.get(line["task"], -1) + 1
-        question = reference[line["task"]][number]
-        texts = question["continuations"]
-        contexts = question["continuation_prompts"] or [question["prompt"]] * len(texts)
-        encoded = encode_pairs(tokenizer, list(zip(contexts, texts, strict=True)))
+    for number, (line, question) in enumerate(with_questions(shared, reference)):
+        encoded = encode_pairs(tokenizer, pairs_of(question))
         assert [list(ids) for _, ids in encoded] == line["ids"], (line["task"], number)
         assert [len(before) for before, _ in encoded] == line["context_ids"]
-        if place % (1 if os.environ.get("EVAL_ALL_REFERENCES") else 12) == 0:
+        if number % (1 if os.environ.get("EVAL_ALL_REFERENCES") else 12) == 0:
             requests = [Request(tuple(a), tuple(b), line["task"]) for a, b in encoded]
             asked += zip(requests, line["logprobs"], line["greedy"], strict=True)
     model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()

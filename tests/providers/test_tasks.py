@@ -48,6 +48,9 @@ def test_what_the_provider_says_is_taken_and_recorded(change: Change) -> None:
     assert (said["stop"], said["max_new_tokens"]) == (["Question:"], 6)
     assert said["metrics"] == ["exact", "shares"]  # of `length`, less is better
     assert said["golds"] == {"exact": 1.0, "shares": 1.0}
+    prompts = read_prompts(plan.cache_folder("tier5", "sums")).prompts
+    assert [prompt.id for prompt in prompts] == [f"sums/{number}" for number in range(12)]
+    assert prompts[0].prompt == "Q: the A:"
     found = run(plan)
     assert found["decoding"]["stop"] == ["Question:"]
     assert found["decoding"]["max_new_tokens"] == 6
@@ -65,8 +68,7 @@ def test_what_the_provider_says_is_taken_and_recorded(change: Change) -> None:
 
 def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     own = {"stop": ["the"], "max_new_tokens": 3, "metrics": ["shares"], "limit": 4, "chat": True}
-    sampled = {"sampling": {"temperature": 1.0, "n": 3, "seed": 1}}
-    plan = change({**TASK, **own, **sampled})
+    plan = change({**TASK, **own, "sampling": {"temperature": 1.0, "n": 3, "seed": 1}})
     found = run(plan)
     assert found["decoding"]["stop"] == ["the"]
     assert found["decoding"]["max_new_tokens"] == 3
@@ -74,6 +76,8 @@ def test_what_is_given_in_the_suite_comes_first(change: Change) -> None:
     assert list(found["verifiers"]) == ["shares"]
     assert set(found["verifiers"]["shares"]["pass_at_k"]) == {"1", "2", "3"}
     assert found["items"]["left_out"] == {"limit": 8}
+    (asked, *_) = read_prompts(plan.cache_folder("tier5", "sums")).prompts
+    assert asked.prompt == "user: Q: the A:\nassistant: "
 
 
 def test_the_provider_may_draw_samples_and_name_its_headline(change: Change) -> None:
