@@ -183,24 +183,32 @@ ABOUT = {
     "dtype": "bfloat16",
 }
 FIRST = {"gpu": "A100", "row_tokens": 8192}
+MACHINES: dict[str, tuple[list[dict[str, Any]], dict[str, Any]]] = {
+    "one": ([FIRST, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
+    "two": (
+        [{"gpu": "H100", "row_tokens": 16384}, FIRST],
+        {"gpu": "A100 and H100", "row_tokens": [8192, 16384]},
+    ),
+    "a CPU": ([{"gpu": None, "row_tokens": 1024}], {"row_tokens": [1024]}),
+    "scores that do not know it": ([{}, FIRST], {"gpu": "A100", "row_tokens": [8192]}),
+    "half busy": ([{"seconds": 2.0, "busy_seconds": 1.0}], {"gpu_busy": 0.5}),
+    "older scores without busy seconds": (
+        [{"seconds": 9.0}, {"seconds": 4.0, "busy_seconds": 3.0}],
+        {"gpu_busy": 0.75},
+    ),
+    "no time": ([{"seconds": 0.0, "busy_seconds": 0.0}], {}),
+    "busy by another clock": ([{"busy_seconds": 1.01}], {"gpu_busy": 1.0}),
+}
 
 
-@pytest.mark.parametrize(
-    ("machines", "gpu", "row_tokens"),
-    [
-        ([FIRST, FIRST], "A100", [8192]),
-        ([{"gpu": "H100", "row_tokens": 16384}, FIRST], "A100 and H100", [8192, 16384]),
-        ([{"gpu": None, "row_tokens": 1024}], None, [1024]),
-        ([{}, FIRST], "A100", [8192]),  # scores that do not know it
-    ],
-)
-def test_machines(
-    tmp_path: Path, machines: list[dict[str, Any]], gpu: str | None, row_tokens: list[int]
-) -> None:
+@pytest.mark.parametrize("name", MACHINES)
+def test_machines(tmp_path: Path, name: str) -> None:
+    machines, expected = MACHINES[name]
     subject = step_subject(make_plans(tmp_path)["first"], 100)
     summaries = [{"seconds": 1.0, "tokens_processed": 9, "packages": {}, **one} for one in machines]
     top = header(subject, "tier2", ABOUT, summaries, {})
-    assert (top["gpu"], top["row_tokens"]) == (gpu, row_tokens)
+    found = {key: top[key] for key in ("gpu", "row_tokens", "gpu_busy") if key in top}
+    assert found == {"gpu": None, "row_tokens": [], **expected}
 
 
 def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
