@@ -51,7 +51,7 @@ def test_scores_are_those_of_the_class(name, row_tokens):
     random = np.random.default_rng(0)
     text = [tuple(random.integers(0, tiny.VOCABULARY, n).tolist()) for n in (3, 16, 32, 128, 128)]
     asked = [Request(row[:-2], row[-2:]) for row in text] + [Request(text[3][:20], (5, 6, 7))]
-    scores = [score.logprob for score in score_requests(engine, asked)]
+    scores = tiny.logprobs(engine, asked)
     plain = [tiny.plain_score(model, request) for request in asked]
     np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
     nats = [-float(tiny.plain_logprobs(model, row).sum()) for row in text[3:]]

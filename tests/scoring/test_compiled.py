@@ -57,19 +57,14 @@ def engine(name, compiler, model=None):
     return Engine(model, row_tokens=ROW_TOKENS, device="cpu", compiler=compiler)
 
 
-def nats(scored, asked):
-    return np.array([score.logprob for score in score_requests(scored, asked)])
-
-
 @pytest.mark.parametrize("name", ["llama", "qwen2-sliding", "smollm3-sliding", "qwen2-moe"])
 def test_compiled_scores_are_those_of_plain_passes(name, counting):
     """Tries, text and documents, each in its shape; with windows shorter and rows longer than a block."""
     scored, plain = engine(name, counting), tiny.engine(name, ROW_TOKENS)
     if name == "llama":
         connect_layers(scored.model)  # as where its layers are on several GPUs
-    np.testing.assert_allclose(
-        nats(scored, random_requests()), nats(plain, random_requests()), atol=1e-4, rtol=0
-    )
+    found, expected = (tiny.logprobs(one, random_requests()) for one in (scored, plain))
+    np.testing.assert_allclose(found, expected, atol=1e-4, rtol=0)
     starts = torch.tensor([0, 7, 31, 230, 400, 601])
     for begins in (None, starts):
         found, count, *_ = score_blocks(scored, text(), begins)
@@ -218,7 +213,8 @@ def test_layers_that_are_wrong_beyond_a_block_are_refused(kind):
 def test_other_types_pass_their_own_check(dtype):
     torch._dynamo.reset()
     model = copy.deepcopy(tiny.model("llama")).to(dtype)
-    assert np.isfinite(nats(engine("llama", "aot_eager", model), random_requests(2))).all()
+    scored = engine("llama", "aot_eager", model)
+    assert np.isfinite(tiny.logprobs(scored, random_requests(2))).all()
 
 
 def test_the_reference_is_exact_and_leaves_no_trace():

@@ -20,15 +20,11 @@ from tests.scoring.strategies import requests
 few = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:
-    return np.array([score.logprob for score in score_requests(scored, asked)])
-
-
 @pytest.mark.parametrize("name", tiny.MODELS)
 @few
 @given(asked=requests(largest=3, longest=10), row_tokens=st.sampled_from([1, 24, 200]))
 def test_tries_score_as_plain_forward_passes(name, asked, row_tokens):
-    scores = logprobs(tiny.engine(name, row_tokens), asked)
+    scores = tiny.logprobs(tiny.engine(name, row_tokens), asked)
     plain = [tiny.plain_score(tiny.model(name), request) for request in asked]
     np.testing.assert_allclose(scores, plain, atol=1e-4, rtol=0)
 
@@ -78,12 +74,6 @@ class Scaled(type(tiny.model("llama"))):
         output = super().forward(*args, **kwargs)
         output.logits = output.logits / 3
         return output
-
-
-def test_models_that_cannot_be_reproduced_are_refused():
-    scaled = Scaled(LlamaConfig(**tiny.SHAPE)).eval()
-    with pytest.raises(ScoringError, match="Scaled cannot be scored"):
-        Engine(scaled, row_tokens=64, device="cpu")
 
 
 def test_what_is_refused_compiled_and_plain_is_an_error(monkeypatch, caplog):

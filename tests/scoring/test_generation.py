@@ -15,13 +15,7 @@ from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
-
-LETTERS = "!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
-
-def decode(tokens: list[int]) -> str:
-    return "".join(LETTERS[token] for token in tokens)
-
+from tests.scoring.tiny import LETTERS, decode
 
 FREE = Stopping(frozenset(), (), decode)
 """An answer ends by its length alone."""
@@ -40,14 +34,12 @@ def asks(count: int, *, longest: int = 20, new: int = 12) -> list[GenerationRequ
 
 
 @torch.inference_mode()
-def plain(
-    model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping, vocabulary: int
-) -> Answer:
+def plain(model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping) -> Answer:
     """One token after the other, each by a forward pass over everything before it."""
     tokens: list[int] = []
     while len(tokens) < ask.max_new_tokens:
         ids = torch.tensor([[*ask.tokens, *tokens]])
-        token = int(model(input_ids=ids, use_cache=False).logits[0, -1, :vocabulary].argmax())
+        token = int(model(input_ids=ids, use_cache=False).logits[0, -1].argmax())
         if token in stopping.eos_ids:
             return stopping.answer(tokens, "eos")
         tokens.append(token)
@@ -57,9 +49,9 @@ def plain(
 
 
 def run(
-    model: PreTrainedModel, given: list[GenerationRequest], stopping: Stopping = FREE, **named: int
+    model: PreTrainedModel, given: list[GenerationRequest], stopping: Stopping = FREE, *, batch: int
 ) -> list[Answer]:
-    answers = tiny.answers(model, given, stopping, **named)
+    answers = tiny.answers(model, given, stopping, batch=batch)
     assert len(answers) == len(given)
     return [answers[AnswerKey(index, 0)] for index in range(len(given))]
 
@@ -70,20 +62,10 @@ def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
     said = [answer.text for answer in run(model, given, batch=30)]
     pairs = sorted({text[start : start + 2] for text in said for start in range(len(text) - 1)})
     stopping = Stopping(frozenset({LETTERS.index(said[0][-1])}), tuple(pairs[::6]), decode)
-    expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
+    expected = [plain(model, ask, stopping) for ask in given]
     assert {answer.stop_reason for answer in expected} == {"eos", "stop_string", "length"}
     for batch in (1, 7, 30):
         assert run(model, given, stopping, batch=batch) == expected
-
-
-def test_padded_vocabulary_is_never_chosen() -> None:
-    model = tiny.model("llama")
-    given = asks(6, new=12)
-    answers = run(model, given, batch=6, vocabulary=10)
-    assert all(token < 10 for answer in answers for token in answer.tokens)
-    assert answers == [plain(model, ask, FREE, 10) for ask in given]
-    everything = run(model, given, batch=6)
-    assert any(token >= 10 for answer in everything for token in answer.tokens)
 
 
 def test_nan_names_the_probe() -> None:
@@ -134,7 +116,7 @@ def test_batches_answer_as_single_prompts_do(name: str) -> None:
     model = tiny.model(name)
     stopping = Stopping(frozenset({5, 11}), (), decode)
     given = asks(9) + few_shot(8, shared=40) + few_shot(3, shared=35)[1:]
-    expected = [plain(model, ask, stopping, tiny.VOCABULARY) for ask in given]
+    expected = [plain(model, ask, stopping) for ask in given]
     for batch in (1, 5, 64):
         with passes(model) as seen:
             assert run(model, given, stopping, batch=batch) == expected

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.perplexity import summarize_blocks
-from evaluation.metrics.positions import bin_starts
+from evaluation.metrics.positions import bin_starts, summarize_positions
 from evaluation.prefill.caches import SliceCache
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks
@@ -23,16 +23,19 @@ from evaluation.scoring.perplexity import SCHEMA, score_slice
 from tests.scoring import tiny
 
 
-def table_of(nats: list[float], tokens: list[int], text: list[int]) -> pa.Table:
-    by_position = [[one] for one in nats], [[one] for one in tokens]
-    columns = [list(range(len(nats))), nats, tokens, text, *by_position]
+def table_of(
+    nats: list[list[float]], tokens: list[list[int]], text: Sequence[int] | None = None
+) -> pa.Table:
+    """Of each block the nats, tokens and bins by position, and the bytes of its text."""
+    sums = [[math.fsum(row) for row in nats], [sum(row) for row in tokens]]
+    columns = [list(range(len(nats))), *sums, text or [1] * len(nats), nats, tokens]
     return pa.table([pa.array(column) for column in columns], names=SCHEMA.names).cast(SCHEMA)
 
 
 def test_summary_by_hand():
     """12 bits over 3 bytes in one block, 4 bits over 5 in the other: 16 bits over 8 bytes."""
     summary = summarize_blocks(
-        table_of([12 * math.log(2), 4 * math.log(2)], tokens=[3, 1], text=[3, 5])
+        table_of([[12 * math.log(2)], [4 * math.log(2)]], [[3], [1]], text=[3, 5])
     )
     assert summary["bits_per_byte"] == pytest.approx(2)
     assert summary["nats_per_token"] == pytest.approx(4 * math.log(2))
@@ -43,14 +46,64 @@ def test_summary_by_hand():
 @pytest.mark.parametrize(
     ("nats", "tokens", "error", "message"),
     [
-        ([1.0, math.nan], [1, 1], NonFiniteError, "block 1: its loss is NaN"),
-        ([9000.0, 9000.0], [1, 1], NonFiniteError, "no finite perplexity"),
-        ([0.0, 0.0], [0, 0], ScoringError, "no token of the slice"),
+        ([[1.0], [math.nan]], [[1], [1]], NonFiniteError, "block 1: its loss is NaN"),
+        ([[9000.0], [9000.0]], [[1], [1]], NonFiniteError, "no finite perplexity"),
+        ([[0.0], [0.0]], [[0], [0]], ScoringError, "no token of the slice"),
     ],
 )
 def test_what_has_no_perplexity_is_named(nats, tokens, error, message):
     with pytest.raises(error, match=message):
-        summarize_blocks(table_of(nats, tokens, text=[1, 1]))
+        summarize_blocks(table_of(nats, tokens))
+
+
+@pytest.mark.parametrize(
+    ("length", "starts"),
+    [
+        (1, [0]),
+        (256, [0]),
+        (257, [0, 256]),
+        (512, [0, 256]),
+        (513, [0, 256, 512]),
+        (2048, [0, 256, 512, 1024]),
+        (3000, [0, 256, 512, 1024, 2048]),
+    ],
+)
+def test_bins_double_up_to_the_length(length: int, starts: list[int]) -> None:
+    assert bin_starts(length) == starts
+
+
+def test_summary_by_position_by_hand() -> None:
+    """Two blocks: 4 and 6 nats over 2 tokens each, then 3 and 9 over 3 and 1."""
+    table = table_of([[4.0, 3.0], [6.0, 9.0]], [[2, 3], [2, 1]])
+    near, far = summarize_positions(table, 300)
+    assert (near["first"], near["last"], near["tokens"]) == (0, 255, 4)
+    assert (far["first"], far["last"], far["tokens"]) == (256, 299, 4)
+    assert near["nats_per_token"] == pytest.approx(2.5)
+    assert far["nats_per_token"] == pytest.approx(3.0)
+    # u = (d - R w) / sum w is -1/4, 1/4 and -6/4, 6/4; 2 / (2 - 1) times the sum of squares
+    assert near["stderr"] == pytest.approx(0.5)
+    assert far["stderr"] == pytest.approx(3.0)
+
+
+def test_blocks_without_tokens_at_a_position_do_not_count_there() -> None:
+    nats, tokens = [[2.0, 5.0]] * 3 + [[3.0, 0.0]] * 3, [[1, 2]] * 3 + [[1, 0]] * 3
+    nats[0] = [2.0, 8.0]
+    far = summarize_positions(table_of(nats, tokens), 512)[1]
+    alone = np.array([8.0, 5.0, 5.0]) / 2
+    assert far["nats_per_token"] == pytest.approx(alone.mean())
+    assert far["stderr"] == pytest.approx(alone.std(ddof=1) / math.sqrt(3))
+
+
+def test_where_no_bin_or_one_alone_has_tokens() -> None:
+    table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
+    bins = summarize_positions(table, 700)
+    assert [one["first"] for one in bins] == [0, 256]
+    assert bins[1]["stderr"] is None  # one block
+    assert summarize_positions(table_of([[2.0], [3.0]], [[2], [2]]), 128) == []
+    near = table_of([[2.0, 0.0], [3.0, 0.0]], [[2, 0], [2, 0]])
+    assert summarize_positions(near, 512) == []
+    stored = table.drop_columns(["nats_by_position", "tokens_by_position"])
+    assert summarize_positions(stored, 700) == []
 
 
 BLOCKS, LENGTH = 5, 700

@@ -8,25 +8,22 @@ import json
 import os
 from itertools import groupby, islice
 
-import pyarrow as pa
 import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import candidate_scores, credit_items, group_items
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request, Score
+from tests.metrics.test_accuracy import table_of
 
 TOLERANCE = 1e-3
 """Of which the reference's own float32 log_softmax takes up to 9e-4."""
 
 
-def request_of(candidate: dict, name: str) -> Request:
-    return Request(
-        tuple(candidate["context_tokens"]), tuple(candidate["continuation_tokens"]), name
-    )
+def name_of(item: dict) -> str:
+    return f"{item['task']}/{item['doc_id']}"
 
 
 def gold_of(item: dict) -> int:
@@ -39,52 +36,36 @@ def gold_of(item: dict) -> int:
     return int(item["target"]) if item["target"].isdigit() else texts.index(item["target"].strip())
 
 
-def rows_of(item: dict, scores: list[Score]) -> list[dict]:
-    """Table rows; an option's text without its leading space counts, as in acc_norm."""
+def question_of(item: dict, scores: list[Score]) -> dict:
+    """An option's text without its leading space counts, as in acc_norm."""
     texts = [candidate["continuation"].removeprefix(" ") for candidate in item["candidates"]]
-    return [
-        {
-            "item": f"{item['task']}/{item['doc_id']}",
-            "cluster": None,
-            "candidate": i,
-            "gold": i == gold_of(item),
-            "logprob": score.logprob,
-            "unconditional": None,
-            "tokens": len(candidate["continuation_tokens"]),
-            "chars": len(text),
-            "bytes": len(text.encode()),
-            "is_greedy": score.is_greedy,
-        }
-        for i, (candidate, text, score) in enumerate(
-            zip(item["candidates"], texts, scores, strict=True)
-        )
-    ]
+    return {
+        "item": name_of(item),
+        "gold": gold_of(item),
+        "logprob": [score.logprob for score in scores],
+        "chars": [len(text) for text in texts],
+    }
 
 
 def test_everything_agrees_with_lm_evaluation_harness(smollm2, shared):
     path = shared / "reference/lm_eval_smollm2_135m_instruct.jsonl.gz"
     with gzip.open(path, "rt", encoding="utf-8") as file:
         items = [json.loads(line) for line in file][:: 1 if os.environ.get("EVAL_FULL") else 4]
+    expected = [(name_of(item), one) for item in items for one in item["candidates"]]
     asked = [
-        request_of(candidate, f"{item['task']}/{item['doc_id']}")
-        for item in items
-        for candidate in item["candidates"]
+        Request(tuple(one["context_tokens"]), tuple(one["continuation_tokens"]), name)
+        for name, one in expected
     ]
     model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
     scores = score_requests(Engine(model, row_tokens=1024, device="cpu"), asked)
-    expected = [candidate for item in items for candidate in item["candidates"]]
-    for request, score, candidate in zip(asked, scores, expected, strict=True):
-        assert score.logprob == pytest.approx(candidate["logprob"], abs=TOLERANCE), request.name
-        assert score.is_greedy == candidate["is_greedy"], request.name
+    for score, (name, candidate) in zip(scores, expected, strict=True):
+        assert score.logprob == pytest.approx(candidate["logprob"], abs=TOLERANCE), name
+        assert score.is_greedy == candidate["is_greedy"], name
     remaining = iter(scores)
     for task, group in groupby(items, key=lambda item: item["task"]):
         of_task = list(group)
-        rows = [
-            row
-            for item in of_task
-            for row in rows_of(item, list(islice(remaining, len(item["candidates"]))))
-        ]
-        table = pa.Table.from_pylist(rows, schema=SCHEMA)
+        scored = (list(islice(remaining, len(item["candidates"]))) for item in of_task)
+        table = table_of(*map(question_of, of_task, scored))
         groups, gold = group_items(table), table["gold"].to_numpy(zero_copy_only=False)
         ranked = candidate_scores(table)
         for theirs, ours in (("acc", "raw"), ("acc_norm", "per_char")):

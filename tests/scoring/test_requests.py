@@ -7,7 +7,6 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ScoringError
-from evaluation.prefill.encoding import encode_pairs
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import check_output, read_rows, write_answers
@@ -59,26 +58,23 @@ def test_rows_keep_their_order_and_content(tmp_path):
         assert {key: out[key] for key in row} == row
 
 
+STRINGS = {
+    ("the cat", " sat"): Request((2, 6), (7,)),
+    ("the cat ", "sat"): Request((2, 6), (7,)),
+    ("", "the cat"): Request((0,), (2, 6)),
+    (" ", "cat"): Request((0,), (6,)),
+}
+
+
 def test_gzip_and_strings(tmp_path, words):
+    """A context's last space moves to the continuation; EOS replaces a context without tokens."""
     path = tmp_path / "in.jsonl.gz"
-    with gzip.open(path, "wt", encoding="utf-8") as file:
-        file.write(json.dumps({"context": "the cat ", "continuation": "sat"}) + "\n")
-        file.write(json.dumps({"context": "", "continuation": "the cat"}) + "\n")
-    first, second = run(path, words)
-    model = tiny.model("llama")
-    assert first["context"] == "the cat "
-    assert first["logprob"] == pytest.approx(
-        tiny.plain_score(model, Request((2, 6), (7,))), abs=1e-4
-    )
-    assert second["logprob"] == pytest.approx(
-        tiny.plain_score(model, Request((0,), (2, 6))), abs=1e-4
-    )
-
-
-def test_spaces_move_to_the_continuation(words):
-    pairs = [("the cat", " sat"), ("the cat ", "sat"), ("", "the"), (" ", "cat")]
-    expected = [([2, 6], [7]), ([2, 6], [7]), ([], [2]), ([], [6])]
-    assert encode_pairs(words, pairs) == expected
+    asked = [{"context": one, "continuation": other} for one, other in STRINGS]
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in asked).encode()))
+    for row, out, request in zip(asked, run(path, words), STRINGS.values(), strict=True):
+        plain = tiny.plain_score(tiny.model("llama"), request)
+        assert out["logprob"] == pytest.approx(plain, abs=1e-4)
+        assert {key: out[key] for key in row} == row
 
 
 GOOD = b'{"context_tokens": [1], "continuation_tokens": [2]}\n'
@@ -130,11 +126,3 @@ def test_a_long_line_is_no_fault(tmp_path):
     assert path.stat().st_size > 20_000_000
     (request,) = prepare(read_rows(path), None, str(path), 32, tiny.VOCABULARY)
     assert len(request.context) == 32
-
-
-def test_contexts_that_are_cut_are_counted(tmp_path, caplog):
-    rows = [{"context_tokens": [1] * n, "continuation_tokens": [2]} for n in (31, 32, 33, 64)]
-    path = write(tmp_path / "in.jsonl", *rows)
-    long, short = run(path)[3], run(path)[1]
-    assert "2 of 4 contexts do not fit the window of 32 tokens" in caplog.text
-    assert long["logprob"] == pytest.approx(short["logprob"], abs=1e-4)

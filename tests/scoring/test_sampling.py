@@ -27,7 +27,8 @@ from evaluation.scoring.engine.generation.sampling import (
 )
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
-from tests.scoring.test_generation import asks, decode
+from tests.scoring.test_generation import asks
+from tests.scoring.tiny import decode
 
 SETTINGS = [
     Sampling(temperature=1.0),

@@ -5,13 +5,7 @@ from hypothesis import strategies as st
 
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.scoring.stored_completions import until_stopped
-
-LETTERS = "!abcdefghijklmnopqrstuvwxyz"
-
-
-def decode(tokens: list[int]) -> str:
-    return "".join(LETTERS[token] for token in tokens)
-
+from tests.scoring.tiny import decode
 
 PIECES = [b"", b"a", b"b", b"ab", b"\n", b"\n\n", b" Question", b":", b"\xc3", b"\xa9", b"\xf0\x9f"]
 PIECES += [b"\xa6\x8a", b"\xe2\x82\xac", b"b" * 20, b"ba\n", b"a\xc3", b"\xa9b", b"Q"]

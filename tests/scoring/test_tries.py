@@ -5,9 +5,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluation.scoring.engine.packed_rows import packed_row, plan_requests
 from evaluation.scoring.engine.tries import Trie, build_trie, key_of, pack
-from tests.scoring.strategies import requests, token_lists
+from tests.scoring.strategies import token_lists
 
 
 def trie_of(*inputs: tuple[int, ...]) -> Trie:
@@ -46,25 +45,6 @@ def test_best_fit_fills_the_smallest_gap_that_is_enough():
     """Pieces 7, 6, 4, 3 with room for 10: 7 + 3 and 6 + 4, where first-fit of 3 could go wrong."""
     inputs = [tuple([first] * length) for first, length in enumerate((6, 7, 3, 4))]
     assert sorted(piece.size for piece in pack(trie_of(*inputs), lambda _: 10)) == [10, 10]
-
-
-@given(requests(), st.integers(1, 60))
-def test_rows_see_exactly_their_ancestors(asked, budget):
-    plan = plan_requests(asked)
-    rows = [packed_row(plan, piece) for piece in pack(plan.trie, lambda _: budget)]
-    assert sorted(owner for row in rows for owner in row.owners) == list(range(len(asked)))
-    for row in rows:
-        index = np.arange(len(row))
-        visible = (index <= index[:, None]) & (index[:, None] < row.end)  # (q, kv)
-        assert (visible.sum(axis=1) == row.depth + 1).all()
-        starts = np.cumsum(row.counts) - row.counts
-        for owner, start in zip(row.owners, starts, strict=True):
-            request = asked[owner]
-            for i, token in enumerate(request.continuation):
-                query, target = row.pair_query[start + i], row.pair_token[start + i]
-                before = request.context + request.continuation[:i]
-                assert tuple(row.tokens[visible[query]]) == before
-                assert target == token
 
 
 def test_a_longer_shared_prefix_makes_longer_rows():

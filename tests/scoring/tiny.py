@@ -2,6 +2,7 @@
 
 from functools import cache
 
+import numpy as np
 import torch
 import transformers
 from transformers import PreTrainedModel
@@ -10,10 +11,12 @@ from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Sto
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.settings.computing import Scoring
 
 VOCABULARY = 40
+LETTERS = "!abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 SHAPE = {
     "vocab_size": VOCABULARY,
     "hidden_size": 32,
@@ -55,6 +58,10 @@ def model(name: str) -> PreTrainedModel:
     return built
 
 
+def decode(tokens: list[int]) -> str:
+    return "".join(LETTERS[token] for token in tokens)
+
+
 @cache
 def engine(name: str = "llama", row_tokens: int = 64) -> Engine:
     return Engine(model(name), row_tokens=row_tokens, device="cpu")
@@ -84,6 +91,10 @@ def answers(
         assert not found.keys() & part.keys()
         found |= part
     return found
+
+
+def logprobs(scored: Engine, asked: list[Request]) -> np.ndarray:
+    return np.array([score.logprob for score in score_requests(scored, asked)])
 
 
 def plain_score(scored: PreTrainedModel, request: Request) -> float:
