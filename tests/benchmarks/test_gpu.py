@@ -1,10 +1,8 @@
 """`python -m benchmarks.gpu` on CPU with a tiny model, where nothing else is installed."""
 
 import json
-import os
 import re
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from benchmarks.gpu.models import SIZES
 from benchmarks.gpu.questions import CHOICES, new_tasks, sample
 from evaluation.scoring.engine.window import Request
 from tests.conftest import ROOT
+from tests.histories.warm import run_python, well
 
 BARE = """
 import sys
@@ -31,26 +30,21 @@ sys.meta_path.insert(0, Missing())
 SMALL = "--device cpu --questions 4 --blocks 2 --sample 2 --completions 0".split()
 
 
+def tiny(folder: Path, output: Path) -> list[str]:
+    """Arguments that measure the tiny model alone."""
+    given = ["--models", "tiny", "--row-tokens", "256"]
+    return [*given, "--scratch", str(folder), "--output", str(output)]
+
+
 def test_a_whole_run_on_a_bare_machine(tmp_path: Path) -> None:
     """With the scores of the plain loop, and no file left but the figures."""
     (tmp_path / "sitecustomize.py").write_text(BARE)
-    environment = {"PYTHONPATH": f"{tmp_path}:{ROOT}", "OMP_NUM_THREADS": "1"}
+    run = partial(
+        run_python, folder=ROOT, cold=True, PYTHONPATH=f"{tmp_path}:{ROOT}", OMP_NUM_THREADS="1"
+    )
+    assert "is not installed" in run(["-c", "import pydantic"]).stderr
     output = tmp_path / "found.json"
-
-    def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, *command],
-            cwd=ROOT,
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    assert "is not installed" in run("-c", "import pydantic").stderr
-    done = run("-m", "benchmarks.gpu", *SMALL, "--models", "tiny", "--row-tokens", "256",
-               "--scratch", tmp_path, "--output", output)  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = well(run(["-m", "benchmarks.gpu", *SMALL, *tiny(tmp_path, output)]))
     assert re.search(r"tiny\.tier3_mmlu_5shot\.times_faster +[\d.]+x +>= 20x\n", done.stdout)
     assert not list(tmp_path.glob("bench-gpu-*"))
     figures = json.loads(output.read_text())["models"]["tiny"]
@@ -65,8 +59,7 @@ def test_a_whole_run_on_a_bare_machine(tmp_path: Path) -> None:
 
 def test_completions_are_those_of_transformers(tmp_path: Path) -> None:
     output = tmp_path / "found.json"
-    given = ["--models", "tiny", "--row-tokens", "256", "--scratch", str(tmp_path)]
-    assert main([*SMALL, "--completions", "3", *given, "--output", str(output)]) == 0
+    assert main([*SMALL, "--completions", "3", *tiny(tmp_path, output)]) == 0
     found = json.loads(output.read_text())["models"]["tiny"]["completions"]
     assert found["equal"] == 1
     assert found["tokens_per_second"] > 0
@@ -114,9 +107,8 @@ def test_work_of_blocks() -> None:
     assert work.of_blocks(tokens, starts) == work.Work(tokens=8, pairs=6 + 1 + 3 + 3, queries=4)
 
 
-@pytest.mark.parametrize("name", ["135m", "1.7b", "8b"])
-def test_sizes_are_those_they_are_named_after(name: str) -> None:
-    billions = {"135m": 0.135, "1.7b": 1.71, "8b": 8.03}[name]
+@pytest.mark.parametrize(("name", "billions"), [("135m", 0.135), ("1.7b", 1.71), ("8b", 8.03)])
+def test_sizes_are_those_they_are_named_after(name: str, billions: float) -> None:
     assert SIZES[name].parameters / 1e9 == pytest.approx(billions, rel=0.01)
 
 

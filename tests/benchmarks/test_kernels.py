@@ -4,11 +4,11 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.conftest import ROOT
+
 TRITON = ROOT / ".triton"
 """Triton, in a folder of its own: what finds it thinks that there may be a GPU."""
 SHARED = {80: 166912, 90: 232448}
