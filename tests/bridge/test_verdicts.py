@@ -82,6 +82,7 @@ def judged(step: int, gain: float, kept: float) -> StepVerdict:
         ({1: (0.05, 0.0), 2: (0.06, 0.0), 3: (0.2, -0.1)}, 2, [1, 2]),  # the best that meets all
         ({1: (-0.01, 0.0), 2: (0.2, -0.1)}, 1, [1]),  # keeps what there was
         ({1: (0.1, -0.3), 2: (0.0, -0.1)}, 2, [1, 2]),  # all lose, this one least
+        ({1: (0.05, 0.0), 2: (0.1, -0.0195)}, 1, [1]),  # met before undecided, if that gains more
     ],
 )
 def test_the_chosen_step(
