@@ -61,6 +61,7 @@ class Prefetch:
                         size += count
         except (OSError, CheckpointError) as error:
             log.info("%s: not prefetched: %s", checkpoint, error)
+            return
         log.info("%s: %d bytes prefetched", checkpoint, size)
 
 

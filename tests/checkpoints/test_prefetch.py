@@ -46,11 +46,20 @@ def test_the_next_checkpoint_is_read_once(
     assert len([line for line in caplog.messages if "prefetched" in line]) == 1
 
 
-BROKEN: dict[str, Any] = {
-    "no weights": lambda folder: [path.unlink() for path in weight_files(folder)],
-    "unfinished": lambda folder: (folder / "model" / "x.safetensors.tmp").touch(),
-    "a folder for a file": lambda folder: (folder / "model" / "x.safetensors").mkdir(),
-    "deleted": lambda folder: folder.rename(folder.with_name("elsewhere")),
+BROKEN: dict[str, tuple[Any, str]] = {
+    "no weights": (
+        lambda folder: [path.unlink() for path in weight_files(folder)],
+        "not prefetched: ",
+    ),
+    "unfinished": (
+        lambda folder: (folder / "model" / "x.safetensors.tmp").touch(),
+        "not prefetched: ",
+    ),
+    "a folder for a file": (
+        lambda folder: (folder / "model" / "x.safetensors").mkdir(),
+        " bytes prefetched",
+    ),
+    "deleted": (lambda folder: folder.rename(folder.with_name("elsewhere")), "not prefetched: "),
 }
 
 
@@ -58,10 +67,12 @@ BROKEN: dict[str, Any] = {
 def test_a_broken_next_checkpoint_disturbs_nobody(
     fetched: Prefetch, steps: list[Path], broken: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    expected = weights(steps[0])
-    BROKEN[broken](steps[1])
+    expected, (damage, said) = weights(steps[0]), BROKEN[broken]
+    damage(steps[1])
     fetched.plan(steps[1])
     found = weights(steps[0])
     fetched.wait()
-    assert "prefetched" in caplog.text
+    (line,) = [line for line in caplog.messages if "prefetched" in line]
+    assert line.startswith(f"{steps[1]}: ")
+    assert said in line
     assert all(torch.equal(found[name], expected[name]) for name in expected)

@@ -16,6 +16,7 @@ from evaluation.grading.header import header
 from evaluation.grading.probes import generations
 from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.prefill.caches import DocumentLine
+from evaluation.scoring import session
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import AnyVerifier, Boxed, MathVerify, Minerva, Pattern, Program
@@ -214,14 +215,15 @@ def test_machines(tmp_path: Path, name: str) -> None:
 def test_the_machine_of_a_session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     gpu = "NVIDIA H100 80GB HBM3"
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: gpu)
+    monkeypatch.setattr(session, "busy_seconds", lambda: 4.0)
     plan = make_plans(tmp_path)["first"]
     score = StoredScore(pa.table({"nats": [1.0]}), {"ppl": 9.0})
     for device, expected in (
         ("cpu", {"gpu": None}),
-        ("cuda", {"gpu": gpu, "layers": "compiled", "busy_seconds": 0.0}),
+        ("cuda", {"gpu": gpu, "layers": "compiled", "busy_seconds": 2.5}),
     ):
         backend = SimpleNamespace(device=device, row_tokens=4096, layers="compiled")
-        job: Any = SimpleNamespace(plan=plan, backend=backend, _busy=0.0)
+        job: Any = SimpleNamespace(plan=plan, backend=backend, _busy=1.5)
         summary = Job.stamped(job, score, {"seconds": 1.23456}).summary
         assert summary.pop("packages").keys() >= {"torch", "transformers"}
         assert summary == {"ppl": 9.0, "seconds": 1.235, "row_tokens": 4096, **expected}
