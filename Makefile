@@ -44,7 +44,7 @@ try-providers: providers $(VENV)  ## try their tasks on the data at hand, and wr
 
 test: lint pytest  ## what every change must pass: linters and tests, in twenty minutes
 
-test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (three hours)
+test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (two hours)
 	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""
 	@$(MAKE) --no-print-directory histories
 	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json

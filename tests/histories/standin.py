@@ -15,6 +15,8 @@ What a run is told, by its environment:
                           waits until somebody has put a file `go` beside the file of counts;
                           "READ 12": the same at the 12th text that is tokenized
     HISTORIES_REAL        anything: the engine is the real one (what it scores is counted likewise)
+    HISTORIES_FAULT       anything: the numbers also depend on `generation_batch`, which the workflow
+                          does not take for a reason to score again: a planted fault
 """
 
 import contextlib
@@ -147,6 +149,7 @@ class StandIn:
         self.dtype = "float32" if scoring.dtype == "auto" else scoring.dtype
         self._path, self._loaded = checkpoint.path, loaded
         self._tokens = 0
+        self._fault = [scoring.generation_batch] if "HISTORIES_FAULT" in os.environ else []
 
     @functools.cached_property
     def content(self) -> str:
@@ -179,7 +182,7 @@ class StandIn:
         """A number in [0, 1) that all that was asked decides."""
         from evaluation.settings.tiers import TIERS
 
-        text = json.dumps([self.content, self.dtype, TIERS[tier].protocol, *asked])
+        text = json.dumps([self.content, self.dtype, TIERS[tier].protocol, *asked, *self._fault])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest()) / 2**48
 
     def log_likelihoods(self, requests: Sequence[Any], *, label: str) -> list[Any]:

@@ -50,6 +50,13 @@ def test_the_same_with_the_real_engine(place: Place) -> None:
     check(place, read(FIXED / "real/engine.json"), HISTORIES_REAL="1")
 
 
+def test_a_setting_that_changes_numbers_unnoticed_is_found(place: Place) -> None:
+    batch = ["setting_of_no_result", ["config", "scoring", "generation_batch"], 3]
+    report = place.play([["run", "stage1"], batch], HISTORIES_FAULT="planted")
+    assert {what.partition(": ")[0] for what in report.failures} == {"differs"}
+    assert any("tier2_ppl.json" in what for what in report.failures)
+
+
 def test_a_hundred_histories_have_every_kind(place: Place) -> None:
     actions = [action for one in drawn(place.pool, 100, SEED).values() for action in one]
     assert {*EDITS, *ACCIDENTS, *COMMANDS} <= {str(action[0]) for action in actions}
