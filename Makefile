@@ -68,11 +68,11 @@ slurm-up:  ## start a real Slurm on this machine: partitions gpu and serial (nee
 slurm-down:  ## stop it and remove all its traces
 	@$(PYTHON) -m tests.slurm.cluster down
 
-lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, pydoclint, snakefmt, snakemake --lint, codespell, oxlint
+lint: $(TOOLS) $(SCRIPTS)  ## ruff, mypy, snakefmt, snakemake --lint, codespell, oxlint
 	ruff check .
 	ruff format --check .
 	mypy
-	pydoclint evaluation
+	ruff check --quiet --preview --select DOC102,DOC202,DOC403 evaluation
 	snakefmt --check Snakefile workflow
 	SCRATCH=$${SCRATCH:-.cache/lint} snakemake --lint
 	codespell

@@ -77,9 +77,6 @@ def start(
         worker: Process id of the worker.
         descriptor: The zygote's end of the connection.
         filter_descriptor: File with the seccomp filter.
-
-    Returns:
-        Never; the process ends.
     """
     connection = socket.socket(fileno=descriptor)
     try:
