@@ -9,7 +9,7 @@ the tier files' other contents, REPORT that of the pages and figures.
 PREFILL_TOKENIZER = "tokenizer-1"
 PREFILL_SLICE = "slice-2"
 PREFILL_TASK = "task-3"
-PREFILL_PROBES = "probes-2"
+PREFILL_PROBES = "probes-3"
 PREFILL_GENERATION = "generation-1"
 RESULTS = "results-8"
 BRIDGE = "bridge-6"

@@ -79,7 +79,7 @@ def score_key(subject: Subject) -> str:
     return fingerprint(
         {
             "protocols": {name: TIERS[name].protocol for name in plan.tiers},
-            "attention": plan.suite.attention,
+            "attention": _attention(plan),
             "tokenizer": plan.tokenizer.model_dump(),
             "sequence_length": plan.sequence_length,
             "device": plan.config.scoring.device,
@@ -93,6 +93,13 @@ def score_key(subject: Subject) -> str:
             **_decoding(plan),
         }
     )
+
+
+def _attention(plan: StagePlan) -> str | dict[str, str]:
+    """Return what tokens attend to in all slices, or in each where they differ."""
+    by_slice = {name: item.attention or "block" for name, item in plan.suite.slices.items()}
+    kinds = set(by_slice.values()) or {"block"}
+    return kinds.pop() if len(kinds) == 1 else dict(sorted(by_slice.items()))
 
 
 def _decoding(plan: StagePlan) -> dict[str, Any]:
@@ -138,12 +145,9 @@ def _verification(plan: StagePlan) -> dict[str, Any]:
     """Return the settings that verdicts depend on besides the items; none for external programs."""
     if plan.stage.command:
         return {}
-    found: dict[str, Any] = {}
-    if plan.suite.probes and plan.suite.answer_after:
-        found["answer_after"] = plan.suite.answer_after
     if plan.suite.probes or plan.suite.generation_tasks:
-        found["verification"] = plan.config.verification.deciding
-    return found
+        return {"verification": plan.config.verification.deciding}
+    return {}
 
 
 def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -> str:

@@ -81,6 +81,7 @@ def verify_task(
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
         "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
+        **{key: value for key in ("shortened", "window") if (value := entry.get(key))},
         **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
     texts = {line.id: line.prompt for line in cache.prompts}

@@ -10,10 +10,12 @@ import pyarrow as pa
 from evaluation.fingerprints import fingerprint
 from evaluation.grading.verdicts import Batch, Job
 from evaluation.metrics.rates import COLUMNS
-from evaluation.scoring.stored_completions import Completion
+from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
 from evaluation.settings.generation import read_part
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS
+from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
 from evaluation.verification.verdicts import Verdict
 
@@ -61,8 +63,43 @@ def checked_part(response: str, mark: str | None) -> str:
     return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
 
 
+def answered_probes(
+    plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
+) -> tuple[dict[str, Completion], dict[str, str | None], dict[str, Mapping[str, Any]]]:
+    """Return the stored answers to a stage's probes.
+
+    Args:
+        plan: The stage.
+        store: Scores of one checkpoint.
+        entry: The tier's entry of the job's record.
+
+    Returns:
+        Answers by probe in the order of the suite, what ends the thinking in each (None: all of it is
+        the answer), and the summaries of the scores by name.
+
+    Raises:
+        ScoringError: An answer is not stored.
+    """
+    probes = plan.suite.probes
+    answers: dict[str, Completion] = {}
+    marks: dict[str, str | None] = {}
+    summaries: dict[str, Mapping[str, Any]] = {}
+    for chat in entry["chats"]:
+        keys = {name: sample_key(entry["prompts"][name], 0) for name in chat["probes"]}
+        stored, used = counted_completions(
+            plan, store, "probes", chat["answers"], [*keys.values()], chat["stop"]
+        )
+        summaries |= used
+        answers |= {name: stored[key] for name, key in keys.items()}
+        for name in chat["probes"]:
+            marks[name] = end_of_thinking(probes[name].answer_after, chat["chat_template"])
+    return {name: answers[name] for name in probes}, marks, summaries
+
+
 def probe_batch(
-    probes: Mapping[str, Probe], answers: Mapping[str, Completion], answer_after: str | None
+    probes: Mapping[str, Probe],
+    answers: Mapping[str, Completion],
+    marks: Mapping[str, str | None],
 ) -> Batch:
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
@@ -71,7 +108,7 @@ def probe_batch(
     Args:
         probes: The suite's probes, by name.
         answers: What the model wrote, by probe.
-        answer_after: What ends the model's thinking; None: all of it is the answer.
+        marks: What ends the model's thinking, by probe; None: all of it is the answer.
 
     Returns:
         Jobs for `find_verdicts`.
@@ -79,7 +116,7 @@ def probe_batch(
     jobs: list[Job] = []
     places = []
     for probe, one in probes.items():
-        text = checked_part(answers[probe].text, answer_after)
+        text = checked_part(answers[probe].text, marks[probe])
         for name, check in named(one.checks):
             jobs.append((check, {}, text))
             places.append(f"{name} of {probe}")
@@ -127,6 +164,24 @@ def probe_table(
             }
         )
     return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def chats_in_file(
+    chats: Iterable[Mapping[str, Any]], marks: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
+    """Return the settings of conversations as `tier4_sft_native.json` has them.
+
+    Args:
+        chats: Settings as scoring recorded them, with the probes that they are of.
+        marks: What ends the model's thinking, by probe.
+    """
+    parts: list[dict[str, Any]] = []
+    for chat in chats:
+        shared = {k: chat[k] for k in ("chat_template", "chat_template_kwargs", "stop")}
+        for mark in dict.fromkeys(marks[name] for name in chat["probes"]):
+            names = [name for name in chat["probes"] if marks[name] == mark]
+            parts.append({"probes": names, **shared, "answer_after": mark})
+    return parts
 
 
 def generations(table: pa.Table) -> list[dict[str, Any]]:

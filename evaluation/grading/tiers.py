@@ -15,7 +15,13 @@ from evaluation.errors import ScoringError
 from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.generated import verify_task
 from evaluation.grading.header import add_up
-from evaluation.grading.probes import end_of_thinking, generations, probe_batch, probe_table
+from evaluation.grading.probes import (
+    answered_probes,
+    chats_in_file,
+    generations,
+    probe_batch,
+    probe_table,
+)
 from evaluation.grading.verdicts import find_verdicts
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, summarize_gold, with_measures
@@ -25,7 +31,6 @@ from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
 from evaluation.results.columns import CANDIDATES, arrow_schema
 from evaluation.results.tier_files import TaskMeans
-from evaluation.scoring.stored_completions import counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
 from evaluation.settings.sources import Normalization, Task
@@ -73,13 +78,16 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
             **summarize_blocks(score.table),
             "by_position": summarize_positions(score.table, plan.sequence_length),
             **_origin(entry["items"][name], plan.suite.slices[name].group),
+            "attention": plan.suite.slices[name].attention or "block",
         }
         for name, score in scores.items()
     }
     nats = _mean([one["nats_per_token"] for one in slices.values()])
     per_byte = [one["bits_per_byte"] for one in slices.values()]
     overall = {"ppl": math.exp(nats), "nats_per_token": nats, "bits_per_byte": _mean(per_byte)}
-    content = {"attention": entry["attention"], "overall": overall, "slices": slices}
+    kinds = {one["attention"] for one in slices.values()}
+    attention = kinds.pop() if len(kinds) == 1 else None
+    content = {"attention": attention, "overall": overall, "slices": slices}
     tables = {name: score.table for name, score in scores.items()}
     spent = [score.summary for score in scores.values()]
     return _tier_files(content, tables, spent, "slice", slices)
@@ -182,21 +190,16 @@ def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[st
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
     probes = plan.suite.probes
-    keys = {name: sample_key(entry["prompts"][name], 0) for name in probes}
-    stored, used = counted_completions(
-        plan, store, "probes", entry["answers"], [*keys.values()], entry["stop"]
-    )
-    answers = {name: stored[key] for name, key in keys.items()}
-    mark = end_of_thinking(plan.suite.answer_after, entry["chat_template"])
-    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, answers, mark)])
+    answers, marks, spent = answered_probes(plan, store, entry)
+    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, answers, marks)])
     table = probe_table(probes, entry["texts"], answers, verdicts)
     content = {
         **summarize(table),
-        "answer_after": mark,
-        **{key: entry[key] for key in ("chat_template", "stop", "data", "data_checksum")},
+        "chats": chats_in_file(entry["chats"], marks),
+        **{key: entry[key] for key in ("data", "data_checksum")},
     }
     write = partial(write_jsonl, rows=generations(table))
-    return TierFiles(content, write, [*used.values()], entry["items"])
+    return TierFiles(content, write, [*spent.values()], entry["items"])
 
 
 def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:

@@ -12,6 +12,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.errors import SourceError
 from evaluation.fingerprints import fingerprint
+from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan
 
 Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
@@ -51,20 +52,18 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
     return sorted({path for p in patterns for path in folder.glob(p) if path.is_file()})
 
 
-def chat_template(plan: StagePlan, tokenizer: Mapping[str, Any]) -> str:
-    """Return the Jinja2 template of a stage's conversations.
+def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, Any]) -> str:
+    """Return the Jinja2 template of an item's conversations: its own (or its suite's), or the tokenizer's.
 
     Args:
-        plan: The stage, whose suite may have a template.
+        plan: The stage.
+        item: A probe or generation task.
         tokenizer: Content of the saved tokenizer's meta.json.
-
-    Returns:
-        The suite's template, or else the tokenizer's.
 
     Raises:
         SourceError: Neither has one.
     """
-    template = plan.suite.chat_template or tokenizer.get("chat_template")
+    template = item.chat_template or tokenizer.get("chat_template")
     if template is None:
         raise SourceError(
             f"tokenizer {plan.tokenizer.name} has no chat template, and none is given for "
@@ -143,13 +142,25 @@ def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) 
     return fingerprint(
         {
             "protocol": protocol.PREFILL_PROBES,
-            "probes": {name: probe.definition for name, probe in probes.items()},
-            "chat_template": chat_template(plan, tokenizer),
-            "stop": list(plan.suite.stop),
+            "probes": {
+                name: [
+                    probe.definition,
+                    chat_template(plan, probe, tokenizer),
+                    list(probe.stop or ()),
+                ]
+                for name, probe in probes.items()
+            },
             "tokenizer": saved_description(tokenizer),
             "sequence_length": plan.sequence_length,
+            **_window(plan),
         }
     )
+
+
+def _window(plan: StagePlan) -> dict[str, int]:
+    """Return the window if it is configured; a default found at prefill does not outdate an entry."""
+    window = plan.config.generation.window
+    return {} if window is None else {"window": window}
 
 
 def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
@@ -182,7 +193,8 @@ def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -
     task = plan.suite.generation_tasks[name]
     content = {
         "protocol": protocol.PREFILL_GENERATION,
+        **_window(plan),
         "task": task.asked,
-        "chat_template": chat_template(plan, tokenizer) if task.chat else None,
+        "chat_template": chat_template(plan, task, tokenizer) if task.chat else None,
     }
     return fingerprint(content | _encoding(plan, tokenizer))

@@ -3,12 +3,13 @@
 A plain prompt is the description, the solved examples and the question in this order. In a chat, the
 description comes before the first question, and every solved example is two turns.
 
-A prompt that leaves no room for `max_new_tokens` in the sequence length is left out and named in
-`meta.json`: an answer that the window cuts off would count as wrong.
+A prompt that leaves less than `max_new_tokens` in the window gets what is left, and one that leaves less
+than a quarter is left out; `meta.json` names both.
 """
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from itertools import chain
 from typing import Any
 
@@ -29,6 +30,7 @@ from evaluation.prefill.sources import Origin, locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import RowTemplates
 from evaluation.prefill.tokenizers import prefill_tokenizer
+from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
@@ -50,7 +52,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     """
     task = plan.suite.generation_tasks[name]
     tokenizer, about = prefill_tokenizer(plan)
-    template = chat_template(plan, about) if task.chat else None
+    template = chat_template(plan, task, about) if task.chat else None
     definition = generation_definition(plan, name, about)
     folder = plan.cache_folder("tier5", name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config.mirrors))))
@@ -58,13 +60,15 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         check_cached_golds(plan, name)
         return
     found, stop, recorded = _read(plan, name, sources, tokenizer)
-    eos_ids, strings = answer_ends(tokenizer, template)
+    eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     if not (stop or eos_ids or strings):
         raise SourceError(
             f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
             "so every answer would run to `max_new_tokens`; give the task a `stop`"
         )
-    rows, too_long = _tokenized(plan, tokenizer, template, name, found)
+    window = generation_window(plan)
+    rows, too_long = _tokenized(plan, tokenizer, template, name, found, window)
+    shortened = [row["id"] for row in rows if row["max_new_tokens"] < found.max_new_tokens]
     left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
     meta = {
         "definition": definition,
@@ -77,9 +81,14 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
             "left_out": {reason: count for reason, count in left_out.items() if count},
         },
         "too_long": too_long,
+        "shortened": shortened,
+        "window": asdict(window),
         "protocol": protocol.PREFILL_GENERATION,
-        **prompts_meta(plan, about, rows, template, eos_ids, {"end_strings": strings}),
+        "chat_template": template,
+        "end_strings": strings,
+        **prompts_meta(plan, about, rows, eos_ids),
     }
+    report_lengths(f"generation_tasks.{name}", window, meta["max_tokens"], shortened)
     used = [one for one in found.prompts if one.id not in set(too_long)]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
@@ -133,39 +142,42 @@ def _tokenized(
     template: str | None,
     name: str,
     found: TaskPrompts,
+    window: Window,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the lines of `prompts.jsonl`, and the ids of prompts that do not fit the window."""
-    room = found.max_new_tokens
+    variables = plan.suite.generation_tasks[name].chat_template_kwargs
     texts = [
         prompt.turns
         if isinstance(prompt.turns, str)
-        else render_chat(tokenizer, template or "", prompt.id, prompt.turns, answer=True)
+        else render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns)
         for prompt in found.prompts
     ]
     encoded = encode_prompts(plan, tokenizer, texts)
     rows, too_long = [], []
     for prompt, text, tokens in zip(found.prompts, texts, encoded, strict=True):
-        if len(tokens) + room > plan.sequence_length:
+        room = window.room(len(tokens), found.max_new_tokens)
+        if room is None:
             too_long.append(prompt.id)
         else:
             rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
     if not rows:
-        raise SourceError(_none_fits(plan, name, room, min(map(len, encoded))))
+        shortest = min(map(len, encoded))
+        raise SourceError(_none_fits(plan, name, window, found.max_new_tokens, shortest))
     return rows, too_long
 
 
-def _none_fits(plan: StagePlan, name: str, room: int, shortest: int) -> str:
+def _none_fits(plan: StagePlan, name: str, window: Window, room: int, shortest: int) -> str:
     """Return the message for a task whose shortest prompt leaves no room for an answer."""
-    left = plan.sequence_length - shortest
+    left = window.tokens - shortest
     remedies = [
-        f"raise sequence_length to {shortest + room:,} or more",
+        f"set `generation: {{window: {shortest + room}}}` or more, if the model can use it",
         *([f"lower `max_new_tokens` to {left:,} or less"] if left > 0 else []),
         *(["lower `num_fewshot`"] if plan.suite.generation_tasks[name].num_fewshot else []),
         "take the task out",
     ]
     return (
-        f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in sequence_length "
-        f"{plan.sequence_length:,}, as the shortest has {shortest:,} tokens; {', or '.join(remedies)}"
+        f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in a window of "
+        f"{window.tokens:,} tokens, as the shortest has {shortest:,}; {', or '.join(remedies)}"
     )
 
 

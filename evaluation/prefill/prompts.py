@@ -6,17 +6,20 @@ get the same token ids and stop at the same tokens and strings, whatever their o
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.files import write_jsonl
+from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.tokenizers import prefill_tokenizer
+from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message
 
@@ -50,26 +53,59 @@ def prefill_probes(plan: StagePlan) -> None:
     definition = probes_definition(plan, plan.name, about)
     if is_current(plan.probes_folder, definition):
         return
-    template = chat_template(plan, about)
-    rows = _probe_rows(plan, tokenizer, template)
-    _check_room(plan, rows)
-    eos_ids, strings = answer_ends(tokenizer, template)
-    stop = [*plan.suite.stop, *(text for text in strings if text not in plan.suite.stop)]
+    window = generation_window(plan)
+    rows = _probe_rows(plan, tokenizer, about)
+    shortened = _fit(plan, rows, window)
+    chats = _chats_of_probes(plan, tokenizer, about)
+    eos_ids = sorted({id for chat in chats for id in chat["eos_token_ids"]})
     with new_entry(plan.probes_folder) as building:
         write_jsonl(building / PROMPTS, rows)
         meta = {
             "definition": definition,
             "protocol": protocol.PREFILL_PROBES,
             "items": {"asked": len(rows), "used": len(rows), "left_out": {}},
-            **prompts_meta(plan, about, rows, template, eos_ids, {"stop": stop}),
+            "chats": chats,
+            "shortened": shortened,
+            "window": asdict(window),
+            **prompts_meta(plan, about, rows, eos_ids),
         }
         write_meta(building, meta, [PROMPTS])
 
 
-def _probe_rows(plan: StagePlan, tokenizer: AnyTokenizer, template: str) -> list[dict[str, Any]]:
+def _chats_of_probes(
+    plan: StagePlan, tokenizer: AnyTokenizer, about: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return the settings of conversations, each once, with the probes that they are of."""
+    chats: dict[str, dict[str, Any]] = {}
+    for name, probe in plan.suite.probes.items():
+        template, variables = chat_template(plan, probe, about), probe.chat_template_kwargs
+        stop = list(probe.stop or ())
+        key = fingerprint([template, unordered(variables), stop])
+        if key not in chats:
+            eos_ids, strings = answer_ends(tokenizer, template, variables)
+            chats[key] = {
+                "probes": [],
+                "chat_template": template,
+                "chat_template_kwargs": variables,
+                "stop": [*stop, *(text for text in strings if text not in stop)],
+                "eos_token_ids": eos_ids,
+            }
+        chats[key]["probes"].append(name)
+    return list(chats.values())
+
+
+def _probe_rows(
+    plan: StagePlan, tokenizer: AnyTokenizer, about: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     probes = plan.suite.probes
     texts = [
-        render_chat(tokenizer, template, f"probes.{name}", probe.messages, answer=True)
+        render_chat(
+            tokenizer,
+            chat_template(plan, probe, about),
+            probe.chat_template_kwargs,
+            f"probes.{name}",
+            probe.messages,
+        )
         for name, probe in probes.items()
     ]
     tokens = encode_prompts(plan, tokenizer, texts)
@@ -85,18 +121,26 @@ def _probe_rows(plan: StagePlan, tokenizer: AnyTokenizer, template: str) -> list
     ]
 
 
-def _check_room(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    room = plan.sequence_length
-    longer = [
-        f"{row['id']} ({len(row['tokens'])} + {row['max_new_tokens']})"
-        for row in rows
-        if len(row["tokens"]) + row["max_new_tokens"] > room
-    ]
+def _fit(plan: StagePlan, rows: Sequence[dict[str, Any]], window: Window) -> list[str]:
+    """Give each answer what is left of the window; return the probes for which that is less."""
+    longer, shortened = [], []
+    for row in rows:
+        wanted = row["max_new_tokens"]
+        room = window.room(len(row["tokens"]), wanted)
+        if room is None:
+            longer.append(f"{row['id']} ({len(row['tokens'])} + {wanted})")
+        elif room < wanted:
+            row["max_new_tokens"] = room
+            shortened.append(row["id"])
     if longer:
         raise ConfigError(
-            f"probes of {plan.name}: prompt and max_new_tokens together exceed sequence_length "
-            f"{room} for {', '.join(longer)}; lower max_new_tokens or shorten the prompts"
+            f"probes of {plan.name}: prompt and max_new_tokens together exceed the window of "
+            f"{window.tokens} tokens for {', '.join(longer)}; lower max_new_tokens, shorten the prompts, "
+            "or set `generation: {window: …}` if the model can use more"
         )
+    longest = max((len(row["tokens"]) + row["max_new_tokens"] for row in rows), default=0)
+    report_lengths(f"probes of {plan.name}", window, longest, shortened)
+    return shortened
 
 
 def encode_prompts(
@@ -121,9 +165,7 @@ def prompts_meta(
     plan: StagePlan,
     about: Mapping[str, Any],
     rows: Sequence[Mapping[str, Any]],
-    template: str | None,
     eos_ids: Sequence[int],
-    strings: Mapping[str, list[str]],
 ) -> dict[str, Any]:
     """Return the keys of a meta.json that probes and generation tasks share.
 
@@ -131,9 +173,7 @@ def prompts_meta(
         plan: The stage.
         about: Description of the tokenizer, as in its meta.json.
         rows: Lines of prompts.jsonl.
-        template: Chat template; None where prompts are plain text.
         eos_ids: Token ids that end a completion.
-        strings: Strings that end a completion, by their key in meta.json.
 
     Returns:
         Values by key.
@@ -141,8 +181,6 @@ def prompts_meta(
     return {
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
         "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
-        "chat_template": template,
-        **strings,
         "eos_token_ids": list(eos_ids),
         "sequence_length": plan.sequence_length,
         "tokenizer": saved_description(about),
@@ -150,13 +188,20 @@ def prompts_meta(
 
 
 def render_chat(
-    tokenizer: AnyTokenizer, template: str, name: str, messages: Sequence[Message], *, answer: bool
+    tokenizer: AnyTokenizer,
+    template: str,
+    variables: Mapping[str, Any],
+    name: str,
+    messages: Sequence[Message],
+    *,
+    answer: bool = True,
 ) -> str:
     """Return a conversation as text.
 
     Args:
         tokenizer: The stage's tokenizer.
         template: Chat template.
+        variables: Values that the template reads besides the messages.
         name: The prompt's key or id, for messages.
         messages: Turns in order.
         answer: Whether the text ends where the next answer begins.
@@ -175,7 +220,7 @@ def render_chat(
                 chat_template=(_CLOCK if "strftime_now" in template else "") + template,
                 tokenize=False,
                 add_generation_prompt=answer,
-                date_string=_DATE,
+                **{"date_string": _DATE, **variables},
             )
     except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
         raise SourceError(
@@ -192,12 +237,15 @@ def render_chat(
     return str(text)
 
 
-def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int], list[str]]:
+def answer_ends(
+    tokenizer: AnyTokenizer, template: str | None, variables: Mapping[str, Any]
+) -> tuple[list[int], list[str]]:
     """Return the tokens and strings that end a completion in addition to its task's settings.
 
     Args:
         tokenizer: The stage's tokenizer.
         template: Chat template; None where prompts are plain text.
+        variables: Values that the template reads besides the messages.
 
     Returns:
         Token ids in ascending order, and strings.
@@ -205,18 +253,20 @@ def answer_ends(tokenizer: AnyTokenizer, template: str | None) -> tuple[list[int
     Raises:
         SourceError: The template writes no message.
     """
-    ids, strings = ([], []) if template is None else _end_of_turn(tokenizer, template)
+    ids, strings = ([], []) if template is None else _end_of_turn(tokenizer, template, variables)
     eos = [] if tokenizer.eos_token_id is None else [int(tokenizer.eos_token_id)]
     return sorted({*eos, *ids}), strings
 
 
-def _end_of_turn(tokenizer: AnyTokenizer, template: str) -> tuple[list[int], list[str]]:
+def _end_of_turn(
+    tokenizer: AnyTokenizer, template: str, variables: Mapping[str, Any]
+) -> tuple[list[int], list[str]]:
     """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
 
     A base model's tokenizer may lack the token that the template writes out.
     """
     messages = (Message(role="user", content=_ASKED), Message(role="assistant", content=_REPLY))
-    text = render_chat(tokenizer, template, "chat_template", messages, answer=False)
+    text = render_chat(tokenizer, template, variables, "chat_template", messages, answer=False)
     if not any(word.casefold() in text.casefold() for word in (_ASKED, _REPLY)):
         raise SourceError(
             "chat_template: it writes nothing of the messages, so that all prompts would be the same; "

@@ -9,6 +9,7 @@ import logging
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -182,8 +183,14 @@ def provided_prompts(
         "metrics": metrics,
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
-    prompts = [_prompt(one, rendered) for one in rendered.documents]
+    prompts = [_with_system(_prompt(one, rendered), task.system) for one in rendered.documents]
     return TaskPrompts(prompts, rendered.info.documents, room), rendered.info, recorded
+
+
+def _with_system(prompt: TaskPrompt, system: str | None) -> TaskPrompt:
+    if system is None or isinstance(prompt.turns, str) or prompt.turns[0].role == "system":
+        return prompt
+    return replace(prompt, turns=(Message(role="system", content=system), *prompt.turns))
 
 
 def limits_of(plan: StagePlan) -> Limits:

@@ -78,15 +78,23 @@ class PromptEntry(FileModel):
     response_characters: int | None = optional("Characters of the answer.", ge=0)
 
 
+class ChatEntry(FileModel):
+    """How the prompts of some probes were made, and how their answers are read."""
+
+    probes: tuple[str, ...] = Field(description="Names of the probes.")
+    chat_template: str = Field(description="Jinja2 template of the prompts.")
+    chat_template_kwargs: dict[str, Any] = optional("Variables that the template reads.", {})
+    stop: tuple[str, ...] = optional("Strings at which answers are cut.", ())
+    answer_after: str | None = optional("Checks read what follows this text.")
+
+
 class Tier4File(TierFile):
     """`tier4_sft_native.json`."""
 
     summary: OverallRates = Field(description="Rates over all prompts of the headline.")
     by_category: dict[str, CategoryRates] | None = optional("By category.")
     prompts: tuple[PromptEntry, ...] | None = optional("Each prompt.")
-    chat_template: str | None = optional("Jinja2 template of the prompts.")
-    stop: tuple[str, ...] | None = optional("Strings at which answers are cut.")
-    answer_after: str | None = optional("Checks read what follows this text.")
+    chats: tuple[ChatEntry, ...] = optional("How prompts were made and answers read.", ())
     data: Any = optional("Fingerprint of the probes.")
     data_checksum: Any = optional("Checksums of the scored prompts.")
 
@@ -185,6 +193,13 @@ class OtherEngine(FileModel):
     equal: int = Field(ge=0, description="How many of them have the same completion.")
 
 
+class WindowEntry(FileModel):
+    """How many tokens a prompt and its completion may have together."""
+
+    tokens: int = Field(gt=0, description="Tokens of the window.")
+    trained: int | None = optional("Tokens of a training sequence, if recorded at prefill.")
+
+
 class GenerationEntry(ItemEntry):
     """A task of Tier5."""
 
@@ -199,6 +214,10 @@ class GenerationEntry(ItemEntry):
     prompts: int = Field(ge=0, description="Prompts that were completed.")
     samples: int = Field(ge=0, description="Number of all completions.")
     too_long: tuple[str, ...] = optional("Prompts that do not fit into the context window.", ())
+    shortened: tuple[str, ...] = optional(
+        "Prompts that leave fewer than `max_new_tokens` in the window.", ()
+    )
+    window: WindowEntry | None = optional("The window for generation.")
     truncated_rate: Rate | None = optional("Share of completions that reached the token limit.")
     empty_rate: Rate | None = optional("Share of completions without any text.")
     mean_tokens: float | None = optional("Mean number of tokens of a completion.", ge=0)

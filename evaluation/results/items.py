@@ -52,13 +52,13 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
         name: NatsItem(
             group=entry.group,
             values=entry.values,
-            same={"data": entry.data_checksum},
+            same={"data": entry.data_checksum, "attention": entry.attention or file.attention},
             entry=entry,
             blocks=None if table is None else _read_blocks(table, name, path, file.sequence_length),
         )
         for name, entry in file.slices.items()
     }
-    return _agreeing(path, tier, file, Items(items=items, same={"attention": file.attention}))
+    return _agreeing(path, tier, file, Items(items=items))
 
 
 def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:

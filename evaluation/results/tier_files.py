@@ -128,6 +128,7 @@ class SliceEntry(ItemEntry):
     tokens: int | None = optional("Scored tokens.", ge=0)
     blocks: int | None = optional("Packed blocks.", ge=0)
     bytes: int | None = optional("UTF-8 bytes of the scored text.", ge=0)
+    attention: str | None = optional("What a token attends to: its `block`, or its `document`.")
     by_position: tuple[PositionEntry, ...] = optional(
         "The loss by position; empty where there is only one bin, or none was stored.", ()
     )
@@ -151,7 +152,7 @@ class SliceMeans(FileModel):
 class Tier2File(TierFile):
     """`tier2_ppl.json`."""
 
-    attention: str | None = optional("`block`, or `document`.")
+    attention: str | None = optional("`block`, or `document`; null where slices differ.")
     overall: SliceMeans | None = optional("Means over slices.")
     slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
 

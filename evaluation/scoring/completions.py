@@ -43,17 +43,22 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
     cache = probes[job.plan.name]
     job.begin("probes")
     meta = cache.meta
-    key = _key(job, "tier4", cache, GREEDY, {})
     return {
-        "answers": _complete(job, "probes", key, cache, GREEDY, meta["stop"]),
+        "chats": [_answer_chat(job, cache, chat) for chat in meta["chats"]],
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
         "texts": {prompt.id: prompt.prompt for prompt in cache.prompts},
         "data": meta["definition"],
         "data_checksum": meta["checksum"],
         "items": meta["items"],
-        "chat_template": meta["chat_template"],
-        "stop": meta["stop"],
     }
+
+
+def _answer_chat(job: Job, cache: PromptCache, chat: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the probes of one chat template and set of stop strings."""
+    own = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
+    part = PromptCache(own, {**cache.meta, "eos_token_ids": chat["eos_token_ids"]})
+    key = _key(job, "tier4", part, GREEDY, {})
+    return {**chat, "answers": _complete(job, "probes", key, part, GREEDY, chat["stop"])}
 
 
 def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
@@ -86,6 +91,8 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         "stop": list(stops),
         "chat_template": meta["chat_template"],
         "too_long": meta["too_long"],
+        "shortened": meta.get("shortened", []),
+        "window": meta.get("window"),
         "data": meta["asked_definition"],
         "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
         "items": meta["items"],

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from evaluation.prefill.caches import SliceCache
 from evaluation.results.columns import BLOCKS, arrow_schema
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.session import Job
+from evaluation.settings.sources import Attention
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
@@ -30,18 +31,17 @@ def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
     Returns:
         The tier's entry of the job's record.
     """
-    attention = job.plan.suite.attention
+    return {"items": {name: _score(job, name, cache) for name, cache in slices.items()}}
+
+
+def _score(job: Job, name: str, cache: SliceCache) -> dict[str, Any]:
+    attention = job.plan.suite.slices[name].attention or "block"
     own = {"protocol": TIERS["tier2"].protocol, "attention": attention, "first_bin": FIRST}
-    items = {
-        name: job.item(name, own, cache.meta, partial(score_slice, job.backend, cache, attention))
-        for name, cache in slices.items()
-    }
-    return {"attention": attention, "items": items}
+    score = partial(score_slice, job.backend, cache, attention)
+    return job.item(name, own, cache.meta, score)
 
 
-def score_slice(
-    backend: EngineBackend, cache: SliceCache, attention: Literal["block", "document"]
-) -> StoredScore:
+def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention) -> StoredScore:
     """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention.
 
     Args:
@@ -67,7 +67,7 @@ def score_slice(
     return StoredScore(table, {})
 
 
-def _scored_bytes(cache: SliceCache, attention: Literal["block", "document"]) -> NDArray[np.int64]:
+def _scored_bytes(cache: SliceCache, attention: Attention) -> NDArray[np.int64]:
     """Return the UTF-8 bytes of each block's scored tokens, (blocks,)."""
     total = np.array(cache.block_bytes.numpy(), dtype=np.int64)
     if attention == "document" and cache.start_bytes is not None:

@@ -12,6 +12,7 @@ from evaluation.settings.model import (
     ExpandedPath,
     Fraction,
     Integer,
+    SequenceLength,
     Settings,
     Tokens,
 )
@@ -61,6 +62,10 @@ class Generation(Settings):
     )
     python: ExpandedPath | None = Field(
         None, description="Python of an environment that has vLLM; needed for that engine."
+    )
+    window: SequenceLength | None = Field(
+        None,
+        description="Largest number of tokens of a prompt with its completion. Default: the model's `max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
     memory_share: Fraction = Field(
         0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."

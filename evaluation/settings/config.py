@@ -158,7 +158,7 @@ class Config(Settings):
     )
     training_config: ExpandedPath | None = Field(
         None,
-        description="Nanotron training YAML that supplies the tokenizer or sequence length if not set.",
+        description="Nanotron training YAML that supplies the tokenizer, sequence length or window if not set.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
     generation: Generation = Field(
@@ -181,22 +181,11 @@ class Config(Settings):
         check_names(self.stages)
         own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, own)
-        _check_training("", self)
         for name, stage in self.stages.items():
-            _check_training(f"stages.{name}.", stage)
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
             _check_merges(name, stage, self.stages)
         return self
-
-
-def _check_training(key: str, settings: Config | Stage) -> None:
-    """Refuse a training configuration that nothing would be taken from."""
-    if settings.training_config and settings.tokenizer and settings.sequence_length:
-        raise ValueError(
-            f"{key}training_config: nothing is taken from {settings.training_config}, as `tokenizer` and "
-            "`sequence_length` are both given; take it out, or one of them"
-        )
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:

@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
+from evaluation.settings.chat import CHAT_KEYS, ChatSettings, check_chat
 from evaluation.settings.model import (
     LARGEST_WINDOW,
     Boolean,
@@ -115,7 +116,7 @@ class CompletionTask(Settings):
         return self.model_dump(mode="json", include={"verifiers"})
 
 
-class GenerationTask(Source, CompletionTask):
+class GenerationTask(Source, ChatSettings, CompletionTask):
     """Prompts that a model completes, and verifiers of its completions."""
 
     VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {
@@ -165,7 +166,8 @@ class GenerationTask(Source, CompletionTask):
     @property
     def asked(self) -> dict[str, Any]:
         """The settings that decide the prompts."""
-        return self.model_dump(mode="json", exclude={*self.VIEWS, "document", "strata"})
+        views = {*self.VIEWS, *CHAT_KEYS, "document", "strata"}
+        return self.model_dump(mode="json", exclude=views) | self.chat_definition
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -180,8 +182,7 @@ class GenerationTask(Source, CompletionTask):
                 f"`num_fewshot: {self.num_fewshot}` is more than the {len(self.fewshot_examples)} "
                 "`fewshot_examples`"
             )
-        if self.system is not None and not self.chat:
-            raise ValueError("`system` is a turn of a chat; set `chat: true`, or remove it")
+        check_chat(self, self.chat)
         for name, verifier in self.verifiers.items():
             for needed in verifier.NEEDS:
                 if needed not in self.document:

@@ -10,6 +10,7 @@ from evaluation.settings.config import Config, Stage, Tokenizer
 from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suite_settings import settled_suite
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
@@ -37,7 +38,8 @@ def stage_suite(config: Config, stage: str) -> Suite:
     if stage not in config.stages:
         raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
     folder = Path(config.suites)
-    named = [(name, load_suite(folder, name)) for name in config.stages[stage].suites]
+    suites = config.stages[stage].suites
+    named = [(name, settled_suite(load_suite(folder, name))) for name in suites]
     suite = merge_suites(named, folder)
     items = {name: getattr(suite, tier.section) for name, tier in TIERS.items()}
     if not any(items.values()):
@@ -164,7 +166,7 @@ def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
     for name in plan.tiers:
         if not TIERS[name].cache.per_stage:
             for key, item in getattr(plan.suite, TIERS[name].section).items():
-                template = plan.suite.chat_template if getattr(item, "chat", False) else None
+                template = getattr(item, "chat_template", None)
                 yield plan.cache_folder(name, key), fingerprint([item.definition, template])
 
 
@@ -214,9 +216,28 @@ def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -
     return origin, values.get(inner) if isinstance(values, dict) else None
 
 
-def _training_config(
-    config: Config, name: str, stage: Stage, wanted: str
-) -> tuple[Path, dict[str, Any]]:
+def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
+    """Return a number of the training configuration, or of the first checkpoint's.
+
+    Args:
+        config: The configuration.
+        name: Name of the stage.
+        stage: The stage.
+        key: Keys joined by dots, such as `tokens.sequence_length`.
+
+    Returns:
+        The number; None where it is not recorded, or no checkpoint is there yet.
+    """
+    try:
+        _, value = _training_config(config, name, stage, key)
+    except ConfigError:  # a stage may be prefilled before its first checkpoint
+        return None
+    for part in key.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    return value if type(value) is int and value > 1 else None
+
+
+def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tuple[Path, Any]:
     given = stage.training_config or config.training_config
     if given:
         key = f"stages.{name}.training_config" if stage.training_config else "training_config"

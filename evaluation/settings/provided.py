@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evaluation.settings.chat import ChatSettings, check_chat
 from evaluation.settings.generation import ANSWER_AFTER, CompletionTask, GenerationTask, Sampling
 from evaluation.settings.model import Boolean, Count, ExpandedPath, Settings, Text, Tokens
 from evaluation.settings.names import Label
@@ -115,7 +116,7 @@ class _ByName(Settings):
         return {**{key: asked[key] for key in keys}, "version": self.version}
 
 
-class ProviderTask(_ByName):
+class ProviderTask(_ByName, ChatSettings):
     """A task by its name in a provider, which supplies all settings that are not given here."""
 
     ASKED = (
@@ -126,6 +127,9 @@ class ProviderTask(_ByName):
     chat: Boolean = Field(
         False,
         description="Whether the tokenizer's (or the suite's) chat template is put around it.",
+    )
+    system: Text | None = Field(
+        None, description="System's turn of a chat, where the provider's prompts have none."
     )
     stop: tuple[Text, ...] | None = Field(
         None, description="Stop strings, at which a completion is cut; the provider's if not given."
@@ -150,6 +154,17 @@ class ProviderTask(_ByName):
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """The settings that decide what a model is asked, and the provider's version."""
+        system = {"system": self.system} if self.system else {}
+        return super().asked | system | self.chat_definition
+
+    @model_validator(mode="after")
+    def _chats(self) -> Self:
+        check_chat(self, self.chat)
+        return self
 
     @model_validator(mode="after")
     def _has_primary(self) -> Self:

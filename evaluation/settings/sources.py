@@ -19,6 +19,9 @@ from evaluation.settings.tiers import TaskKind
 
 Normalization = Literal["raw", "per_char", "per_byte", "per_token", "pmi"]
 
+Attention = Literal["block", "document"]
+"""What a token of a packed block can attend to: the whole block, or its own document."""
+
 Shots = Annotated[Integer, Field(ge=0, le=1000)]
 """Solved examples before a question."""
 
@@ -27,7 +30,7 @@ class Source(Settings):
     """Rows of a dataset on the hub, in a mirror of it, or in local files."""
 
     VIEWS: ClassVar[frozenset[str]] = frozenset({"group", "streaming"})
-    """Keys that change neither what is fetched nor what is scored."""
+    """Keys that do not change what is fetched."""
 
     dataset: Text | None = Field(None, description="Hub id, also the name under `mirrors`.")
     config: Text | None = Field(None, description="Configuration (subset) of the dataset.")
@@ -62,12 +65,17 @@ class Source(Settings):
 class Slice(Source):
     """Text that is packed into token blocks and scored by perplexity."""
 
+    VIEWS: ClassVar[frozenset[str]] = Source.VIEWS | {"attention"}
+
     text: Text = Field("text", description="Field that is the text, or a template over fields.")
     tokens: Count = Field(5_000_000, description="Tokens to keep (whole blocks).")
     skip_documents: Integer = Field(
         0, ge=0, le=LARGEST_COUNT, description="Documents to skip at the beginning."
     )
     seed: Seed | None = Field(None, description="Seed to shuffle the documents, if any.")
+    attention: Attention | None = Field(
+        None, description="What a token can attend to; the suite's `attention` if not given."
+    )
     group: Label | None = Field(None, description="Name that objectives refer to, e.g. `hq`.")
 
 

@@ -12,6 +12,7 @@ from pydantic import Discriminator, Field, Tag, ValidationError, model_validator
 
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
+from evaluation.settings.chat import ChatSettings, TemplateValues
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
 from evaluation.settings.generation import GenerationTask
@@ -20,7 +21,7 @@ from evaluation.settings.model import Boolean, Settings, Text, Tokens, one_sente
 from evaluation.settings.names import Label, Name
 from evaluation.settings.olmo_suites import expand_suites
 from evaluation.settings.provided import ProviderChoices, ProviderTask
-from evaluation.settings.sources import Slice, Task
+from evaluation.settings.sources import Attention, Slice, Task
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import did_you_mean
@@ -33,13 +34,19 @@ class Message(Settings):
     content: str = Field(description="Text of the message.")
 
 
-class Probe(Settings):
+class Probe(ChatSettings):
     """A prompt for an SFT model and the checks its answer must pass."""
 
     category: Label = Field(description="Heading it is reported under.")
     messages: tuple[Message, ...] = Field(min_length=1, description="The conversation so far.")
     checks: tuple[Check, ...] = Field(min_length=1, description="What the answer must pass.")
     max_new_tokens: Tokens = Field(256, description="Maximum tokens of the answer.")
+    stop: tuple[Text, ...] | None = Field(
+        None, description="Stop strings, at which the answer is cut; the suite's if not given."
+    )
+    answer_after: Text | None = Field(
+        None, description="End mark of the model's thinking; the suite's if not given."
+    )
     headline: Boolean = Field(
         True,
         description="Whether it counts for the rates over all prompts, or only for those of its category. `false` is for answers whose meaning no check can verify.",
@@ -48,7 +55,8 @@ class Probe(Settings):
     @property
     def definition(self) -> dict[str, Any]:
         """What the model is asked; checks are left out, as stored answers are verified anew."""
-        return self.model_dump(mode="json", include={"messages", "max_new_tokens"})
+        messages = self.model_dump(mode="json", include={"messages", "max_new_tokens"})
+        return messages | self.chat_definition
 
     @model_validator(mode="after")
     def _asks(self) -> "Probe":
@@ -99,17 +107,26 @@ class Suite(Settings):
     overrides: Overrides = Field(
         Overrides(), description="Keys of items that come from `extends`, to be changed."
     )
-    attention: Literal["block", "document"] = Field(
+    attention: Attention = Field(
         "block",
         description="What a token of a packed block can attend to: the `block`, or its own `document`.",
     )
     chat_template: Text | None = Field(
-        None, description="Jinja2 chat template of the probes; the tokenizer's own if not given."
+        None,
+        description="Jinja2 chat template of probes and chats; the tokenizer's own if not given.",
     )
-    stop: tuple[Text, ...] = Field((), description="Stop strings, at which an answer is cut.")
+    chat_template_kwargs: TemplateValues = Field(
+        {}, description="Variables that the chat template reads, such as `enable_thinking: false`."
+    )
+    system: Text | None = Field(
+        None, description="System's turn of probes and chats that have none; a template in tasks."
+    )
+    stop: tuple[Text, ...] = Field(
+        (), description="Stop strings, at which an answer to a probe is cut."
+    )
     answer_after: Text | None = Field(
         None,
-        description="End mark of the model's thinking, such as `</think>`: checks of probes read what follows the last one. Default: the mark in the chat template.",
+        description="End mark of the model's thinking, such as `</think>`: checks of probes and verifiers of chats read what follows the last one. Default for probes: the mark in the chat template.",
     )
     olmo_eval_suites: tuple[Text, ...] = Field(
         (),
@@ -235,7 +252,10 @@ def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:
     return base.model_copy(update=changed)
 
 
-_SCALARS = {"attention", "chat_template", "stop", "answer_after"}
+CARRIED = frozenset(
+    ("attention", "chat_template", "chat_template_kwargs", "system", "stop", "answer_after")
+)
+"""Settings of a suite that its items carry."""
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
@@ -246,7 +266,7 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
         folder: Folder of the user's suites, for messages.
 
     Returns:
-        The items of all, each once; scalar settings come from the last suite that gives them.
+        The items of all, each once; other settings come from the last suite that gives them.
 
     Raises:
         ConfigError: When two suites define a name differently.
@@ -260,9 +280,16 @@ def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
                 if merged[kind][twice] != items[twice]:
                     raise ConfigError(
                         f"{folder / name}.yaml: {kind}.{twice}: another suite, or one it extends, "
-                        "defines this name differently; rename one of them"
+                        f"defines this name differently{_differing(merged[kind][twice], items[twice])}; "
+                        "rename one of them"
                     )
             merged[kind].update(items)
-        given = suite.model_dump(include=_SCALARS, exclude_unset=True)
+        given = suite.model_dump(include=set(CARRIED), exclude_unset=True)
         merged.update(given)
     return Suite(**merged)
+
+
+def _differing(first: Settings, second: Settings) -> str:
+    """Return in brackets the settings of suites in which two items of one name differ; often nothing."""
+    keys = [k for k in CARRIED if getattr(first, k, None) != getattr(second, k, None)]
+    return f" ({', '.join(f'`{key}`' for key in sorted(keys))})" if keys else ""

@@ -7,6 +7,7 @@ from evaluation.files import write_json
 from evaluation.prefill.entries import META, META_CHECKSUM, meta_checksum
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.suite_settings import settled_suite
 from evaluation.settings.suites import Suite
 
 
@@ -34,7 +35,7 @@ def make_plan(
         name="s",
         config=config,
         stage=config.stages["s"],
-        suite=Suite.model_validate(suite),
+        suite=settled_suite(Suite.model_validate(suite)),
         tokenizer=config.tokenizer,
         sequence_length=sequence_length,
     )

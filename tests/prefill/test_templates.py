@@ -60,7 +60,7 @@ def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: 
     assert tokenizer.decode(list(prompt.tokens)) == text
     assert (prompt.id, prompt.max_new_tokens) == ("one", 9)
     meta = cache.meta
-    assert meta["chat_template"] == CHATML
+    assert meta["chats"][0]["chat_template"] == CHATML
     assert meta["items"] == {"asked": 1, "used": 1, "left_out": {}}
     assert meta["max_tokens"] == len(prompt.tokens) + 9
     assert meta["vocab_size_needed"] > max(prompt.tokens)
@@ -69,7 +69,7 @@ def test_a_prompt_is_what_the_template_makes_of_it(tmp_path: Path, fast_folder: 
 def test_an_unknown_end_of_turn_becomes_a_stop_string(tmp_path: Path, fast_folder: Path) -> None:
     """As for a base model, whose tokenizer writes the template's token in pieces."""
     meta = made(tmp_path, fast_folder, stop=("\nuser:",)).meta
-    assert meta["stop"] == ["\nuser:", "<|im_end|>"]
+    assert meta["chats"][0]["stop"] == ["\nuser:", "<|im_end|>"]
     assert meta["eos_token_ids"] == [load_tokenizer(fast_folder, use_fast=True).eos_token_id]
 
 
@@ -80,9 +80,9 @@ def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) ->
     tokenizer.save_pretrained(tmp_path / "chat")
     end = tokenizer.convert_tokens_to_ids("<|im_end|>")
     cache = made(tmp_path, tmp_path / "chat", chat_template=None)
-    assert cache.meta["chat_template"] == CHATML
+    (chat,) = cache.meta["chats"]
+    assert (chat["chat_template"], chat["stop"]) == (CHATML, [])
     assert cache.meta["eos_token_ids"] == sorted([tokenizer.eos_token_id, end])
-    assert cache.meta["stop"] == []
     assert cache.meta["vocab_size_needed"] == end + 1
     assert cache.prompts[0].tokens.count(end) == 2
 
@@ -91,7 +91,7 @@ def test_a_template_without_end_of_turn_adds_nothing(tmp_path: Path, fast_folder
     silent = "{% for message in messages %}{{ message.content }}\n{% endfor %}"
     meta = made(tmp_path, fast_folder, chat_template=silent).meta
     eos = load_tokenizer(fast_folder, use_fast=True).eos_token_id
-    assert (meta["eos_token_ids"], meta["stop"]) == ([eos], [])
+    assert (meta["eos_token_ids"], meta["chats"][0]["stop"]) == ([eos], [])
 
 
 @pytest.mark.parametrize("prepend_bos", [False, True])
@@ -117,7 +117,7 @@ def test_the_date_in_a_template_never_changes(tmp_path: Path, fast_folder: Path)
     )
     cache = made(tmp_path, fast_folder, chat_template=template)
     assert cache.prompts[0].prompt == "01 January 2025, 01 Jan 2025: Naïve?"
-    assert cache.meta["chat_template"] == template
+    assert cache.meta["chats"][0]["chat_template"] == template
 
 
 def test_only_what_the_model_is_asked_makes_it_another_definition(
@@ -141,10 +141,18 @@ def test_no_template_names_the_key(tmp_path: Path, fast_folder: Path) -> None:
 
 def test_a_prompt_without_room_for_its_answer_is_refused(tmp_path: Path, fast_folder: Path) -> None:
     needed = made(tmp_path, fast_folder).meta["max_tokens"]
-    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 10}}
-    said = rf"sequence_length {needed} for long \(\d+ \+ 10\); lower"
+    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 37}}
+    said = rf"window of {needed} tokens for long \(\d+ \+ 37\); lower"
     with pytest.raises(ConfigError, match=said):
         made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
+
+
+def test_an_answer_gets_what_is_left_of_the_window(tmp_path: Path, fast_folder: Path) -> None:
+    needed = made(tmp_path, fast_folder).meta["max_tokens"]
+    probes = {"fits": ONE, "long": {**ONE, "max_new_tokens": 36}}
+    cache = made(tmp_path, fast_folder, probes=probes, sequence_length=needed)
+    assert [prompt.max_new_tokens for prompt in cache.prompts] == [9, 9]
+    assert cache.meta["shortened"] == ["long"]
 
 
 def test_line_separators_in_a_message_survive(tmp_path: Path, fast_folder: Path) -> None:

@@ -130,7 +130,7 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
         ({"primary": "none"}, ConfigError, r"`primary: none` is not one of its verifiers"),
         ({"num_fewshot": 2}, ConfigError, r"`num_fewshot` needs `answer`"),
         ({"sampling": {"n": 4}}, ConfigError, r"at temperature 0 all completions"),
-        ({"system": "Be brief."}, ConfigError, r"`system` is a turn of a chat"),
+        ({"system": "Be brief."}, ConfigError, r"`system` is of a chat"),
         ({"document": {"gold": "'5'"}}, SourceError, r"lenient.*sums/0"),
     ],
 )

@@ -1,5 +1,6 @@
 """Tables that show where numbers come from: protocols, data, left-out items, speed."""
 
+import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -10,6 +11,7 @@ from evaluation.reporting.pages.page import Table, cells_of
 from evaluation.reporting.pages.provenance_header import packages_in_words
 from evaluation.reporting.pages.verified_answers import verified_tables
 from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.answer_files import Tier4File
 from evaluation.results.deltas_file import notes_by_steps
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import QualityRow, TaskQuality
@@ -177,11 +179,13 @@ def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
         if isinstance(task, dict):
             texts = (_text(task.get(key)) for key in ("context", "continuation", "num_fewshot"))
             yield name, *texts, _text(getattr(item.entry, "primary", None))
-    if found.tier.rates:
-        given = getattr(found.file, "stop", None) or ()
-        stops = ", ".join(map(repr, given)) or "EOS and end of turn only"
-        template = _text(getattr(found.file, "chat_template", None))
-        yield found.tier.section, template, f"stops: {stops}", "–", "–"
+    chats = found.file.chats if isinstance(found.file, Tier4File) else ()
+    for chat in chats:
+        stops = ", ".join(map(repr, chat.stop)) or "EOS and end of turn only"
+        values = json.dumps(chat.chat_template_kwargs) if chat.chat_template_kwargs else ""
+        names = f" ({', '.join(chat.probes)})" if len(chats) > 1 else ""
+        template = " ".join(filter(None, (chat.chat_template, values)))
+        yield f"{found.tier.section}{names}", template, f"stops: {stops}", "–", "–"
 
 
 def _disagreements(found: StageResults) -> Table:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from evaluation.reporting.pages.page import Table, cells_of
-from evaluation.results.answer_files import GenerationEntry, OtherEngine, VerifierRates
+from evaluation.results.answer_files import GenerationEntry, OtherEngine, VerifierRates, WindowEntry
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.settings.candidates import Candidate
@@ -110,7 +110,10 @@ CHANGES: Mapping[str, Callable[[GroupDelta], str]] = {
     "significant": lambda row: row.flag or "–",
 }
 
-SETTINGS = ("sampling", "tokens at most", "stops", "verifiers", "left out", "written by")
+SETTINGS = (
+    *("sampling", "tokens at most", "window", "stops", "verifiers"),
+    *("left out", "shortened", "written by"),
+)
 
 
 def _settings(entry: GenerationEntry) -> tuple[str, ...]:
@@ -122,11 +125,21 @@ def _settings(entry: GenerationEntry) -> tuple[str, ...]:
     return (
         "greedy" if is_greedy else ", ".join(f"{k} {v}" for k, v in drawn.items()),
         str(decoding.get("max_new_tokens", "–")),
+        _window(entry.window),
         ", ".join(map(repr, decoding.get("stop") or ())) or "EOS and end of turn only",
         ", ".join(f"{name} ({kinds[name]})" for name in views),
         ", ".join(entry.too_long) or "–",
+        ", ".join(entry.shortened) or "–",
         _engine(entry.engine),
     )
+
+
+def _window(window: WindowEntry | None) -> str:
+    """Return the window's tokens, marked where they exceed those of a training sequence."""
+    if window is None:
+        return "–"
+    is_longer = window.trained is not None and window.tokens > window.trained
+    return f"{window.tokens:,}" + (f" (trained on {window.trained:,})" if is_longer else "")
 
 
 def _engine(engine: OtherEngine | None) -> str:

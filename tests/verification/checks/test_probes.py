@@ -12,7 +12,7 @@ import yaml
 
 from evaluation.grading.probes import ENDS, checked_part, end_of_thinking
 from evaluation.settings.code_checks import PassesTests
-from evaluation.settings.suites import Suite, load_suite, merge_suites
+from evaluation.settings.suites import load_suite
 from evaluation.verification.checks.registry import CHECKS, named, verify_check
 from tests.conftest import ROOT
 from tests.tables import cases, table
@@ -130,12 +130,6 @@ def test_the_suite_decides_before_the_template() -> None:
     assert end_of_thinking(None, "{{ messages }}") is None
     assert end_of_thinking(None, None) is None
     assert all(end_of_thinking(None, f"a {mark} b") == mark for mark in ENDS)
-
-
-def test_a_suite_keeps_its_mark_when_it_is_merged(tmp_path: Path) -> None:
-    first = Suite(answer_after="</think>", probes={"a": PROBES["concise_easy_capital"]})
-    second = Suite(probes={"b": PROBES["concise_easy_ice"]})
-    assert merge_suites([("one", first), ("two", second)], tmp_path).answer_after == "</think>"
 
 
 INDEPENDENT = Path(__file__).parent / "answers" / "independent.jsonl.gz"

@@ -1,0 +1,74 @@
+"""The window for generation: how many tokens a prompt and its answer may have together."""
+
+import logging
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.planning import recorded_value
+
+log = logging.getLogger(__name__)
+
+LEAST_SHARE = 0.25
+"""Smallest share of `max_new_tokens` for which a prompt is kept: a shorter answer is hardly one."""
+
+POSITIONS = "model.model_config.max_position_embeddings"
+TRAINED = "tokens.sequence_length"
+
+
+@dataclass(frozen=True)
+class Window:
+    """A number of tokens, and the largest that the model was trained on, where it is recorded."""
+
+    tokens: int
+    trained: int | None
+
+    def room(self, prompt: int, wanted: int) -> int | None:
+        """Return how many new tokens follow a prompt of so many tokens.
+
+        Args:
+            prompt: Tokens of the prompt.
+            wanted: The task's `max_new_tokens`.
+
+        Returns:
+            At most `wanted`; None where too few are left.
+        """
+        left = min(wanted, self.tokens - prompt)
+        return left if left >= max(1, LEAST_SHARE * wanted) else None
+
+
+def generation_window(plan: StagePlan) -> Window:
+    """Return a stage's window for generation.
+
+    Args:
+        plan: The stage.
+
+    Returns:
+        `generation.window`; if not given, the positions of the model in the training configuration or
+        in the first checkpoint, or where there is neither, the stage's sequence length.
+    """
+    trained = recorded_value(plan.config, plan.name, plan.stage, TRAINED)
+    positions = recorded_value(plan.config, plan.name, plan.stage, POSITIONS)
+    default = max(plan.sequence_length, positions or 0)
+    return Window(plan.config.generation.window or default, trained)
+
+
+def report_lengths(name: str, window: Window, longest: int, shortened: Iterable[str]) -> None:
+    """Log what the window means for a task's answers.
+
+    Args:
+        name: Key of the task, or of a stage's probes.
+        window: The window.
+        longest: Tokens of the longest prompt with its answer.
+        shortened: Prompts whose answers may have fewer tokens than `max_new_tokens`.
+    """
+    if count := len([*shortened]):
+        log.warning(
+            "%s: %d prompts leave fewer than `max_new_tokens` in the window of %d tokens; their answers "
+            "may be cut off", name, count, window.tokens,
+        )  # fmt: skip
+    if window.trained is not None and longest > window.trained:
+        log.warning(
+            "%s: prompt and answer have up to %d tokens, but the model was trained on sequences of %d; "
+            "late parts of such answers say little", name, longest, window.trained,
+        )  # fmt: skip

@@ -1,0 +1,65 @@
+"""How a conversation becomes a prompt: settings of a suite that each of its items carries."""
+
+import json
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from evaluation.settings.model import Settings, Text
+
+_RESERVED = frozenset(
+    {
+        *("messages", "conversation", "chat_template", "tokenize", "add_generation_prompt"),
+        *("continue_final_message", "padding", "truncation", "max_length", "return_tensors"),
+        *("return_dict", "return_assistant_tokens_mask", "tokenizer_kwargs"),
+    }
+)
+"""Arguments of `apply_chat_template` that are set for every prompt, or that change no text."""
+
+
+def _template_values(given: dict[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if not name.isidentifier() or name in _RESERVED:
+            raise ValueError(
+                f"{name!r} is no variable of a chat template; write names that the template reads, "
+                "such as `enable_thinking`"
+            )
+    try:
+        json.dumps(given, allow_nan=False)
+    except (TypeError, ValueError):
+        raise ValueError("a value is neither text, number, list nor mapping") from None
+    return given
+
+
+TemplateValues = Annotated[dict[str, Any], AfterValidator(_template_values)]
+"""Variables that a chat template reads besides the messages, by name."""
+
+
+class ChatSettings(Settings):
+    """The settings that decide how turns of a conversation are written as one text."""
+
+    chat_template: Text | None = Field(
+        None,
+        description="Jinja2 chat template; the suite's, or else the tokenizer's, if not given.",
+    )
+    chat_template_kwargs: TemplateValues = Field(
+        {},
+        description="Variables that the chat template reads, such as `enable_thinking: false`; added to the suite's.",
+    )
+
+    @property
+    def chat_definition(self) -> dict[str, Any]:
+        """The variables of the template, where there are any; the template has a key of its own."""
+        given = self.chat_template_kwargs
+        return {"chat_template_kwargs": dict(sorted(given.items()))} if given else {}
+
+
+CHAT_KEYS = frozenset(ChatSettings.model_fields)
+"""Keys that the identity of an item holds in another form."""
+
+
+def check_chat(task: Settings, is_chat: bool) -> None:
+    """Raise ValueError for a setting of conversations where a task has none."""
+    for key in ("system", *sorted(CHAT_KEYS)):
+        if getattr(task, key) and not is_chat:
+            raise ValueError(f"`{key}` is of a chat; set `chat: true`, or remove it")
