@@ -8,9 +8,9 @@ the tier files' other contents, REPORT that of the pages and figures.
 
 PREFILL_TOKENIZER = "tokenizer-1"
 PREFILL_SLICE = "slice-2"
-PREFILL_TASK = "task-3"
+PREFILL_TASK = "task-4"
 PREFILL_PROBES = "probes-3"
-PREFILL_GENERATION = "generation-1"
+PREFILL_GENERATION = "generation-2"
 RESULTS = "results-8"
 BRIDGE = "bridge-6"
 REPORT = "report-14"

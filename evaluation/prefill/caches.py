@@ -77,7 +77,8 @@ class Item(Stored):
 class QuestionLine(Stored):
     """The part of a question that grading reads; scores are stored under its `key`.
 
-    `sizes` are each candidate's tokens, characters and bytes.
+    `sizes` are each candidate's tokens, characters and bytes. By `question` and `row`, the same
+    question is recognised in other tasks (`row_identity.source_rows`).
     """
 
     id: str
@@ -86,6 +87,8 @@ class QuestionLine(Stored):
     stratum: str | None
     gold: Count
     sizes: list[tuple[Count, Count, Count]]
+    question: str | None = None
+    row: str | None = None
 
 
 class Prompt(Stored):
@@ -98,11 +101,16 @@ class Prompt(Stored):
 
 
 class DocumentLine(Stored):
-    """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to."""
+    """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to.
+
+    By `question` and `row`, the same question is recognised in other tasks (`row_identity.source_rows`).
+    """
 
     id: str
     document: dict[str, Any]
     strata: dict[str, str]
+    question: str | None = None
+    row: str | None = None
 
 
 Line = TypeVar("Line", bound=Stored)

@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from evaluation import protocol
@@ -15,6 +16,7 @@ from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode_pairs, voc
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
+from evaluation.prefill.solved_examples import Replaced
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
@@ -51,9 +53,10 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
     if isinstance(task, ProviderChoices):
         questions, info = provided_questions(plan, name, task)
+        replaced = Replaced()
         total, source = info.documents, _provided_source(task, info, sources)
     else:
-        questions, total = read_questions(Recipe(name, task), task, origins, shots)
+        questions, total, replaced = read_questions(Recipe(name, task), task, origins, shots)
         source = sources.describe()
     items = {
         "asked": total,
@@ -71,6 +74,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "protocol": protocol.PREFILL_TASK,
             "task": task.model_dump(mode="json"),
             "items": items,
+            "solved_examples": asdict(replaced),
             **writer.counts(),
             "vocab_size_needed": vocabulary_size(tokenizer),
             "tokenizer": about,
@@ -100,6 +104,8 @@ class _Writer:
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
         self._ambiguous: list[str] = []
+        self._repeated: list[str] = []
+        self._seen: set[tuple[str, str]] = set()
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
@@ -136,13 +142,10 @@ class _Writer:
 
     def warn_of_repeats(self) -> None:
         """Warn of questions that are asked twice, and of those with the same candidate twice."""
-        seen: set[tuple[str, int]] = set()
-        repeated = []
-        for line in self.documents:
-            if (asked := (line["key"], line["gold"])) in seen:
-                repeated.append(line["id"])
-            seen.add(asked)
-        found = {"repeat an earlier one": repeated, "have identical candidates": self._ambiguous}
+        found = {
+            "repeat an earlier one": self._repeated,
+            "have identical candidates": self._ambiguous,
+        }
         remarks = [f"{len(ids)} {what} (the first: {ids[0]})" for what, ids in found.items() if ids]
         if remarks:
             log.warning(
@@ -161,6 +164,9 @@ class _Writer:
         count = len(question.pairs)
         if len(set(question.pairs)) < count:
             self._ambiguous.append(question.id)
+        if (repeated := (question.question, question.pairs[question.gold][1])) in self._seen:
+            self._repeated.append(question.id)
+        self._seen.add(repeated)
         graded = {key: getattr(question, key) for key in ("cluster", "stratum", "gold")}
         asked = {
             "contexts": list(contexts.values()),
@@ -169,7 +175,8 @@ class _Writer:
         }
         sizes = [[len(one["tokens"]), one["chars"], one["bytes"]] for one in scored[:count]]
         key = {"id": question.id, "key": _question_key(asked)}
-        self.documents.append({**key, **graded, "sizes": sizes})
+        same = {"question": question.question, "row": question.row}
+        self.documents.append({**key, **graded, "sizes": sizes, **same})
         return {"id": question.id, **graded, **asked}
 
     def _candidate(

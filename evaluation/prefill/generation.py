@@ -7,8 +7,7 @@ A prompt that leaves less than `max_new_tokens` in the window gets what is left,
 than a quarter is left out; `meta.json` names both.
 """
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import Any
@@ -21,20 +20,16 @@ from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
 from evaluation.prefill.encoding import AnyTokenizer, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.files import Row
-from evaluation.prefill.limits import limited_row
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
-from evaluation.prefill.questions import TaskPrompt, TaskPrompts, example_rows
-from evaluation.prefill.sources import Origin, locate_item
+from evaluation.prefill.questions import TaskPrompt, TaskPrompts
+from evaluation.prefill.sources import locate_item
 from evaluation.prefill.states import Sources
-from evaluation.prefill.templates import RowTemplates
+from evaluation.prefill.task_prompts import read_task_prompts
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
-from evaluation.settings.generation import GenerationTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
-from evaluation.settings.suites import Message
 from evaluation.verification.golds import check_golds
 
 
@@ -83,6 +78,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         "too_long": too_long,
         "shortened": shortened,
         "window": asdict(window),
+        "solved_examples": asdict(found.replaced),
         "protocol": protocol.PREFILL_GENERATION,
         "chat_template": template,
         "end_strings": strings,
@@ -97,7 +93,13 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
 
 
 def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
-    return {"id": prompt.id, "document": dict(prompt.document), "strata": dict(prompt.strata)}
+    return {
+        "id": prompt.id,
+        "document": dict(prompt.document),
+        "strata": dict(prompt.strata),
+        "question": prompt.question,
+        "row": prompt.row,
+    }
 
 
 def _read(
@@ -115,7 +117,7 @@ def _read(
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
         return found, settled_task(task, recorded).stop, recorded
-    found = _task_prompts(name, task, sources.origins)
+    found = read_task_prompts(name, task, sources.origins)
     documents = {prompt.id: prompt.document for prompt in found.prompts}
     check_golds(name, task, documents, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
@@ -179,118 +181,3 @@ def _none_fits(plan: StagePlan, name: str, window: Window, room: int, shortest: 
         f"generation_tasks.{name}: no prompt leaves room for max_new_tokens {room:,} in a window of "
         f"{window.tokens:,} tokens, as the shortest has {shortest:,}; {', or '.join(remedies)}"
     )
-
-
-_TEXTS = ("id", "prompt", "system", "answer", "description")
-
-
-class PromptRecipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse.
-
-    Args:
-        name: The task's key in the suite.
-        task: The task.
-    """
-
-    def __init__(self, name: str, task: GenerationTask) -> None:
-        self.task, self.key, self._name = task, f"generation_tasks.{name}", name
-        texts = {part: getattr(task, part) for part in _TEXTS}
-        texts |= {f"strata.{name}": source for name, source in task.strata.items()}
-        document = {f"document.{name}": source for name, source in task.document.items()}
-        self._templates = RowTemplates(self.key, task.let, texts, document)
-
-    def prompt(self, row: Row, number: int, shots: Sequence[tuple[str, str]]) -> TaskPrompt:
-        """Return a row's prompt.
-
-        Args:
-            row: A row of the dataset.
-            number: The row's number, part of the prompt's id where the task has no template for ids.
-            shots: Solved examples: questions and answers.
-
-        Returns:
-            Turns of a chat, or one text, with the document for verifiers.
-
-        Raises:
-            SourceError: A template fails or writes nothing, or JSON has no form for the document.
-        """
-        values, templates = self._templates.values(row), self._templates
-        texts = {n: str(templates.text(n, values)) for n in templates.texts if n != "answer"}
-        if not texts["prompt"].strip():
-            raise SourceError(f"{self.key}.prompt writes nothing for this row")
-        expressions = templates.expressions
-        document = {name: expressions[f"document.{name}"](values) for name in self.task.document}
-        _check_json(f"{self.key}.document", document)
-        strata = {name: texts[f"strata.{name}"] for name in self.task.strata}
-        id = texts.get("id") or f"{self._name}/{number}"
-        return TaskPrompt(id, self._turns(texts, shots), document, strata)
-
-    def solved(self, row: Row) -> tuple[str, str]:
-        """Return a row as a solved example.
-
-        Args:
-            row: A row of the dataset.
-
-        Returns:
-            The question and its answer.
-        """
-        values, text = self._templates.values(row), self._templates.text
-        return str(text("prompt", values)), str(text("answer", values))
-
-    def _turns(
-        self, texts: Mapping[str, str], shots: Sequence[tuple[str, str]]
-    ) -> tuple[Message, ...] | str:
-        questions = [question for question, _ in shots] + [texts["prompt"]]
-        questions[0] = texts.get("description", "") + questions[0]
-        answers = [answer for _, answer in shots]
-        if not self.task.chat:
-            solved = [
-                question + answer for question, answer in zip(questions, answers, strict=False)
-            ]
-            return self.task.between.join([*solved, questions[-1]])
-        turns = [Message(role="system", content=texts["system"])] if "system" in texts else []
-        for question, answer in zip(questions, answers, strict=False):
-            turns.append(Message(role="user", content=question))
-            turns.append(Message(role="assistant", content=answer))
-        return (*turns, Message(role="user", content=questions[-1]))
-
-
-def _check_json(key: str, document: Mapping[str, Any]) -> None:
-    try:
-        json.dumps(document, allow_nan=False)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SourceError(
-            f"{key}: not what JSON can hold ({error}); write numbers, texts and lists"
-        ) from None
-
-
-def _task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
-    """Return the prompts of a task's rows, from the first origin; the second has solved examples."""
-    recipe = PromptRecipe(name, task)
-    rows, total = origins[0].first(task.limit)
-    if not rows:
-        raise SourceError(f"{recipe.key}: {origins[0]} has no rows")
-    shots = _shots(recipe, name, origins)
-    prompts: dict[str, TaskPrompt] = {}
-    for number, row in enumerate(rows):
-        with limited_row(f"{origins[0]}: row {number}"):
-            prompt = recipe.prompt(row, number, shots)
-        if prompt.id in prompts:
-            raise SourceError(
-                f"{recipe.key}.id: {prompt.id!r} appears twice; write an id that is unique for each row, or "
-                "leave `id` out"
-            )
-        prompts[prompt.id] = prompt
-    return TaskPrompts(list(prompts.values()), total, task.max_new_tokens)
-
-
-def _shots(recipe: PromptRecipe, name: str, origins: Sequence[Origin]) -> list[tuple[str, str]]:
-    task, chosen = recipe.task, list[tuple[int, Row]]()
-    if task.fewshot_examples:
-        chosen = list(enumerate(map(dict, task.fewshot_examples[: task.num_fewshot])))
-    elif task.num_fewshot:
-        chosen = example_rows(recipe.key, task, origins[1])
-    shots = []
-    for number, row in chosen:
-        with limited_row(f"{name}: solved example {number}"):
-            shots.append(recipe.solved(row))
-    return shots

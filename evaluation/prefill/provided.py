@@ -15,6 +15,7 @@ from typing import Any
 
 from evaluation.errors import SourceError
 from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
+from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, check, render
 from evaluation.providers.score import Case, Limits, Outcome, run_programs, score, verdict_of
@@ -146,7 +147,9 @@ def _question(
         gold, choices, alone = 0, (one.choices[one.right],), None
     part = one.part if has_parts else None
     unconditional = None if alone is None else tuple(alone)
-    return Question(one.id, None, part, gold, choices, unconditional, counts_space)
+    contexts, candidates = zip(*choices, strict=True)
+    asked = question_identity(contexts, candidates if task.kind == "ranked" else ())
+    return Question(one.id, None, part, gold, choices, unconditional, counts_space, asked)
 
 
 def provided_prompts(
@@ -211,7 +214,9 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
         turns = tuple(Message(role=m.role, content=m.content) for m in document.messages)
     parts = len(rendered.info.num_fewshot)
     strata = {"part": document.part} if parts > 1 else {}
-    return TaskPrompt(document.id, turns, document.document, strata)
+    asked = [turns] if isinstance(turns, str) else [turn.content for turn in turns]
+    same = question_identity(asked), row_identity(document.document)
+    return TaskPrompt(document.id, turns, document.document, strata, *same)
 
 
 def _verified(

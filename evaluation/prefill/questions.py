@@ -4,19 +4,22 @@ An item's context is the task's description, its solved examples and the questio
 in lm-evaluation-harness: `description` unchanged, the rest with blank lines between.
 """
 
-import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Any
 
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import SourceError
 from evaluation.prefill.files import Row
 from evaluation.prefill.limits import limited_row
+from evaluation.prefill.row_identity import question_identity, row_identity
+from evaluation.prefill.solved_examples import (
+    Replaced,
+    SolvedExample,
+    SolvedExamples,
+    example_rows,
+)
 from evaluation.prefill.sources import Origin
-from evaluation.prefill.templates import RowTemplates
-from evaluation.settings.generation import GenerationTask
-from evaluation.settings.model import LARGEST_COUNT
+from evaluation.prefill.templates import RowTemplates, fields_of
 from evaluation.settings.sources import Task
 from evaluation.settings.suites import Message
 
@@ -38,6 +41,9 @@ class Question:
     unconditional: tuple[Pair, ...] | None
     counts_space: bool = False
     """Whether lengths of candidates count the space that they begin with."""
+    question: str = ""
+    row: str | None = None
+    """Identities of the question as rendered, and of the row; see `row_identity`."""
 
     @property
     def scored_pairs(self) -> tuple[Pair, ...]:
@@ -53,6 +59,9 @@ class TaskPrompt:
     turns: tuple[Message, ...] | str
     document: Mapping[str, Any]
     strata: Mapping[str, str]
+    question: str = ""
+    row: str | None = None
+    """Identities of the question as rendered, and of the row; see `row_identity`."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class TaskPrompts:
     prompts: list[TaskPrompt]
     total: int
     max_new_tokens: int
+    replaced: Replaced = field(default_factory=Replaced)
 
 
 _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "unconditional_context")
@@ -80,6 +90,7 @@ class Recipe:
         ranked = {"choices": task.choices, "gold": task.gold}
         self._templates = RowTemplates(f"tasks.{name}", task.let, texts, ranked)
         self._is_ranked = task.choices is not None
+        self._asks = bool(fields_of(task.context) - {"choice", "index"})
 
     def question(self, row: Row, id: str, examples: str) -> Question:
         """Return the question of a row.
@@ -98,9 +109,10 @@ class Recipe:
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         before = f"{text('description', values)}{examples}"
-        pairs, unconditional = [], []
+        pairs, unconditional, contexts = [], [], []
         for index, choice in enumerate(choices):
             shown = values | choice
+            contexts.append(str(text("context", shown)))
             continuation = str(text("continuation", shown))
             if not continuation.strip():
                 what = f"candidate {index}" if self._is_ranked else "the answer"
@@ -108,14 +120,35 @@ class Recipe:
                     f"{what} is empty; correct `choices` or `continuation` of "
                     f"tasks.{self.name}, or the data"
                 )
-            pairs.append((f"{before}{text('context', shown)}", continuation))
+            pairs.append((f"{before}{contexts[-1]}", continuation))
             if (alone := text("unconditional_context", shown)) is not None:
                 unconditional.append((alone, continuation))
         cluster, stratum = text("cluster", values), text("stratum", values)
         twins = tuple(unconditional) or None
-        return Question(id, cluster, stratum, gold, tuple(pairs), twins, not self._is_ranked)
+        candidates = [pair[1] for pair in pairs] if self._is_ranked or not self._asks else ()
+        return Question(
+            *(id, cluster, stratum, gold, tuple(pairs), twins),
+            counts_space=not self._is_ranked,
+            question=question_identity(contexts, candidates),
+            row=row_identity(row),
+        )
 
-    def solved(self, row: Row) -> str:
+    def identities(self, row: Row) -> frozenset[str]:
+        """Return by what a row is recognised among solved examples: its fields, or its contexts alone.
+
+        Other wrong candidates do not make another question. Where no field is in the context, the
+        candidates are the question.
+
+        Args:
+            row: A row of the dataset.
+        """
+        values, text = self._templates.values(row), self._templates.text
+        shown = [values | choice for choice in self._candidates(values)[0]]
+        asked = "context" if self._asks else "continuation"
+        contexts = [str(text(asked, one)) for one in shown]
+        return frozenset((row_identity(row), question_identity(contexts)))
+
+    def solved(self, row: Row) -> SolvedExample[str]:
         """Return a row as a solved example.
 
         Args:
@@ -127,7 +160,8 @@ class Recipe:
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         shown = values | choices[gold]
-        return f"{text('context', shown)}{text('continuation', shown)}"
+        solved = f"{text('context', shown)}{text('continuation', shown)}"
+        return SolvedExample(self.identities(row), solved)
 
     def _candidates(self, values: dict[str, Any]) -> tuple[list[dict[str, Any]], int]:
         """Return each candidate's variables for templates, and the index of the right one."""
@@ -166,7 +200,7 @@ class Recipe:
 
 def read_questions(
     recipe: Recipe, task: Task, origins: Sequence[Origin], shots: Sequence[Origin]
-) -> tuple[list[Question], int]:
+) -> tuple[list[Question], int, Replaced]:
     """Return the questions to score.
 
     Args:
@@ -176,18 +210,34 @@ def read_questions(
         shots: The split of solved examples per configuration; empty without solved examples.
 
     Returns:
-        The questions in order, and how many there are without the limit.
+        The questions in order, how many there are without the limit, and which solved examples were
+        replaced.
     """
     rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
     quotas = even_quotas(task.limit, counts)
     questions: list[Question] = []
+    replaced = Replaced()
     for number, (origin, part, quota) in enumerate(zip(origins, rows, quotas, strict=True)):
-        examples = _solved_examples(recipe, task, shots[number]) if task.num_fewshot else ""
+        examples = _solved_examples(recipe, task, shots[number]) if task.num_fewshot else None
         prefix = f"{recipe.name}/{origin.config}" if origin.config and task.configs else recipe.name
         for index, row in enumerate(part[:quota]):
-            with limited_row(f"{origin}: {prefix}/{index}"):
-                questions.append(recipe.question(row, f"{prefix}/{index}", examples))
-    return questions, sum(counts)
+            id = f"{prefix}/{index}"
+            before = _before(recipe, examples, row, f"{origin}: {id}")
+            with limited_row(f"{origin}: {id}"):
+                questions.append(recipe.question(row, id, before))
+        if examples is not None:
+            replaced += Replaced(examples.replaced, examples.fewer)
+    replaced.log(f"tasks.{recipe.name}", len(questions))
+    return questions, sum(counts), replaced
+
+
+def _before(recipe: Recipe, examples: SolvedExamples[str] | None, row: Row, place: str) -> str:
+    """Return a question's solved examples, each followed by a blank line."""
+    if examples is None:
+        return ""
+    with limited_row(place):
+        identities = recipe.identities(row)
+    return "".join(f"{example}{_BETWEEN}" for example in examples.before(identities))
 
 
 def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
@@ -200,47 +250,9 @@ def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
     return rows, count
 
 
-def _solved_examples(recipe: Recipe, task: Task, origin: Origin) -> str:
-    """Return the same solved examples for every question, each followed by a blank line."""
-    found = ""
-    for number, row in example_rows(f"tasks.{recipe.name}", task, origin):
-        with limited_row(f"{origin}: row {number}"):
-            found += recipe.solved(row) + _BETWEEN
-    return found
-
-
-def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> list[tuple[int, Row]]:
-    """Return the rows that become solved examples.
-
-    Args:
-        key: The task's key in the suite, with its section, for messages.
-        task: The task.
-        origin: The split of the examples.
-
-    Returns:
-        Rows with their numbers in the split: the first ones, or drawn by the task's seed.
-
-    Raises:
-        ConfigError: The split is that of the questions.
-        SourceError: It has too few rows.
-    """
-    if origin.split == task.split:
-        raise ConfigError(
-            f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
-            "another split"
-        )
-    if task.fewshot_seed is None:
-        chosen = list(enumerate(islice(origin.rows(), task.num_fewshot)))
-    else:
-        rows = list(enumerate(origin.first(LARGEST_COUNT)[0]))
-        random.Random(task.fewshot_seed).shuffle(rows)
-        chosen = rows[: task.num_fewshot]
-    if len(chosen) < task.num_fewshot:
-        raise SourceError(
-            f"{key}: {origin} has {len(chosen)} examples, not {task.num_fewshot}; lower "
-            "`num_fewshot`, or choose another `fewshot_split`"
-        )
-    return chosen
+def _solved_examples(recipe: Recipe, task: Task, origin: Origin) -> SolvedExamples[str]:
+    rows = example_rows(f"tasks.{recipe.name}", task, origin)
+    return SolvedExamples(str(origin), rows, task.num_fewshot, recipe.solved)
 
 
 def _shown(value: Any) -> str:

@@ -136,7 +136,9 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     )
     system: str | None = Field(None, description="Template of the system's turn of a chat.")
     answer: Text | None = Field(None, description="Template of a solved example's answer.")
-    num_fewshot: Shots = Field(0, description="Solved examples before every question.")
+    num_fewshot: Shots = Field(
+        0, description="Solved examples before every question; never the question itself."
+    )
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     fewshot_examples: tuple[dict[str, Any], ...] = Field(

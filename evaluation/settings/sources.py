@@ -115,7 +115,9 @@ class Task(Source):
     limit: Count = Field(
         12_000, description="Maximum number of items, distributed evenly over `configs`."
     )
-    num_fewshot: Shots = Field(0, description="Solved examples before every question.")
+    num_fewshot: Shots = Field(
+        0, description="Solved examples before every question; never the question itself."
+    )
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
     description: str = Field("", description="Template put before the examples.")

@@ -196,7 +196,10 @@ def test_broken_templates_name_their_key(tmp_path: Path, fast_folder: Path) -> N
 def test_examples_come_from_elsewhere_and_are_the_same_for_every_item(
     tmp_path: Path, fast_folder: Path
 ) -> None:
-    write_rows(tmp_path / "m/dev.jsonl", ROWS)
+    write_rows(
+        tmp_path / "m/dev.jsonl",
+        [row | {"question": f"{row['question'][:-1]} now?"} for row in ROWS],
+    )
     chosen = {"num_fewshot": 2, "fewshot_split": "dev", "length": 512}
     drawn = {}
     for seed in (None, 3, 4):
@@ -205,7 +208,7 @@ def test_examples_come_from_elsewhere_and_are_the_same_for_every_item(
         drawn[seed] = items[0].contexts[0].text.removesuffix(ends[0])
         assert [item.contexts[0].text for item in items] == [drawn[seed] + end for end in ends]
     assert drawn[None] == (
-        "Question: Who is 0?\nAnswer: a fox\n\nQuestion: Who is 1?\nAnswer: a lazy dog\n\n"
+        "Question: Who is 0 now?\nAnswer: a fox\n\nQuestion: Who is 1 now?\nAnswer: a lazy dog\n\n"
     )
     assert len(set(drawn.values())) == 3
     with pytest.raises(ConfigError, match="would be among the questions; name another split"):

@@ -8,8 +8,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from evaluation.errors import SourceError
-from evaluation.prefill.generation import PromptRecipe
 from evaluation.prefill.questions import TaskPrompt
+from evaluation.prefill.task_prompts import PromptRecipe
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite
 from evaluation.settings.verifiers import Verifier
@@ -86,7 +86,7 @@ def rows(shared: Path, name: str) -> list[dict[str, Any]]:
 def prompts(shared: Path, name: str) -> list[TaskPrompt]:
     task = TASKS[name]
     recipe = PromptRecipe(name, task)
-    shots = [recipe.solved(row) for row in task.fewshot_examples[: task.num_fewshot]]
+    shots = [recipe.solved(row).shown for row in task.fewshot_examples[: task.num_fewshot]]
     return [recipe.prompt(row, number, shots) for number, row in enumerate(rows(shared, name))]
 
 

@@ -1,0 +1,147 @@
+"""Solved examples that stand before questions, none of which is the question itself.
+
+A split's name says little about its rows: two splits may be one file, and a row may be in both. So
+an example that is the question, by `row_identity`, is replaced by the next one, and counted.
+"""
+
+import logging
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, count, islice
+from typing import Generic, TypeVar
+
+from evaluation.errors import ConfigError, SourceError
+from evaluation.prefill.files import Row
+from evaluation.prefill.limits import limited_row
+from evaluation.prefill.sources import Origin
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.model import LARGEST_COUNT
+from evaluation.settings.sources import Task
+
+log = logging.getLogger(__name__)
+
+Shown = TypeVar("Shown")
+
+NumberedRow = tuple[int, Row]
+
+
+@dataclass(frozen=True)
+class SolvedExample(Generic[Shown]):
+    """An example as a prompt shows it, with the identities of its question."""
+
+    identities: frozenset[str]
+    shown: Shown
+
+
+class SolvedExamples(Generic[Shown]):
+    """The examples of a task: the first rows that are not the question; counts those that were.
+
+    Args:
+        place: Where the rows come from, for messages.
+        rows: Rows with their numbers in the split, in the order in which they are taken.
+        number: Examples before each question.
+        solve: Makes an example of a row.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        rows: Iterator[NumberedRow],
+        number: int,
+        solve: Callable[[Row], SolvedExample[Shown]],
+    ) -> None:
+        self._place, self._rows, self._number, self._solve = place, rows, number, solve
+        self._drawn: list[SolvedExample[Shown]] = []
+        self.replaced = 0
+        """Questions for which an example was the question itself."""
+        self.fewer = 0
+        """Those among them for which there was no other example."""
+
+    def before(self, identities: frozenset[str]) -> list[Shown]:
+        """Return the examples of a question, fewer than configured where the rows end.
+
+        Args:
+            identities: Identities of the question.
+        """
+        chosen: list[Shown] = []
+        examples = self._examples()
+        skipped = False
+        while len(chosen) < self._number and (example := next(examples, None)) is not None:
+            if example.identities & identities:
+                skipped = True
+            else:
+                chosen.append(example.shown)
+        self.replaced += skipped
+        self.fewer += skipped and len(chosen) < self._number
+        return chosen
+
+    def _examples(self) -> Iterator[SolvedExample[Shown]]:
+        for index in count():
+            if index == len(self._drawn):
+                numbered = next(self._rows, None)
+                if numbered is None:
+                    return
+                with limited_row(f"{self._place}: row {numbered[0]}"):
+                    self._drawn.append(self._solve(numbered[1]))
+            yield self._drawn[index]
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """How many questions were among their own solved examples, and for how many none was left."""
+
+    questions: int = 0
+    fewer: int = 0
+
+    def __add__(self, other: "Replaced") -> "Replaced":
+        return Replaced(self.questions + other.questions, self.fewer + other.fewer)
+
+    def log(self, key: str, asked: int) -> None:
+        """Say which examples were replaced, if any were.
+
+        Args:
+            key: The task's key in the suite, with its section.
+            asked: All questions of the task.
+        """
+        if self.questions:
+            left = f"; {self.fewer} of them have one example less" if self.fewer else ""
+            log.warning(
+                "%s: %d of %d questions are themselves among the rows of solved examples; each gets the "
+                "next row in place of itself%s",
+                *(key, self.questions, asked, left),
+            )
+
+
+def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> Iterator[NumberedRow]:
+    """Return the rows that may become solved examples, in order.
+
+    Args:
+        key: The task's key in the suite, with its section, for messages.
+        task: The task.
+        origin: The split of the examples.
+
+    Returns:
+        Rows with their numbers in the split: from the first one, or in an order drawn by the task's seed.
+
+    Raises:
+        ConfigError: The split is that of the questions.
+        SourceError: It has too few rows.
+    """
+    if origin.split == task.split and task.dataset is not None:
+        raise ConfigError(
+            f"{key}.fewshot_split: examples from {task.split!r} would be among the questions; name "
+            "another split"
+        )
+    rows: Iterator[NumberedRow] = enumerate(origin.rows())
+    if task.fewshot_seed is not None:
+        drawn = list(enumerate(origin.first(LARGEST_COUNT)[0]))
+        random.Random(task.fewshot_seed).shuffle(drawn)
+        rows = iter(drawn)
+    first = list(islice(rows, task.num_fewshot))
+    if len(first) < task.num_fewshot:
+        raise SourceError(
+            f"{key}: {origin} has {len(first)} examples, not {task.num_fewshot}; lower "
+            "`num_fewshot`, or choose another `fewshot_split`"
+        )
+    return chain(first, rows)
