@@ -22,7 +22,6 @@ from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdi
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.objectives import Objective
-from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +42,24 @@ class StepVerdict:
         return any(row.want == "keep" and row.verdict == "not met" for row in self.objectives)
 
     @property
-    def excess_loss(self) -> float:
-        """The largest loss beyond the margin of a `keep` objective, in its unit; 0 without any."""
+    def worst_loss(self) -> ObjectiveRow | None:
+        """The `keep` objective with the largest loss in units of its margin; None without any."""
         keeps = [row for row in self.objectives if row.want == "keep"]
-        return max((-row.gain - row.margin for row in keeps), default=0.0)
+        return max(keeps, key=loss_in_margins, default=None)
+
+    @property
+    def excess_loss(self) -> float:
+        """The largest loss of a `keep` objective, in units of its margin; 0 without any."""
+        return 0.0 if (row := self.worst_loss) is None else loss_in_margins(row)
+
+
+def loss_in_margins(row: ObjectiveRow) -> float:
+    """Return the loss by an objective to keep in units of its margin.
+
+    Args:
+        row: Its verdict; without a margin, its metric's `worth` is the unit.
+    """
+    return -row.gain / (row.margin or row.definition.worth)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,11 +86,9 @@ class Decision:
         columns = [_column(delta) for delta in self.decisive]
         if any(column.keys() != columns[0].keys() for column in columns):
             return None
-        gains = [delta.gain for delta in self.decisive]
         estimates = [delta.estimate for delta in self.decisive]
-        has_credits = TIERS[self.objective.tier].kind == "credit"
-        counts_items = has_credits and not self.objective.decided_on.is_secondary
-        return rank(gains, estimates, columns, counts_items=counts_items)
+        first = self.decisive[0]
+        return rank(estimates, columns, first.item, first.sign)
 
 
 def decide(

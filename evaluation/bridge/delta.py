@@ -1,6 +1,6 @@
 """A delta (one metric of one item on two sides), the correction of several, and their table rows."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -161,35 +161,51 @@ def delta_of(
 
 
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return deltas with flags, by Holm's correction over the primary ones.
+    """Return deltas with flags, by Holm's correction over the primary ones, and over the groups.
 
     Args:
         deltas: Deltas of all tiers of one step, not corrected.
 
     Returns:
-        The deltas in the same order; the MDE of primary ones is corrected for the number of tests.
+        The deltas in the same order; the MDE of tested ones is corrected for the number of tests.
     """
-    adjusted = holm({delta.key: delta.estimate.p for delta in deltas if delta.primary})
-    alpha = ALPHA / max(1, sum(p is not None for p in adjusted.values()))
-    return [_flagged(_as_one_of(delta, alpha), adjusted) for delta in deltas]
+    primary = [delta for delta in deltas if delta.primary]
+    leading = {(delta.tier, delta.metric) for delta in primary}
+    families = [primary, [delta for delta in deltas if _is_tested_group(delta, leading)]]
+    adjusted: dict[str, float | None] = {}
+    alphas: dict[str, float] = {}
+    for family in families:
+        known = holm({delta.key: delta.estimate.p for delta in family})
+        alpha = ALPHA / max(1, sum(p is not None for p in known.values()))
+        adjusted |= known
+        alphas |= dict.fromkeys(known, alpha)
+    return [_flagged(_as_one_of(delta, alphas), adjusted) for delta in deltas]
 
 
-def _as_one_of(delta: Delta, alpha: float) -> Delta:
-    """Return a primary delta with the MDE that it has as one of several tests."""
-    if not delta.primary or delta.estimate.p is None:
+def _is_tested_group(delta: Delta, leading: Collection[tuple[TierName, str]]) -> bool:
+    """Whether it is a group's mean of a leading metric: these are tested together, apart from items."""
+    if not delta.is_mean or delta.item == OVERALL or delta.is_secondary:
+        return False
+    return TIERS[delta.tier].kind == "credit" or (delta.tier, delta.metric) in leading
+
+
+def _as_one_of(delta: Delta, alphas: Mapping[str, float]) -> Delta:
+    """Return a delta with the MDE that it has as one of several tests, if it is one."""
+    if delta.key not in alphas or delta.estimate.p is None:
         return delta
-    return replace(delta, estimate=replace(delta.estimate, mde=detectable(delta.estimate, alpha)))
+    mde = detectable(delta.estimate, alphas[delta.key])
+    return replace(delta, estimate=replace(delta.estimate, mde=mde))
 
 
 def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
-    """Return a delta with its flag, if it is in the family of tests, or a mean.
+    """Return a delta with its flag, if it is in a family of tests, or a mean over all items.
 
-    Secondary metrics are in no family. `adjusted` are Holm's p-values by the keys of primary deltas.
+    Secondary metrics are in no family. `adjusted` are Holm's p-values by the keys of tested deltas.
     """
     if delta.is_secondary:
         return delta
-    is_nats = TIERS[delta.tier].kind == "nats" and not delta.primary
-    tested = replace(delta, metric=headline_delta(delta.tier)) if is_nats else delta
+    is_same_test = TIERS[delta.tier].kind == "nats" and delta.key not in adjusted
+    tested = replace(delta, metric=headline_delta(delta.tier)) if is_same_test else delta
     p_holm = adjusted.get(tested.key)
     if p_holm is None and not delta.is_mean:
         return delta

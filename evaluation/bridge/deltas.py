@@ -28,20 +28,15 @@ from itertools import chain
 import numpy as np
 
 from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
-from evaluation.bridge.estimate import Estimate, identical, unknown
+from evaluation.bridge.estimate import Estimate, Link, derived, identical, unknown
 from evaluation.bridge.means import means, means_over_tiers
-from evaluation.bridge.paired_binary import paired_rate
+from evaluation.bridge.paired_binary import credits_of
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
-from evaluation.bridge.statistics import (
-    macro_mean,
-    paired_measure,
-    paired_perplexity,
-    paired_ratio,
-    tested_by,
-    unpaired_difference,
-)
+from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.statistics import paired_ratio, unpaired_difference
 from evaluation.errors import BridgeError
-from evaluation.results.kinds import Blocks, CreditItem, Credits, NatsItem
+from evaluation.metrics.differences import Differences
+from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results
 from evaluation.settings.tiers import Tier
 
@@ -170,28 +165,21 @@ def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
     Returns:
         Estimates by metric; bits per byte only where bytes are known.
     """
-    nats = paired_ratio(mine.nats, other.nats, mine.tokens)
-    ppl = paired_perplexity(mine.nats, other.nats, mine.tokens)
-    estimates = {"nats_per_token": nats, "ppl": tested_by(ppl, nats)}
+    amounts, tokens = mine.nats - other.nats, mine.tokens
+    found = Differences(kind="ratio", amounts=amounts, weights=tokens, layout=mine.layout)
+    nats = estimate_of(found)
+    perplexity = Link("exp", math.exp(other.nats.sum() / tokens.sum()))
+    estimates = {"nats_per_token": nats, "ppl": derived(nats, perplexity)}
     if mine.bytes.sum() > 0:
-        per_byte = paired_ratio(mine.nats, other.nats, mine.bytes * math.log(2))
-        estimates[PER_BYTE] = tested_by(per_byte, nats)
+        per_byte = Link("linear", float(tokens.sum() / mine.bytes.sum()) / math.log(2))
+        estimates[PER_BYTE] = derived(nats, per_byte)
     return estimates
 
 
 def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
-    scales = math.exp(nats.value), math.exp(nats.bridge_value)
-    parts: dict[str, Estimate] = {}
-    weights = nats.estimate.weights
-    for name, mine, other in pair.both(NatsItem):
-        if name not in weights:
-            continue
-        parts[name] = _no_table((0.0, 0.0))
-        if (ours := mine.blocks) is not None and (theirs := other.blocks) is not None:
-            parts[name] = paired_perplexity(ours.nats, theirs.nats, ours.tokens, scales)
-    known = macro_mean(parts, scales[0] - scales[1], weights)
-    estimate = tested_by(known, nats.estimate)
-    return delta_of(pair.tier, nats.item, None, "ppl", scales, estimate)
+    values = math.exp(nats.value), math.exp(nats.bridge_value)
+    estimate = derived(nats.estimate, Link("exp", values[1]))
+    return delta_of(pair.tier, nats.item, None, "ppl", values, estimate)
 
 
 def _credits(pair: Pair) -> list[Delta]:
@@ -219,7 +207,7 @@ def _secondary_deltas(
     for metric, ours in left.values.items():
         theirs = right.values[metric]
         values = float(ours.mean()), float(theirs.mean())
-        known = paired_measure(ours, theirs, left.clusters, left.strata)
+        known = estimate_of(Differences(kind="measure", amounts=ours - theirs, layout=left.layout))
         headline = pair.tier.headline_of(mine.values)
         yield delta_of(pair.tier, name, mine.group, metric, values, known, headline)
 
@@ -256,9 +244,10 @@ def _credit_estimate(
     pair.check_ids(what, left.ids if left else (), right.ids if right else ())
     if left is None or right is None or not left.ids:
         return None
+    found = left.over_all(credits_of(left.credit, right.credit, left.layout))
     if np.array_equal(left.credit, right.credit) and _is_same(pair, mine, other):
-        return _over_all(identical(n=len(left.ids)), left)
-    return _over_all(paired_rate(left.credit, right.credit, left.clusters, left.strata), left)
+        return identical(n=len(left.ids), differences=found)
+    return estimate_of(found)
 
 
 def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
@@ -269,14 +258,6 @@ def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
             np.array_equal(values, theirs.values[metric]) for metric, values in ours.values.items()
         )
     return pair.ours.file.checkpoint_identity == pair.theirs.file.checkpoint_identity
-
-
-def _over_all(estimate: Estimate, credits: Credits) -> Estimate:
-    """Return an estimate with its variance over all items, as different steps may lack different items."""
-    if estimate.variance is None:
-        return estimate
-    independent = credits.over_all(estimate.variance.independent)
-    return replace(estimate, variance=estimate.variance._replace(independent=independent))
 
 
 def _rates(pair: Pair) -> list[Delta]:

@@ -11,13 +11,15 @@ bound uses T or g(T), whichever gives the wider interval. Both increase everywhe
 p-values agree.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import special
 
+from evaluation.metrics.differences import Differences
 from evaluation.metrics.variance import Variance
 
 CONFIDENCE = 0.95
@@ -38,6 +40,27 @@ class Counts(NamedTuple):
     n: int
 
 
+class Link(NamedTuple):
+    """A rising function by which one difference follows from another: factor * x, or factor * (exp(x) - 1)."""
+
+    name: Literal["linear", "exp"]
+    factor: float
+
+    def at(self, x: float | None) -> float | None:
+        """Return the function's value; None where there is none, or no float can hold it."""
+        if x is None or (self.name == "exp" and x > LARGEST):
+            return None
+        return self.factor * (x if self.name == "linear" else math.expm1(x))
+
+    def slope(self, x: float) -> float:
+        """Return the function's derivative."""
+        return self.factor * (1.0 if self.name == "linear" else math.exp(min(x, LARGEST)))
+
+
+LARGEST = 700.0
+"""Largest number of nats whose exp is a finite float."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
     """A difference; what cannot be known is None, and `note` states why.
@@ -45,8 +68,10 @@ class Estimate:
     `units` is the number of independent items or clusters. `df` None means the normal distribution.
     `p` is two-sided, of no difference. `mde` is the smallest true difference that a test at ALPHA
     detects with probability POWER. `skew` is the estimate's own skewness. `counts` are given where
-    the exact test is used, see `paired_binary`. `variance`, and the `parts` of a mean with their
-    `weights`, are used to compare steps.
+    the exact test is used, see `paired_binary`. `limit` is the largest size that a difference can have.
+    `differences` and `variance`, and the `parts` of a mean with their `weights`, are used in means and
+    to compare steps; `shares` are the parts' shares of the mean's variance. An estimate that follows
+    from another one has it as `base`, with the `link` between the two.
     """
 
     value: float
@@ -65,6 +90,11 @@ class Estimate:
     variance: Variance | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    shares: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)
+    differences: Differences | None = field(default=None, repr=False, compare=False)
+    limit: float | None = None
+    base: "Estimate | None" = field(default=None, repr=False, compare=False)
+    link: Link | None = None
 
     @property
     def is_skewed(self) -> bool:
@@ -100,18 +130,65 @@ def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
-def identical(*, n: int) -> Estimate:
+def identical(*, n: int, differences: Differences | None = None) -> Estimate:
     """Return a difference of exactly 0, for sides with the same scores to the last digit on every item.
 
     Args:
         n: Number of items.
+        differences: The items' differences, all of them 0.
 
     Returns:
         An estimate of 0 whose interval has no width.
     """
     note = "both sides score the same on every item"
     known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
-    return replace(known, p=1.0, note=note, variance=Variance(np.zeros(n), None, n, max(1, n - 1)))
+    layout = None if differences is None else differences.layout
+    zeros = np.zeros(n if layout is None else layout.size)
+    variance = Variance(zeros, None, n, max(1, n - 1), layout)
+    return replace(known, p=1.0, note=note, variance=variance, differences=differences)
+
+
+def derived(base: Estimate, link: Link) -> Estimate:
+    """Return the difference that follows from another one, with its interval, test and MDE.
+
+    Args:
+        base: A difference, such as that of nats per token.
+        link: How the other one follows from it.
+    """
+    value, slope = link.at(base.value), link.slope(base.value)
+    variance = base.variance
+    if variance is not None:
+        dependent = None if variance.dependent is None else slope * variance.dependent
+        variance = variance._replace(independent=slope * variance.independent, dependent=dependent)
+    return replace(
+        base,
+        value=math.inf if value is None else value,
+        se=None if base.se is None else slope * base.se,
+        low=link.at(base.low),
+        high=link.at(base.high),
+        mde=link.at(base.mde),
+        variance=variance,
+        differences=None,
+        base=base,
+        link=link,
+    )
+
+
+UNDECIDABLE = "undecidable: the interval holds every possible difference"
+
+
+def limited(estimate: Estimate, limit: float | None) -> Estimate:
+    """Return an estimate whose interval is cut at what is possible.
+
+    Args:
+        estimate: A difference.
+        limit: Largest size of such a difference; None without limit.
+    """
+    if limit is None or estimate.low is None or estimate.high is None:
+        return replace(estimate, limit=limit)
+    low, high = max(estimate.low, -limit), min(estimate.high, limit)
+    note = UNDECIDABLE if (low, high) == (-limit, limit) else estimate.note
+    return replace(estimate, low=low, high=high, note=note, limit=limit)
 
 
 def by_t(estimate: Estimate) -> Estimate:

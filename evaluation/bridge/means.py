@@ -7,7 +7,7 @@ from dataclasses import replace
 from evaluation.bridge.delta import OVERALL, Delta, group_item
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.pairing import AGAIN
-from evaluation.bridge.statistics import macro_mean
+from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.errors import BridgeError
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS, Tier

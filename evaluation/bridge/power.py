@@ -34,7 +34,8 @@ from numpy.typing import NDArray
 from scipy import special
 
 from evaluation.bridge.estimate import ALPHA, POWER, quantile
-from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT, bisect, mcnemar
+from evaluation.bridge.exact_tests import bisect, mcnemar
+from evaluation.bridge.paired_binary import FEW, FEWEST_TO_REJECT
 from evaluation.metrics.variance import Floats
 
 _FEWEST_STEPS = 3

@@ -3,7 +3,7 @@
 The headline is the stage's first `improve` objective (its first objective if it has none). The
 recommended step has the best headline among the steps that meet all objectives. If no step is shown to
 meet them, the best candidate is named instead: the best headline among undecided steps, else among steps
-that break no `keep` objective, else the step with the smallest loss beyond its margins. Steps that are
+that break no `keep` objective, else the step whose largest loss, in units of its margin, is smallest. Steps that are
 not significantly worse than the chosen one (see `simultaneous_intervals`) are listed with it.
 """
 
@@ -169,8 +169,8 @@ def _not_behind(
         entry: dict[str, Any] = {**candidate_columns(step.step), "delta": delta}
         entry |= {"low": None, "high": None, "p": None}
         if ranking is not None:
-            half = ranking.reach * float(ranking.error[i, chosen])
-            entry |= {"low": delta - half, "high": delta + half, "p": float(ranking.p[i, chosen])}
+            low, high = ranking.interval(i, chosen)
+            entry |= {"low": low, "high": high, "p": float(ranking.p[i, chosen])}
         similar.append(entry)
     return similar
 
@@ -191,7 +191,19 @@ def _why(best: StepVerdict, steps: Sequence[StepVerdict], headline: int) -> str:
     none = none or "no step meets the objective"
     named = f"the {KINDS[best.verdict]}{' one' if best.verdict == 'not met' else ''}"
     alone = "; taken alone it would meet it" if best.own_verdict == "met" else ""
-    return f"{none}; this is {named}, with {text}: {_failing(best)}{alone}"
+    by = f"{_least_loss(best)}; " if best.breaks_a_keep else ""
+    return f"{none}; this is {named}, with {text}: {by}{_failing(best)}{alone}"
+
+
+def _least_loss(step: StepVerdict) -> str:
+    """Return what chose a step where every step breaks an objective to keep."""
+    row = step.worst_loss
+    assert row is not None
+    size = row.definition.size(-row.gain)
+    margin = f"{step.excess_loss:.1f} times the margin" if row.margin else "the margin is 0"
+    return (
+        f"its largest loss is the smallest in units of the margins ({row.label}: {size}, {margin})"
+    )
 
 
 def _failing(step: StepVerdict) -> str:

@@ -12,10 +12,12 @@ that distribution.
                with p the probability for one of k steps and S the number of steps beyond the limit
     interval   a simultaneous interval is each estimate's usual one at that alpha, so exact, skewed
                and ordinary estimates can be combined
-    behind     steps that are worse than another one: all pairs are tested together by the largest
-               |t| of a pair, then again without the rejected pairs, until none is rejected (Romano
-               and Wolf, Econometrica 73, 2005). The remaining steps include every best one with
-               confidence, as in Hansen, Lunde and Nason's model confidence set (2011)
+    behind     steps that are worse than another one. Each pair has the estimate and the p-value that a
+               comparison of its two steps has (`pairs.difference_of`). All pairs are tested together by
+               the largest |z| of a pair, with z the normal quantile of p, then again without the
+               rejected pairs, until none is rejected (Romano and Wolf, Econometrica 73, 2005). The
+               remaining steps include every best one with confidence, as in Hansen, Lunde and Nason's
+               model confidence set (2011)
 
 Draws depend only on the number of steps, so results are reproducible.
 """
@@ -23,12 +25,16 @@ Draws depend only on the number of steps, so results are reproducible.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
+from evaluation.bridge.paired_binary import at_alpha
+from evaluation.bridge.pairs import difference_of
+from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.metrics.variance import Floats, Variance
 
 _ALPHA_DRAWS = 4_000
@@ -39,11 +45,6 @@ _DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
 
 _ROUNDS, _CLOSE = 8, 1e-3
 """Most rounds of the search for alpha, which starts at Bonferroni's, and the relative change that ends it."""
-
-_SLACK = 2.0
-"""Discordant items that are added to the variance of two steps' difference: the exact test at 0.05 does
-not reject with four or five items that all changed in one direction, and does with six."""
-
 
 Leaves = Mapping[str, tuple[float, Variance | None]]
 """Weight and variance of each slice or task of an estimate."""
@@ -67,21 +68,45 @@ def leaves(estimate: Estimate, name: str) -> Leaves:
 def _covariance(columns: Sequence[Leaves]) -> Floats | None:
     """Return the covariance (columns, columns) of estimates; None if a variance is unknown.
 
-    Leaves of one name are over the same items. Blocks and clusters are treated as independent here:
-    their dependence is much the same in every step, so it hardly changes correlations.
+    Leaves of one name are over the same items, and those of several names may share source rows. Blocks
+    and clusters are treated as independent here: their dependence is much the same in every step, so it
+    hardly changes correlations.
     """
+    names = dict.fromkeys(name for column in columns for name in column)
+    known = {name: [column.get(name, (0.0, None)) for column in columns] for name in names}
+    shared = _shared_rows(known)
     total = np.zeros((len(columns), len(columns)))
-    for name in dict.fromkeys(name for column in columns for name in column):
-        own = [i for i, column in enumerate(columns) if name in column]
-        rows = []
-        for i in own:
-            weight, variance = columns[i][name]
-            if variance is None:
-                return None
-            rows.append(weight * variance.independent)
-        block = np.stack(rows)
-        total[np.ix_(own, own)] += block @ block.T
-    return total
+    joint = np.zeros((len(columns), 0))
+    for number, (name, own) in enumerate(known.items()):
+        if any(
+            one is None and name in column for (_, one), column in zip(own, columns, strict=True)
+        ):
+            return None
+        size = next(len(one.independent) for _, one in own if one is not None)
+        block = np.stack(
+            [np.zeros(size) if one is None else weight * one.independent for weight, one in own]
+        )
+        if shared is None:
+            total += block @ block.T
+            continue
+        labels = shared[number]
+        if (missing := 1 + int(labels.max()) - joint.shape[1]) > 0:
+            joint = np.pad(joint, ((0, 0), (0, missing)))
+        np.add.at(joint.T, labels, block.T)
+    return total + joint @ joint.T
+
+
+def _shared_rows(
+    known: Mapping[str, Sequence[tuple[float, Variance | None]]],
+) -> tuple[NDArray[np.int64], ...] | None:
+    """Return the dependent groups of all leaves' items; None where no two leaves share a source row."""
+    layouts = []
+    for own in known.values():
+        one = next((variance for _, variance in own if variance is not None), None)
+        if one is None:
+            return None
+        layouts.append(one.layout or Layout(len(one.independent)))
+    return shared_groups(tuple(layouts))
 
 
 def _draw(cov: Floats, count: int) -> Floats:
@@ -191,30 +216,41 @@ class _JointErrors:
 class Ranking:
     """All pairs of steps, tested together; (steps, steps) each.
 
-    `error` is the standard error of the difference of two steps, `reach` its factor in simultaneous
-    intervals of all pairs. `behind[i, j]` is whether i is significantly worse than j.
+    `pairs[i, j]` is the estimate of step i minus step j, for i < j. Simultaneous intervals of all pairs
+    have the error rate `alpha` each. `behind[i, j]` is whether i is significantly worse than j.
     """
 
+    pairs: Mapping[tuple[int, int], Estimate]
     p: Floats
-    error: Floats
-    reach: float
+    alpha: float
     behind: NDArray[np.bool_]
+
+    def interval(self, ours: int, theirs: int) -> tuple[float | None, float | None]:
+        """Return the simultaneous interval of the difference of two steps.
+
+        Args:
+            ours: Number of a step.
+            theirs: Number of another step.
+
+        Returns:
+            Low and high bound of ours - theirs.
+        """
+        known = at_alpha(self.pairs[min(ours, theirs), max(ours, theirs)], self.alpha)
+        if ours < theirs or known.low is None or known.high is None:
+            return known.low, known.high
+        return -known.high, -known.low
 
 
 def rank(
-    gains: Sequence[float],
-    estimates: Sequence[Estimate],
-    columns: Sequence[Leaves],
-    *,
-    counts_items: bool,
+    estimates: Sequence[Estimate], columns: Sequence[Leaves], item: str, sign: int
 ) -> Ranking | None:
     """Return which steps are worse than another one.
 
     Args:
-        gains: Difference of each step from the bridge, positive where it is better.
-        estimates: The same differences, in the same order.
+        estimates: Difference of each step from the bridge.
         columns: Leaves of each, in the same order; the names are the same in all.
-        counts_items: Whether the estimates are of credits, of which few may differ.
+        item: Name of the item, for estimates of a single one.
+        sign: 1 if more is better, else -1.
 
     Returns:
         All pairs of steps, tested together; None if a variance is unknown, or for one step.
@@ -222,62 +258,41 @@ def rank(
     cov = _covariance(columns)
     if cov is None or len(columns) < 2:
         return None
+    pairs = {}
+    for i, j in combinations(range(len(columns)), 2):
+        known = difference_of(estimates[i], estimates[j], item)
+        if known is None:
+            return None
+        pairs[i, j] = known
+    shape = (len(columns), len(columns))
+    z, lead = np.zeros(shape), np.zeros(shape)
+    for (i, j), known in pairs.items():
+        p = 1.0 if known.p is None else known.p
+        z[i, j] = z[j, i] = -special.ndtri(max(p, 1e-300) / 2)
+        lead[i, j], lead[j, i] = sign * known.value, -sign * known.value
     plain = np.sqrt(_of_differences(cov))
-    slack = _slack(columns[0]) if counts_items else 0
-    error = np.where(plain > 0, np.sqrt(np.maximum(_dependent(columns), 0.0) + slack), 0.0)
-    df = min((e.df for e in estimates if e.df is not None), default=None)
-    gap = np.subtract.outer(np.asarray(gains), np.asarray(gains))
-    t = np.divide(np.abs(gap), error, out=np.zeros_like(gap), where=error > 0)
-    left = np.triu(plain > 0, 1)
-    count = min(_MOST_DRAWS, max(_DRAWS, _PAIRS_DRAWN // max(1, int(left.sum()))))
+    left = np.triu((plain > 0) & (z > 0), 1)
+    every = np.triu(plain > 0, 1)
+    count = min(_MOST_DRAWS, max(_DRAWS, _PAIRS_DRAWN // max(1, int(every.sum()))))
     vectors = np.ascontiguousarray((_draw(cov, count) * np.sqrt(np.diag(cov))).T)
-    scales = _scales(df, count)
-    largest = _largest_pair(vectors, plain, left) * scales
-    reach = float(np.quantile(largest, 1 - ALPHA))
-    p = np.where(plain > 0, 1 - np.searchsorted(np.sort(largest), t) / len(largest), 1.0)
+    largest = _largest_pair(vectors, plain, every)
+    limit = float(np.quantile(largest, 1 - ALPHA))
+    alpha = min(ALPHA, 2 * float(special.ndtr(-limit)))
+    joint = 1 - np.searchsorted(np.sort(largest), z) / len(largest)
+    p_values = np.where((plain > 0) & (z > 0), np.maximum(joint, 2 * special.ndtr(-z)), 1.0)
     rejected = np.zeros_like(left)
-    limit = reach
-    while (new := left & (t > limit)).any():
+    while (new := left & (z > max(limit, quantile(1 - ALPHA / 2, None)))).any():
         rejected |= new
         left &= ~new
-        limit = float(np.quantile(_largest_pair(vectors, plain, left) * scales, 1 - ALPHA))
-    return Ranking(p, error, reach, (rejected | rejected.T) & (gap < 0))
-
-
-def _scales(df: float | None, count: int) -> Floats:
-    """Return factors that turn normal draws into Student's t, with one error of the variance for all steps."""
-    if df is None:
-        return np.ones(count)
-    return np.sqrt(df / np.random.default_rng(0).chisquare(df, count))
+        every &= ~new
+        limit = float(np.quantile(_largest_pair(vectors, plain, every), 1 - ALPHA))
+    return Ranking(pairs, p_values, alpha, (rejected | rejected.T) & (lead < 0))
 
 
 def _of_differences(cov: Floats) -> Floats:
     own = np.diag(cov)
     found = own[:, None] + own[None, :] - 2 * cov
     return np.where(found > 1e-12 * (own[:, None] + own[None, :]), found, 0.0)
-
-
-def _dependent(columns: Sequence[Leaves]) -> Floats:
-    """Return variances of differences, each slice's or task's inflated by the larger factor of both steps."""
-    total = np.zeros((len(columns), len(columns)))
-    for name in columns[0]:
-        leaf = [{name: column[name]} for column in columns]
-        own = _covariance(leaf)
-        assert own is not None
-        factors = np.array([_dependence_factor(column[name][1]) for column in columns])
-        total += _of_differences(own) * np.maximum.outer(factors, factors)
-    return total
-
-
-def _dependence_factor(variance: Variance | None) -> float:
-    """Return the variance divided by that of independent items."""
-    plain = 0.0 if variance is None else float(variance.independent @ variance.independent)
-    return variance.value / plain if variance is not None and plain > 0 else 1.0
-
-
-def _slack(column: Leaves) -> float:
-    shares = [weight / len(one.independent) for weight, one in column.values() if one is not None]
-    return sum(_SLACK / len(shares) * share**2 for share in shares)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:

@@ -1,36 +1,33 @@
-"""Paired differences of means, ratios and perplexities, with intervals, p-values and MDE.
+"""Paired differences of means and ratios, with intervals, p-values and MDE.
 
 Every estimator is reduced to the influence u_i of each unit, its contribution to the estimate (they add
 up to zero). Independent units give Var = n/(n-1) sum u_i^2:
 
     mean of d = a - b            u_i = (d_i - mean) / n
     ratio R = sum d / sum w      u_i = (d_i - R w_i) / sum w
-    exp(A) - exp(B), A and B     u_i = exp(A) (a_i - A w_i) / sum w - exp(B) (b_i - B w_i) / sum w
-      both such ratios           (delta method; a and b stay paired, so their covariance counts)
 
 `metrics.variance` covers units in clusters and strata, `metrics.serial_dependence` neighbouring blocks
-of text, whose order counts, and `paired_binary` items that pass or fail.
+of text, whose order counts, `paired_binary` items that pass or fail, and `weighted_mean` means of several.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from evaluation.bridge.estimate import ALPHA, Estimate, by_t, identical, unknown
-from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
-from evaluation.metrics.variance import Floats, Variance, grouped_variance
+from evaluation.bridge.estimate import Estimate, by_t, identical, unknown
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.layout import Layout, Names
+from evaluation.metrics.serial_dependence import ratio_influence, variance_of
+from evaluation.metrics.variance import Floats, Variance
 
 _FEWEST = 20
 """Fewest blocks, or batches of them, from which skewness is estimated."""
 
 
 def paired_mean(
-    ours: Floats,
-    theirs: Floats,
-    clusters: Sequence[str] | None = None,
-    strata: Sequence[str] | None = None,
+    ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
     """Return the mean paired difference over the same items.
 
@@ -43,40 +40,57 @@ def paired_mean(
     Returns:
         The mean of ours - theirs, in the unit of the values.
     """
-    difference = ours - theirs
+    layout = Layout(len(ours), clusters, strata)
+    return mean_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
+
+
+def mean_difference(found: Differences) -> Estimate:
+    """Return the mean of paired differences.
+
+    Args:
+        found: Differences of items that count alike, all of them known.
+    """
+    difference, layout = found.amounts, found.layout
     n, value = len(difference), float(difference.mean())
-    if n < 2 or (clusters is not None and len(set(clusters)) < 2):
+    if n < 2 or (layout.groups is not None and not layout.groups.any()):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return _without_variance(value, n, only)
-    variance = grouped_variance((difference - value) / n, clusters, strata)
-    method = "paired t" + (", clustered" if clusters is not None else "")
-    method += ", stratified" if strata is not None else ""
+    variance = variance_of((difference - value) / n, layout)
+    method = "paired t" + (", clustered" if layout.groups is not None else "")
+    method += ", stratified" if layout.strata is not None else ""
     skew = _skewness(_units(variance), variance.value)
-    return _from_variance(value, variance, n, skew, method)
+    return replace(_from_variance(value, variance, n, skew, method), differences=found)
 
 
 def paired_measure(
-    ours: Floats,
-    theirs: Floats,
-    clusters: Sequence[str] | None = None,
-    strata: Sequence[str] | None = None,
+    ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
-    """Return the mean paired difference of a real-valued measure.
-
-    Values that are equal on every item are no coincidence, so the sides count as identical.
+    """Return the mean paired difference of a real-valued measure, as `measure_difference` does.
 
     Args:
         ours: Values of our side, shape (n,).
         theirs: Values of the other side, in the same order.
         clusters: Cluster of each item; None if items are independent.
         strata: Stratum of each item; None without strata.
+    """
+    layout = Layout(len(ours), clusters, strata)
+    return measure_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
+
+
+def measure_difference(found: Differences) -> Estimate:
+    """Return the mean of paired differences of a real-valued measure.
+
+    Values that are equal on every item are no coincidence, so the sides count as identical.
+
+    Args:
+        found: Differences of items that count alike, all of them known.
 
     Returns:
-        The mean of ours - theirs; `identical` where values are equal on every one of several items.
+        The mean; `identical` where values are equal on every one of several items.
     """
-    if len(ours) > 1 and np.array_equal(ours, theirs):
-        return identical(n=len(ours))
-    return paired_mean(ours, theirs, clusters, strata)
+    if len(found.amounts) > 1 and not found.amounts.any():
+        return identical(n=len(found.amounts), differences=found)
+    return mean_difference(found)
 
 
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
@@ -90,44 +104,32 @@ def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
     Returns:
         sum(ours - theirs) / sum(weights).
     """
-    if np.array_equal(ours, theirs):
-        return identical(n=len(ours))
-    value = float((ours - theirs).sum() / weights.sum())
-    return _from_blocks(value, ratio_influence(ours - theirs, weights), "paired ratio, t")
+    layout = Layout(len(ours), is_text=True)
+    amounts = ours - theirs
+    return ratio_difference(
+        Differences(kind="ratio", amounts=amounts, weights=weights, layout=layout)
+    )
 
 
-def paired_perplexity(
-    ours: Floats,
-    theirs: Floats,
-    tokens: Floats,
-    scales: tuple[float, float] | None = None,
-) -> Estimate:
-    """Return the difference of two perplexities over the same blocks.
+def ratio_difference(found: Differences) -> Estimate:
+    """Return a difference of two ratios of sums over blocks of text.
 
     Args:
-        ours: Nats of our side by block, shape (blocks,), in the text's order.
-        theirs: Nats of the other side for the same blocks.
-        tokens: Scored tokens by block.
-        scales: Perplexities of both sides that the blocks contribute to; None for the blocks' own.
-
-    Returns:
-        ppl_ours - ppl_theirs of these blocks.
+        found: Differences of the amounts, with the denominators as weights.
     """
-    if np.array_equal(ours, theirs):
-        return identical(n=len(ours))
-    own = tuple(math.exp(nats.sum() / tokens.sum()) for nats in (ours, theirs))
-    scale_ours, scale_theirs = scales or own
-    influence = scale_ours * ratio_influence(ours, tokens)
-    influence -= scale_theirs * ratio_influence(theirs, tokens)
-    return _from_blocks(own[0] - own[1], influence, "paired ratio, delta method, t")
-
-
-def _from_blocks(value: float, influence: Floats, method: str) -> Estimate:
-    n = len(influence)
+    amounts, weights = found.amounts, found.weights
+    assert weights is not None
+    n = len(amounts)
+    if not amounts.any():
+        return identical(n=n, differences=found)
+    value = float(amounts.sum() / weights.sum())
     if n < 2:
         return _without_variance(value, n, "one item")
-    variance = serial_variance(influence)
-    return _from_variance(value, variance, n, _batch_skewness(influence, variance), method)
+    influence = ratio_influence(amounts, weights)
+    variance = variance_of(influence, found.layout)
+    skew = _batch_skewness(influence, variance)
+    known = _from_variance(value, variance, n, skew, "paired ratio, t")
+    return replace(known, differences=found)
 
 
 def _without_variance(value: float, n: int, only: str) -> Estimate:
@@ -199,73 +201,6 @@ def _scaled_units(variance: Variance) -> Floats:
     """Return the variance's units, scaled so that their squares add up to its value."""
     units = _units(variance)
     return units * math.sqrt(variance.value / float(units @ units))
-
-
-def macro_mean(
-    parts: Mapping[str, Estimate],
-    value: float | None = None,
-    weights: Mapping[str, float] | None = None,
-) -> Estimate:
-    """Return the weighted mean of independent estimates: SE = sqrt(sum (w_k SE_k)^2).
-
-    Degrees of freedom by Welch and Satterthwaite. One part is its own mean.
-
-    Args:
-        parts: Estimates by item.
-        value: Difference to use in place of the mean (for an overall perplexity).
-        weights: Weight of each part, which add up to 1; None weighs all parts equally.
-
-    Returns:
-        The mean with its parts and weights; without interval if a part has none.
-    """
-    weights = weights or dict.fromkeys(parts, 1 / len(parts))
-    return replace(_macro_mean(parts, value, weights), weights=weights)
-
-
-def _macro_mean(
-    parts: Mapping[str, Estimate], value: float | None, weights: Mapping[str, float]
-) -> Estimate:
-    estimates = list(parts.values())
-    if len(estimates) == 1 and value is None:
-        return replace(estimates[0], parts=parts)
-    if value is None:
-        value = math.fsum(weights[name] * part.value for name, part in parts.items())
-    n, units = sum(part.n for part in estimates), sum(part.units for part in estimates)
-    lacking = next((name for name, part in parts.items() if part.se is None), None)
-    if lacking is not None:
-        note = (parts[lacking].note or "no interval").removeprefix("no interval: ")
-        return unknown(value, n=n, units=units, note=f"no interval: {lacking}: {note}")
-    variances = [(weights[name] * (part.se or 0.0)) ** 2 for name, part in parts.items()]
-    if not any(variances):
-        return replace(identical(n=n), parts=parts)
-    pairs = list(zip(estimates, variances, strict=True))
-    weight = sum(variance**2 / part.df for part, variance in pairs if part.df)
-    df, se = sum(variances) ** 2 / weight if weight else None, math.sqrt(sum(variances))
-    skew = sum(part.skew * variance**1.5 for part, variance in pairs) / se**3
-    whole = Estimate(value=value, n=n, units=units, method=f"mean of {len(parts)}", se=se, df=df)
-    return by_t(replace(whole, skew=skew, parts=parts))
-
-
-def tested_by(estimate: Estimate, test: Estimate) -> Estimate:
-    """Return an estimate with the p-value of another one, which tests no difference in its place.
-
-    Args:
-        estimate: A difference, such as that of perplexities.
-        test: Difference of the same items whose test holds for both, such as that of nats.
-
-    Returns:
-        The estimate; its interval includes zero where the test does not reject, else excludes it.
-    """
-    low, high = estimate.low, estimate.high
-    if low is None or high is None or test.p is None:
-        return replace(estimate, p=test.p)
-    if test.p >= ALPHA:
-        low, high = min(low, 0.0), max(high, 0.0)
-    elif test.value > 0:
-        low = max(low, math.nextafter(0.0, 1.0))
-    else:
-        high = min(high, math.nextafter(0.0, -1.0))
-    return replace(estimate, p=test.p, low=low, high=high)
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:

@@ -9,8 +9,8 @@ that a gain is positive, with its 95 % interval [low, high]:
 `keep` is a test of non-inferiority. Where few items differ, low and high are adjusted to agree with the
 exact test at the margin. A regression is an item that is significantly worse (for a `keep`: by more than
 the margin). It is tested in the same family as the flags of the table of deltas (Holm's correction over
-all slices, tasks and rates of the step); the items of an objective on a secondary metric are a family of
-their own. A regression makes a `keep` not met, since a mean may hide it. For an `improve` it is only
+all slices, tasks and rates of the step, at ALPHA for any number of steps); the items of an objective on a
+secondary metric are a family of their own. A regression makes a `keep` not met, since a mean may hide it. For an `improve` it is only
 listed, as gains elsewhere may be worth it.
 
 A tier's secondary metrics change with every question; an accuracy changes only with questions whose
@@ -90,7 +90,7 @@ def _objective_verdict(
     """Return the row of `bridge_deltas.json` on one objective."""
     parts, headline = decisive_deltas(objective, deltas, key)
     estimate = _held_to_margin(at_alpha(headline.estimate, alpha), objective, headline.sign, alpha)
-    regressions = _regressions(objective, parts, deltas, alpha)
+    regressions = _regressions(objective, parts, deltas)
     verdict = verdict_on(objective, *gain_interval(headline.sign, estimate))
     if regressions and objective.want == "keep":
         verdict = "not met"
@@ -160,11 +160,13 @@ def verdict_on(objective: Objective, low: float | None, high: float | None) -> O
 
 
 def _regressions(
-    objective: Objective, parts: Sequence[Delta], deltas: Sequence[Delta], alpha: float
+    objective: Objective, parts: Sequence[Delta], deltas: Sequence[Delta]
 ) -> tuple[str, ...]:
     """Return the names of an objective's items that are significantly worse, for a `keep` by more than its margin.
 
     They are tested in the step's family; secondary metrics, which are not in it, are a family of their own.
+    A regression speaks against a step, so it is tested at ALPHA however many steps there are: a smaller
+    level would weaken the guard with every checkpoint.
     """
     is_secondary = any(part.is_secondary for part in parts)
     tests = list(parts) if is_secondary else [delta for delta in deltas if delta.primary]
@@ -179,7 +181,7 @@ def _regressions(
     return tuple(
         _name(part)
         for part in own
-        if (p := adjusted[part.key]) is not None and p < alpha and part.gain < 0
+        if (p := adjusted[part.key]) is not None and p < ALPHA and part.gain < 0
     )
 
 

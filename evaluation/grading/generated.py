@@ -160,6 +160,9 @@ def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
         "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
         "errors": len(prompt.samples) - len(valid),
         "strata": json.dumps(prompt.line.strata),
+        "cluster": prompt.line.cluster,
+        "question": prompt.line.question,
+        "row": prompt.line.row,
     }
 
 

@@ -172,6 +172,8 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
         "unconditional": list(chain.from_iterable(unconditional)),
         **dict(zip(("tokens", "chars", "bytes"), sizes, strict=True)),
         "is_greedy": flat("is_greedy"),
+        "question": repeated([line.question for line in lines]),
+        "row": repeated([line.row for line in lines]),
     }
     return pa.Table.from_pydict(columns, schema=SCHEMA)
 

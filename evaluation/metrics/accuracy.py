@@ -21,7 +21,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.variance import Floats, grouped_variance
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.variance import Floats, influence_variance
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TaskKind
 
@@ -101,40 +102,41 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
     return Outcomes(right / winners, winners > 1)
 
 
-def standard_error(
-    credit: Floats, clusters: list[str] | None = None, strata: list[str] | None = None
-) -> float | None:
-    """Return the standard error of a mean, by `variance`.
+def standard_error(credit: Floats, layout: Layout) -> float | None:
+    """Return the standard error of a mean.
 
     Args:
         credit: A value for each item, (items,).
-        clusters: Name of each item's cluster; None: items are independent.
-        strata: Name of each item's stratum; None: there is one.
+        layout: How the items depend on one another.
 
     Returns:
         The error, in the unit of `credit`; None for a single item or a single cluster.
     """
-    if len(credit) < 2 or (clusters is not None and len(set(clusters)) < 2):
+    groups = layout.groups
+    if len(credit) < 2 or (groups is not None and not groups.any()):
         return None
     influence = (credit - credit.mean()) / len(credit)
-    return float(math.sqrt(grouped_variance(influence, clusters, strata).value))
+    return float(math.sqrt(influence_variance(influence, layout).value))
 
 
-def groups_of_items(table: pa.Table, groups: Groups) -> dict[str, list[str] | None]:
-    """Return the groups that items belong to.
+def layout_of(table: pa.Table, groups: Groups) -> Layout:
+    """Return how the items of a table depend on one another.
 
     Args:
-        table: Candidates; older tables have no columns of groups.
+        table: Candidates; older tables lack columns of groups and source rows.
         groups: The items.
-
-    Returns:
-        `clusters` and `strata`, a name for each item; None where there are none.
     """
-    found: dict[str, list[str] | None] = {}
-    for key, column in (("clusters", "cluster"), ("strata", "stratum")):
-        is_known = column in table.column_names and not table[column].null_count
-        found[key] = table[column].take(groups.starts).to_pylist() if is_known else None
-    return found
+
+    def names(column: str) -> list[str | None]:
+        taken: list[str | None] = table[column].take(groups.starts).to_pylist()
+        return taken
+
+    is_known = {
+        c: c in table.column_names and not table[c].null_count for c in ("cluster", "stratum")
+    }
+    clusters, strata = (names(c) if is_known[c] else None for c in is_known)
+    sources = [names(c) for c in ("question", "row") if c in table.column_names]
+    return Layout(len(groups.starts), clusters, strata, sources)  # type: ignore[arg-type]
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
@@ -172,7 +174,7 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
         "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
         "centered": (accuracy - chance) / (1 - chance),
         "chance": chance,
-        "stderr": standard_error(credit, **groups_of_items(table, groups)),
+        "stderr": standard_error(credit, layout_of(table, groups)),
         "items": len(groups.starts),
         "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError

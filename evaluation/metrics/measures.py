@@ -32,7 +32,7 @@ from evaluation.metrics.accuracy import (
     Groups,
     candidate_scores,
     check_items,
-    groups_of_items,
+    layout_of,
     standard_error,
 )
 from evaluation.metrics.variance import Floats
@@ -101,7 +101,7 @@ def summarize_gold(table: pa.Table) -> dict[str, Any]:
         "kind": "gold",
         "gold_bits_per_byte": float(bits.mean()),
         "greedy": float(greedy(table).mean()),
-        "stderr": standard_error(bits, **groups_of_items(table, groups)),
+        "stderr": standard_error(bits, layout_of(table, groups)),
         "nan": 0,  # one raises NonFiniteError
     }
 

@@ -21,7 +21,8 @@ import math
 
 import numpy as np
 
-from evaluation.metrics.variance import Floats, Variance
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.variance import Floats, Variance, influence_variance
 
 LEAST = 4
 """Fewest cosines; with fewer, Student's t is of no use."""
@@ -44,6 +45,18 @@ def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
     total = weights.sum()
     influence: Floats = (amounts - amounts.sum() / total * weights) / total
     return influence
+
+
+def variance_of(influence: Floats, layout: Layout) -> Variance:
+    """Return the variance of an estimate, with the dependence of its units.
+
+    Args:
+        influence: What each unit contributes, (units,); they add up to zero.
+        layout: How the units depend on one another.
+    """
+    if not layout.is_text:
+        return influence_variance(influence, layout)
+    return serial_variance(influence)._replace(layout=layout)
 
 
 def serial_variance(influence: Floats) -> Variance:

@@ -19,6 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from evaluation.metrics.layout import Labels, Layout
+
 Floats = NDArray[np.float64]
 
 LEVEL = 0.95
@@ -30,12 +32,14 @@ class Variance(NamedTuple):
 
     `independent` (items,) treats items as independent; `dependent` (units,) respects their dependence,
     and is None without any. `units` is the number of independent units, `df` the degrees of freedom.
+    `layout` has the groups of the items, where these may be those of another estimate, too.
     """
 
     independent: Floats
     dependent: Floats | None
     units: int
     df: float
+    layout: Layout | None = None
 
     @property
     def value(self) -> float:
@@ -79,34 +83,46 @@ def grouped_variance(
     Returns:
         The variance, with the degrees of freedom of Student's t.
     """
-    if clusters is None and strata is None:
+    return influence_variance(influence, Layout(len(influence), clusters, strata))
+
+
+def influence_variance(influence: Floats, layout: Layout) -> Variance:
+    """Return the variance of an estimate whose items may be in clusters or strata.
+
+    Args:
+        influence: What each item contributes, (items,); they add up to zero.
+        layout: The items' groups.
+    """
+    if layout.groups is None and layout.strata is None:
         n = len(influence)
-        return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1)
-    stratum = _numbered(strata, len(influence))
+        return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1, layout)
+    stratum = layout.stratum
+    if stratum is None:
+        stratum = np.zeros(len(influence), dtype=np.int64)
     inner, own, scale = _within(influence, stratum)
     independent = inner * scale
-    if clusters is None:
+    if layout.groups is None:
         units, df = len(influence), len(influence) - len(np.unique(own))
-        return Variance(independent, None, units, max(1, df))
-    _, unit = np.unique(
-        np.stack([stratum, _numbered(clusters, len(influence))]), axis=1, return_inverse=True
-    )
-    sums = np.bincount(unit, weights=inner)
+        return Variance(independent, None, units, max(1, df), layout)
+    dependent, fixed = _cluster_sums(inner, layout.groups, own)
+    df = max(1, len(dependent) - fixed)
+    return Variance(independent, dependent, len(dependent), df, layout)
+
+
+def _cluster_sums(inner: Floats, groups: Labels, stratum: Labels) -> tuple[Floats, int]:
+    """Return the sums of clusters, scaled so that their squares add up to the variance, and the number of strata.
+
+    A cluster with items in several strata, such as one question at several lengths, varies as a whole.
+    """
+    sums = np.bincount(groups, weights=inner)
     of_unit = np.zeros(len(sums), dtype=np.int64)
-    of_unit[unit] = own
-    dependent = sums * _inflation(of_unit)
-    return Variance(independent, dependent, len(sums), max(1, len(sums) - len(np.unique(of_unit))))
+    of_unit[groups] = stratum
+    if (of_unit[groups] != stratum).any():
+        of_unit[:] = 0
+    return sums * _inflation(of_unit), len(np.unique(of_unit))
 
 
-def _numbered(names: Sequence[str] | None, n: int) -> NDArray[np.int64]:
-    if names is None:
-        return np.zeros(n, dtype=np.int64)
-    return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
-
-
-def _within(
-    influence: Floats, stratum: NDArray[np.int64]
-) -> tuple[Floats, NDArray[np.int64], Floats]:
+def _within(influence: Floats, stratum: Labels) -> tuple[Floats, Labels, Floats]:
     """Return influences minus their stratum's mean, strata with singletons pooled, and sqrt(n/(n-1))."""
     is_singleton = np.bincount(stratum)[stratum] == 1
     own = np.where(is_singleton, -1, stratum)
@@ -117,6 +133,6 @@ def _within(
     return influence - means[own], own, _inflation(own)
 
 
-def _inflation(group: NDArray[np.int64]) -> Floats:
+def _inflation(group: Labels) -> Floats:
     sizes = np.bincount(group)[group].astype(np.float64)
     return np.sqrt(np.divide(sizes, sizes - 1, out=np.ones_like(sizes), where=sizes > 1))

@@ -109,6 +109,7 @@ class DocumentLine(Stored):
     id: str
     document: dict[str, Any]
     strata: dict[str, str]
+    cluster: str | None = None
     question: str | None = None
     row: str | None = None
 

@@ -46,6 +46,12 @@ BLOCKS = (
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 
+SOURCES = (
+    Column("question", "string", "Fingerprint of the rendered question.", nullable=True),
+    Column("row", "string", "Fingerprint of the row of data that it was made from.", nullable=True),
+)
+"""Names of the source row that a question asks; those that share one are not independent."""
+
 CANDIDATES = (
     Column("task", "string", "Name of the task."),
     Column("item", "string", "Id of the question."),
@@ -63,6 +69,7 @@ CANDIDATES = (
     Column("chars", "int32", "Its characters, without a leading space."),
     Column("bytes", "int32", "Its UTF-8 bytes, without a leading space."),
     Column("is_greedy", "bool", "Whether greedy decoding would give it.", nullable=True),
+    *SOURCES,
 )
 """Columns of stored candidates: a row for each, a question's rows together."""
 
@@ -100,6 +107,8 @@ COMPLETED = (
     Column("truncated", "int32", "Samples that reached the token limit."),
     Column("errors", "int32", "Samples on which the verifier failed."),
     Column("strata", "string", "The prompt's groups by grouping, as JSON."),
+    Column("cluster", "string", "Sampled group, such as a passage, that it belongs to.", True),
+    *SOURCES,
 )
 """`tier5_verified_prompts.parquet`: a row per prompt and verifier, a prompt's rows together."""
 

@@ -108,9 +108,16 @@ def _credits(name: str, rows: Rows, path: Path) -> Credits:
     return Credits(
         ids=tuple(row["id"] for row in known),
         credit=credit,
+        clusters=_clusters(known),
         strata=_strata(known),
+        sources=[[row.get(key) for row in known] for key in ("question", "row")],
         excluded={r["id"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
     )
+
+
+def _clusters(rows: Rows) -> list[str] | None:
+    names = [row.get("cluster") for row in rows]
+    return None if not names or None in names else [str(name) for name in names]
 
 
 def _strata(rows: Rows) -> tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from evaluation.metrics.accuracy import (
     candidate_scores,
     check_items,
     credit_items,
-    groups_of_items,
+    layout_of,
 )
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
@@ -54,7 +54,12 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
             values=entry.values,
             same={"data": entry.data_checksum, "attention": entry.attention or file.attention},
             entry=entry,
-            blocks=None if table is None else _read_blocks(table, name, path, file.sequence_length),
+            blocks=None
+            if table is None
+            else replace(
+                _read_blocks(table, name, path, file.sequence_length),
+                data=None if entry.data_checksum is None else str(entry.data_checksum),
+            ),
         )
         for name, entry in file.slices.items()
     }
@@ -159,8 +164,9 @@ def _task(
     rows = rows_of(table, "task", name, path, SCORE_AGAIN)
     with _named(path, name):
         groups = check_items(rows, entry.kind)
+    layout = layout_of(rows, groups)
     about: dict[str, Any] = {"ids": tuple(rows["item"].take(groups.starts).to_pylist())}
-    about |= {key: own and tuple(own) for key, own in groups_of_items(rows, groups).items()}
+    about |= {key: getattr(layout, key) for key in ("clusters", "strata", "sources")}
     credits = _task_credits(tier, name, entry, rows, groups, path)
     with _named(path, name):
         values = choice_measures(rows, entry.kind)

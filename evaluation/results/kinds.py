@@ -6,12 +6,15 @@ CreditItem   credit in [0, 1] of questions or prompts, by metric
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.layout import Identities, Layout, Names
 from evaluation.metrics.positions import Positions
 from evaluation.metrics.variance import Floats
 from evaluation.results.columns import Column
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 class Blocks:
     """Nats, tokens and bytes of blocks of text, (n,) each, in the text's order.
 
-    `positions` is None where the scorer stored none.
+    `positions` is None where the scorer stored none. `data` identifies the text, which two slices may share.
     """
 
     ids: NDArray[np.int64]
@@ -35,18 +38,32 @@ class Blocks:
     tokens: Floats
     bytes: Floats
     positions: Positions | None = None
+    data: str | None = None
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the blocks depend on one another and on those of other slices."""
+        rows = [] if self.data is None else [[f"{self.data} {block}" for block in self.ids]]
+        return Layout(len(self.ids), sources=rows, is_text=True)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Units:
     """Questions or prompts.
 
-    `clusters` are sampled groups, such as questions on one text; `strata` are groups fixed by design.
+    `clusters` are sampled groups, such as questions on one text; `strata` are groups fixed by design;
+    `sources` are names of the rows of data that they ask, in several columns (`metrics.layout`).
     """
 
     ids: tuple[str, ...]
-    clusters: tuple[str, ...] | None = None
-    strata: tuple[str, ...] | None = None
+    clusters: Names = None
+    strata: Names = None
+    sources: Identities = ()
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How the units depend on one another and on those of other items."""
+        return Layout(len(self.ids), self.clusters, self.strata, self.sources)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,10 +94,18 @@ class Credits(Units):
         if not other.excluded.keys() - self.excluded.keys():
             return self
         common = [index for index, name in enumerate(self.ids) if name not in other.excluded]
-        names: dict[str, Any] = {"clusters": self.clusters, "strata": self.strata, "ids": self.ids}
-        names = {key: own and tuple(own[index] for index in common) for key, own in names.items()}
+        is_common = np.zeros(len(self.ids), dtype=np.bool_)
+        is_common[common] = True
+        groups, own = self.layout.only(is_common), (self.ids[index] for index in common)
         excluded = {**other.excluded, **self.excluded}
-        return Credits(credit=self.credit[common], excluded=excluded, **names)
+        return Credits(
+            ids=tuple(own),
+            credit=self.credit[common],
+            excluded=excluded,
+            clusters=groups.clusters,
+            strata=groups.strata,
+            sources=groups.sources,
+        )
 
     def only(self, names: Collection[str]) -> "Credits":
         """Return the credits of some units, treated as independent.
@@ -94,21 +119,34 @@ class Credits(Units):
         chosen = [index for index, name in enumerate(self.ids) if name in names]
         return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
-    def over_all(self, values: Floats) -> Floats:
-        """Return values for all units of the file, zero for excluded ones.
+    def over_all(self, found: Differences) -> Differences:
+        """Return differences of these units as those of all units of the file, NaN for excluded ones.
 
         Args:
-            values: A value for each of these units, (n,).
-
-        Returns:
-            Values in the file's order, (asked,).
+            found: Differences of these units.
         """
         if not self.excluded:
-            return values
-        everywhere = np.zeros(self.asked)
-        left_out = set(self.excluded.values())
-        everywhere[[i for i in range(self.asked) if i not in left_out]] = values
-        return everywhere
+            return found
+        place = {index: name for name, index in self.excluded.items()}
+        judged = [index for index in range(self.asked) if index not in place]
+        amounts = np.full(self.asked, np.nan)
+        amounts[judged] = found.amounts
+
+        def everywhere(names: Sequence[Any]) -> list[Any]:
+            known = iter(names)
+            return [None if index in place else next(known) for index in range(self.asked)]
+
+        own = self.layout
+        clusters, strata = (
+            names
+            and [
+                f"excluded {i}" if name is None else name
+                for i, name in enumerate(everywhere(names))
+            ]
+            for names in (own.clusters, own.strata)
+        )
+        layout = Layout(self.asked, clusters, strata, [everywhere(one) for one in own.sources])
+        return replace(found, amounts=amounts, layout=layout)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -144,7 +144,7 @@ def _behind_by_holm(decision: Decision, pool: Sequence[StepVerdict]) -> list[int
     p_values = {}
     for one in pool:
         gap = one.objectives[headline].gain - decision.steps[best].objectives[headline].gain
-        error = float(ranking.error[one.step, best])
         if one.step != best and gap <= 0:
-            p_values[str(one.step)] = 2 * special.ndtr(-abs(gap) / error) if error > 0 else 1.0
+            pair = ranking.pairs[min(one.step, best), max(one.step, best)]
+            p_values[str(one.step)] = pair.p
     return [int(name) for name, p in holm(p_values).items() if p is not None and p < 0.05]

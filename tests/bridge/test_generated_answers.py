@@ -11,6 +11,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
+from evaluation.bridge.paired_binary import credits_of
+from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError
 from evaluation.results.kinds import Credits
@@ -52,7 +54,10 @@ def test_other_prompts_sampling_or_verifiers_are_not_compared(
 
 def test_what_is_left_out_keeps_its_place() -> None:
     credits = Credits(ids=("a", "c"), credit=np.ones(2), excluded={"b": 1})
-    assert credits.over_all(np.asarray([0.5, -0.5])).tolist() == [0.5, 0.0, -0.5]
+    found = credits_of(np.asarray([0.5, 0.0]), np.asarray([0.0, 0.5]), credits.layout)
+    everywhere = credits.over_all(found)
+    assert np.array_equal(everywhere.amounts, [0.5, np.nan, -0.5], equal_nan=True)
+    assert estimate_of(everywhere).variance.independent.tolist() == [0.5**1.5, 0.0, -(0.5**1.5)]
     other = Credits(ids=("b", "c"), credit=np.zeros(2), excluded={"a": 0})
     assert credits.without(other).ids == other.without(credits).ids == ("c",)
     assert credits.without(other).asked == 3

@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 
 from evaluation.bridge.estimate import ALPHA, POWER
-from evaluation.bridge.paired_binary import mcnemar, paired_rate
+from evaluation.bridge.exact_tests import mcnemar
+from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.power import (
     Series,
     agreement,

@@ -8,15 +8,10 @@ import numpy as np
 import pytest
 from scipy import optimize, signal, stats
 
-from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.estimate import Estimate, Link, derived
 from evaluation.bridge.paired_binary import p_beyond, paired_rate
-from evaluation.bridge.statistics import (
-    macro_mean,
-    paired_mean,
-    paired_measure,
-    paired_perplexity,
-    paired_ratio,
-)
+from evaluation.bridge.statistics import paired_mean, paired_measure, paired_ratio
+from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.serial_dependence import cosines, serial_variance
 from evaluation.metrics.variance import Floats
 
@@ -50,7 +45,9 @@ def _perplexity(rng: np.random.Generator, carry: float) -> Estimate:
     tokens = rng.integers(30, 60, 300).astype(float)
     noise, shared = rng.normal(0, 0.05, 301), rng.normal(3, 0.3, 300)
     ours = (shared - 0.03 + noise[1:] + carry * noise[:-1]) * tokens
-    return paired_perplexity(ours, shared * tokens, tokens)
+    theirs = shared * tokens
+    level = math.exp(theirs.sum() / tokens.sum())
+    return derived(paired_ratio(ours, theirs, tokens), Link("exp", level))
 
 
 def _rate(rng: np.random.Generator, n: int, wins: float, losses: float) -> Estimate:

@@ -1,6 +1,7 @@
 """Accuracy and other measures of questions from log-probabilities, by hand and against scipy."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,7 @@ from scipy import special
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import standard_error, summarize_choices
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.measures import choice_measures, with_measures
 from evaluation.settings.tiers import TIERS
 
@@ -71,14 +73,18 @@ def test_accuracy_is_centred_on_chance():
     assert "pmi" not in summary["metrics"]
 
 
+def error_of(credit: np.ndarray, *groups: Sequence[str] | None) -> float | None:
+    return standard_error(credit, Layout(len(credit), *groups))
+
+
 def test_clusters_that_agree_by_chance_do_not_make_a_mean_sure():
     credit, names = np.array([1.0, 0, 1, 0]), ["a", "a", "b", "b"]
-    assert standard_error(credit, names) == pytest.approx(standard_error(credit, None))
+    assert error_of(credit, names) == pytest.approx(error_of(credit, None))
 
 
 def test_lone_items_of_strata_are_taken_together():
     credit = np.array([1.0, 0, 1, 0])
-    assert standard_error(credit, None, list("abcd")) == pytest.approx(standard_error(credit))
+    assert error_of(credit, None, list("abcd")) == pytest.approx(error_of(credit))
 
 
 def test_clusters_within_strata_are_counted_about_their_stratum():
@@ -86,9 +92,9 @@ def test_clusters_within_strata_are_counted_about_their_stratum():
     credit = np.array([1.0, 0, 1, 0, 1, 1, 1, 0, 1, 1, 1, 0])
     strata, clusters = ["a"] * 4 + ["b"] * 8, [str(i // 2) for i in range(4)] * 3
     of_passages = [s + c for s, c in zip(strata, clusters, strict=True)]
-    alone = standard_error(credit, None, strata)
-    assert standard_error(credit, clusters, strata) >= alone
-    assert standard_error(credit, of_passages, strata) >= alone
+    alone = error_of(credit, None, strata)
+    assert error_of(credit, clusters, strata) >= alone
+    assert error_of(credit, of_passages, strata) >= alone
 
 
 def test_clusters_of_a_task_are_used():

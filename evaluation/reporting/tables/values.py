@@ -14,7 +14,9 @@ import numpy as np
 from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.estimate import Estimate, unknown
 from evaluation.bridge.means import weights_of_means
-from evaluation.bridge.statistics import macro_mean, paired_mean, paired_ratio
+from evaluation.bridge.statistics import mean_difference, ratio_difference
+from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.metrics.differences import Differences
 from evaluation.metrics.variance import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem, Units
 from evaluation.results.read import Results, TierResults
@@ -144,9 +146,13 @@ def _ratio(item: NatsItem, weight: Literal["tokens", "bytes"]) -> Estimate | Non
     """Return nats per token, or bits per byte; None where it is unknown."""
     if item.blocks is None:
         return None
-    nats, none = item.blocks.nats, np.zeros_like(item.blocks.nats)
-    weights = item.blocks.bytes * math.log(2) if weight == "bytes" else item.blocks.tokens
-    return paired_ratio(nats, none, weights) if weights.sum() > 0 else None
+    blocks = item.blocks
+    weights = blocks.bytes * math.log(2) if weight == "bytes" else blocks.tokens
+    if not weights.sum() > 0:
+        return None
+    return ratio_difference(
+        Differences(kind="ratio", amounts=blocks.nats, weights=weights, layout=blocks.layout)
+    )
 
 
 def _nats_metrics(
@@ -194,7 +200,7 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
 
 
 def _unpaired(values: Floats, units: Units) -> Estimate:
-    known = paired_mean(values, np.zeros_like(values), units.clusters, units.strata)
+    known = mean_difference(Differences(kind="measure", amounts=values, layout=units.layout))
     is_alike = known.se is None and len(values) > 1 and np.ptp(values) == 0
     return replace(known, note=ALL_ALIKE) if is_alike else known
 

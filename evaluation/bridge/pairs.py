@@ -1,0 +1,68 @@
+"""Estimates from paired differences, and those of two sides that were compared with the same third one."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from evaluation.bridge.estimate import Estimate, unknown
+from evaluation.bridge.paired_binary import credit_difference
+from evaluation.bridge.statistics import measure_difference, ratio_difference
+from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.variance import Variance
+
+_ESTIMATORS = {
+    "credit": credit_difference,
+    "measure": measure_difference,
+    "ratio": ratio_difference,
+}
+
+
+def estimate_of(found: Differences) -> Estimate:
+    """Return the estimate of paired differences, over the units that are known on both sides.
+
+    Args:
+        found: Differences of all units.
+
+    Returns:
+        The estimate; its variance has an influence, of 0, for units that are not known, too, as another
+        step may know them.
+    """
+    is_known = np.isfinite(found.amounts)
+    if is_known.all():
+        return _ESTIMATORS[found.kind](found)
+    if not is_known.any():
+        note = "no interval: no unit could be judged on both sides"
+        return unknown(0.0, n=0, units=0, note=note)
+    weights = None if found.weights is None else found.weights[is_known]
+    judged = replace(
+        found, amounts=found.amounts[is_known], weights=weights, layout=found.layout.only(is_known)
+    )
+    known = _ESTIMATORS[found.kind](judged)
+    if known.variance is None:
+        return replace(known, differences=found)
+    everywhere = np.zeros(len(is_known))
+    everywhere[is_known] = known.variance.independent
+    variance = Variance(*known.variance[:4], found.layout)._replace(independent=everywhere)
+    return replace(known, variance=variance, differences=found)
+
+
+def difference_of(ours: Estimate, theirs: Estimate, item: str) -> Estimate | None:
+    """Return the difference of two sides by their differences from a third one, as `compare` of the two would.
+
+    Args:
+        ours: Difference of our side from the third one.
+        theirs: Difference of the other side from it, over the same units.
+        item: Name of the item, for estimates of a single one.
+
+    Returns:
+        ours - theirs; None where the differences of units are unknown.
+    """
+    parts = {}
+    mine, other = (one.parts or {item: one} for one in (ours, theirs))
+    for name in mine:
+        left, right = mine[name].differences, other[name].differences
+        if left is None or right is None:
+            return None
+        parts[name] = estimate_of(left.minus(right))
+    return macro_mean(parts, ours.weights if ours.parts else None)
