@@ -127,7 +127,7 @@ def test_single_items_and_external_results_have_no_interval(
         ("tier2_ppl.json", {"protocol": "test-2"}, "protocol: 'test-2'"),
         ("tier3_cf.json", {"tokenizer": {"fingerprint": "other"}}, "tokenizer: 'other'"),
         ("tier2_ppl.json", {"sequence_length": 128}, "sequence length: 128"),
-        ("tier2_ppl.json", {"attention": "document"}, "attention: 'document'"),
+        ("tier2_ppl.json", {"attention": "document"}, "attention of slice 'web': 'document'"),
         ("tier4_sft_native.json", {"data_checksum": "x"}, "prompts: 'x'"),
         ("tier3_cf.json", {"tasks": {}}, "tasks is {}: "),
     ],
