@@ -5,11 +5,12 @@ A job that needs the same score again reads it from the store.
 
 import hashlib
 import json
+import logging
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evaluation.files import atomic_path, write_parquet
 from evaluation.fingerprints import fingerprint, unordered
@@ -19,9 +20,11 @@ from evaluation.score_archives import archived_names, file_bytes, member_bytes, 
 if TYPE_CHECKING:  # pyarrow is slow to import, and every job reads the workflow again
     import pyarrow as pa
 
+log = logging.getLogger(__name__)
+
 Found = TypeVar("Found")
 
-_SUMMARY, _DIGEST = b"summary", b"digest"
+_SUMMARY, _DIGEST, _CHECKPOINT = b"summary", b"digest", b"checkpoint"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class ScoreStore:
     readers, and for searching it first: a score is also found under another item's name. A job ends by
     packing all single files into one archive, as clusters limit the number of files. Archives never
     change, so jobs of one checkpoint need no lock: each packs the files that it finds, then removes
-    them.
+    them. Each file has the checkpoint's identity inside, so scores in a folder that was renamed or
+    exchanged with another are not used.
 
     Args:
         root: Folder of the scores of all checkpoints.
@@ -48,27 +52,15 @@ class ScoreStore:
     """
 
     def __init__(self, root: Path, identity: str) -> None:
-        self.folder = root / identity
+        self.folder, self._identity = root / identity, identity
         self._rows: dict[str, frozenset[str]] = {}
 
     def path(self, item: str, key: Any) -> Path:
-        """Return the file that `put` writes.
-
-        Args:
-            item: Name of the item.
-            key: JSON value with everything that determines its numbers.
-
-        Returns:
-            A path, which need not exist.
-        """
+        """Return the file that `put` writes; `key` has everything that determines the item's numbers."""
         return self.folder / f"{self.prefix(item, key)}.parquet"
 
     def find(self, item: str, key: Any) -> str | None:
         """Return the name of the file with an item's score, even if it was stored under another item's name.
-
-        Args:
-            item: Name of the item.
-            key: JSON value with everything that determines its numbers.
 
         Returns:
             Name of the file; None if no readable file has the score.
@@ -93,27 +85,22 @@ class ScoreStore:
         path = self.folder / name
         content = file_bytes(path)
         if content is not None:
-            score = _parsed(content)
-            if score is not None:
-                return score
-            set_aside(path)
+            parsed = _parsed(content)
+            if parsed is None:
+                set_aside(path)
+            elif self.is_ours(path, parsed.checkpoint):
+                return parsed.score
         # Archives are searched last, because scores move from files into archives.
         for archive in sorted(self.folder.glob("*.zip")):
             content = member_bytes(archive, name)
-            score = None if content is None else _parsed(content)
-            if score is not None:
-                return score
+            parsed = None if content is None else _parsed(content)
+            if parsed is not None and self.is_ours(archive, parsed.checkpoint):
+                return parsed.score
         return None
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
-        """Store an item's score.
-
-        Args:
-            item: Name of the item.
-            key: JSON value with everything that determines its numbers.
-            score: Table and summary.
-        """
-        _write(self.path(item, key), score)
+        """Store an item's score."""
+        _write(self.path(item, key), score, self._identity)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
         """Add rows to an item that is scored in several parts.
@@ -129,19 +116,23 @@ class ScoreStore:
             Name of their file.
         """
         name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
-        _write(self.folder / name, score)
+        self.put_named(name, score)
         return name
 
+    def put_named(self, name: str, score: StoredScore) -> None:
+        """Store a score under the name that its file has in another store."""
+        _write(self.folder / name, score, self._identity)
+
+    def is_ours(self, path: Path, checkpoint: str | None) -> bool:
+        """Return whether a file's score is of this checkpoint, whatever folder it is in; log if not."""
+        if checkpoint == self._identity:
+            return True
+        whose = "names no checkpoint" if checkpoint is None else f"is of {checkpoint}"
+        log.warning("%s: a score in it %s, not of %s; it is not used", path, whose, self._identity)
+        return False
+
     def prefix(self, item: str, key: Any) -> str:
-        """Return the prefix of the file names of an item's parts.
-
-        Args:
-            item: Name of the item.
-            key: JSON value with everything that determines its numbers.
-
-        Returns:
-            The item's name and the key's fingerprint.
-        """
+        """Return the prefix of the file names of an item's parts: its name and the key's fingerprint."""
         return f"{item}-{fingerprint(unordered(key))}"
 
     def holding(self, prefix: str, wanted: set[str]) -> Iterator[tuple[str, StoredScore]]:
@@ -249,13 +240,23 @@ class ScoreStore:
             path.unlink(missing_ok=True)
 
 
-def _write(path: Path, score: StoredScore) -> None:
+class _Parsed(NamedTuple):
+    score: StoredScore
+    checkpoint: str | None
+    """Identity of the checkpoint; None in files of earlier versions."""
+
+
+def _write(path: Path, score: StoredScore, checkpoint: str) -> None:
     summary = json.dumps(score.summary, allow_nan=False).encode()
-    metadata = {_SUMMARY: summary, _DIGEST: _digest(summary, score.table)}
+    metadata = {
+        _SUMMARY: summary,
+        _DIGEST: _digest(summary, score.table),
+        _CHECKPOINT: checkpoint.encode(),
+    }
     write_parquet(path, score.table.replace_schema_metadata(metadata))
 
 
-def _parsed(content: bytes) -> StoredScore | None:
+def _parsed(content: bytes) -> _Parsed | None:
     """Return the score in a file's bytes; None if they are damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -269,7 +270,9 @@ def _parsed(content: bytes) -> StoredScore | None:
         return None
     if not isinstance(summary, dict) or not is_whole:
         return None
-    return StoredScore(table.replace_schema_metadata(None), summary)
+    checkpoint = metadata.get(_CHECKPOINT)
+    score = StoredScore(table.replace_schema_metadata(None), summary)
+    return _Parsed(score, checkpoint and checkpoint.decode("utf-8", "replace"))
 
 
 def _digest(summary: bytes, table: "pa.Table") -> bytes:

@@ -170,7 +170,11 @@ def test_a_score_damaged_within_an_archive_is_missing(store: ScoreStore) -> None
 
 def parquet(summary: bytes | None, **more: bytes) -> bytes:
     sink = pa.BufferOutputStream()
-    metadata = {b"summary": summary, **{key.encode(): value for key, value in more.items()}}
+    metadata = {
+        b"summary": summary,
+        b"checkpoint": b"identity",
+        **{key.encode(): value for key, value in more.items()},
+    }
     table = pa.table({"nats": [1.5]}).replace_schema_metadata(summary and metadata)
     pq.write_table(table, sink)
     return sink.getvalue().to_pybytes()
@@ -297,3 +301,25 @@ def test_a_score_is_found_under_another_name(store: ScoreStore, tmp_path: Path) 
     assert store.find("new", SAME) == store.path("text", KEY).name
     assert store.find("web", {**KEY, "protocol": "2"}) is None
     assert ScoreStore(tmp_path, "other").find("web", KEY) is None
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_folders_that_were_exchanged(
+    tmp_path: Path, packed: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The scores of one checkpoint are never another's; they are scored again beside them."""
+    stores = [ScoreStore(tmp_path, name) for name in ("one", "two")]
+    for number, store in enumerate(stores):
+        store.put("web", KEY, score(float(number)))
+        if packed:
+            store.pack()
+    (tmp_path / "one").rename(tmp_path / "kept")
+    (tmp_path / "two").rename(tmp_path / "one")
+    (tmp_path / "kept").rename(tmp_path / "two")
+    assert [store.find("web", KEY) for store in stores] == [None, None]
+    assert "is of two, not of one; it is not used" in caplog.text
+    stores[0].put("web", KEY, score(0.0))
+    stores[0].pack()
+    found = stores[0].read(str(stores[0].find("web", KEY)))
+    assert found is not None
+    assert found.table.equals(score(0.0).table)

@@ -17,7 +17,7 @@ from typing import IO
 
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.config_files import os_errors_named, read_text
-from evaluation.checkpoints.format import Checkpoint, identity
+from evaluation.checkpoints.format import Checkpoint, snapshot
 from evaluation.checkpoints.headers import Header, TensorEntry, read_folder_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
 from evaluation.checkpoints.shards import Parameter, read_parameters
@@ -134,8 +134,7 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     Trainers write `latest.txt` last. If it does not name the step, a writer that is still at work
     changes a file during the pause; a checkpoint that was only copied a moment ago does not change.
     """
-    given = checkpoint.use_mup if checkpoint.training_config is None else None
-    if identity(checkpoint.path, headers, given) != checkpoint.identity:
+    if snapshot(checkpoint.path, headers) != checkpoint.snapshot:
         raise _changed(checkpoint.path)
     _check_written(checkpoint.path, headers, checkpoint.step)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9

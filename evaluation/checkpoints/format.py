@@ -41,7 +41,7 @@ _ROUTER = ".mlp.router.weight"
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk. `identity` changes when its configuration or a weight file changes."""
+    """A checkpoint on disk, as it was when it was opened; `Contents` gives its identity."""
 
     path: Path
     kind: Literal["nanotron", "huggingface"]
@@ -51,7 +51,10 @@ class Checkpoint:
     use_mup: bool | None
     """None if not known."""
     step: int | None
-    identity: str
+    snapshot: str
+    """Changes with its configurations, and with size or time of a weight file."""
+    weights: tuple[Path, ...]
+    """Its weight files, sorted."""
     tokenizer_name: str | None
     sequence_length: int | None
     vocab_size: int
@@ -139,7 +142,8 @@ def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
         training_config=training.content if training else None,
         use_mup=training.use_mup if training else use_mup,
         step=_step(folder, training),
-        identity=identity(folder, headers, None if training else use_mup),
+        snapshot=snapshot(folder, headers),
+        weights=_paths(headers),
         tokenizer_name=training.tokenizer_name if training else None,
         sequence_length=training.sequence_length if training else None,
         vocab_size=_vocab_size(model_config, folder),
@@ -163,7 +167,8 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         training_config=None,
         use_mup=None,
         step=step_named(folder.name),
-        identity=identity(folder, headers),
+        snapshot=snapshot(folder, headers),
+        weights=_paths(headers),
         tokenizer_name=None,
         sequence_length=None,
         vocab_size=_vocab_size(text_config(config), folder),
@@ -260,22 +265,21 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
     return "float64" if "F64" in dtypes else "float32"
 
 
-def identity(folder: Path, headers: Iterable[Header], use_mup: bool | None = None) -> str:
-    """Return a fingerprint of the configurations and of every weight file's header, samples and mtime.
+def snapshot(folder: Path, headers: Iterable[Header]) -> str:
+    """Return a fingerprint of the configurations' text, and of each weight file's size and time.
 
     Args:
         folder: The checkpoint's folder.
         headers: Headers of all its weight files, in any order.
-        use_mup: The user's statement if no configuration records it; otherwise None.
 
     Returns:
-        The fingerprint; it excludes the folder's path, so a moved checkpoint keeps its scores.
+        The fingerprint, which shows whether something writes to the checkpoint.
     """
     configurations = [folder / name for name in CONFIG_FILES]
     texts = [read_text(path) for path in configurations if exists(path)]
-    files = sorted(
-        [header.path.relative_to(folder).as_posix(), header.size, header.mtime_ns, header.digest]
-        for header in headers
-    )
-    content: dict[str, Any] = {"configurations": texts, "files": files}
-    return fingerprint(content if use_mup is None else content | {"use_mup": use_mup})
+    files = sorted([str(header.path), header.size, header.mtime_ns] for header in headers)
+    return fingerprint([texts, files])
+
+
+def _paths(headers: Iterable[Header]) -> tuple[Path, ...]:
+    return tuple(sorted(header.path for header in headers))

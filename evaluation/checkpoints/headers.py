@@ -4,11 +4,9 @@
     n bytes   JSON: {"<tensor>": {"dtype", "shape", "data_offsets"}, "__metadata__": {str: str}}
     the rest  the tensors' bytes, without gaps; offsets count from here
 
-The library safetensors checks that a file is sound. A few bytes of the tensors are read, too: they
-distinguish files of equal headers.
+The library safetensors checks that a file is sound.
 """
 
-import hashlib
 import os
 import re
 from collections.abc import Iterator
@@ -31,9 +29,6 @@ TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "f
 _LARGEST_HEADER = 100_000_000
 """Bytes; the format's own limit."""
 
-_SAMPLES, _SAMPLE = 4, 4096
-"""Number of samples of a file's tensors that enter its digest, and the bytes of each."""
-
 _MOST_DIMENSIONS = 8
 """No weight has more; beyond 64 torch and numpy raise errors of their own."""
 
@@ -53,17 +48,13 @@ class TensorEntry:
 
 @dataclass(frozen=True)
 class Header:
-    """A safetensors file's header, and the file's state on disk when it was read.
-
-    `digest` covers the header and samples of the tensors' bytes.
-    """
+    """A safetensors file's header, and the file's state on disk when it was read."""
 
     path: Path
     tensors: dict[str, TensorEntry]
     metadata: dict[str, str]
     size: int
     mtime_ns: int
-    digest: str
 
 
 def read_header(path: Path) -> Header:
@@ -82,7 +73,6 @@ def read_header(path: Path) -> Header:
     with os_errors_named(path), open_regular(path) as file:
         status = os.fstat(file.fileno())
         raw = _raw_header(path, status.st_size, file)
-        samples = b"".join(_samples(file, 8 + len(raw), status.st_size))
     try:
         content = load_json(raw)
     except ValueError as error:
@@ -92,8 +82,7 @@ def read_header(path: Path) -> Header:
     tensors = {name: _entry(entry, 8 + len(raw)) for name, entry in content.items()}
     if wide := [name for name, entry in tensors.items() if len(entry.shape) > _MOST_DIMENSIONS]:
         raise _unsound(path, f"tensor {wide[0]!r} has {len(tensors[wide[0]].shape)} dimensions")
-    digest = hashlib.sha256(raw + samples).hexdigest()
-    return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns, digest)
+    return Header(path, tensors, metadata, status.st_size, status.st_mtime_ns)
 
 
 def _raw_header(path: Path, size: int, file: BufferedReader) -> bytes:
@@ -107,13 +96,6 @@ def _raw_header(path: Path, size: int, file: BufferedReader) -> bytes:
     if len(raw) < length:
         raise _truncated(path, f"{size:,} bytes, inside the header")
     return raw
-
-
-def _samples(file: BufferedReader, start: int, size: int) -> Iterator[bytes]:
-    """Yield samples of the tensors' bytes, which differ between weights of the same shapes."""
-    for number in range(_SAMPLES):
-        file.seek(start + max(0, size - _SAMPLE - start) * number // (_SAMPLES - 1))
-        yield file.read(_SAMPLE)
 
 
 def _check_sound(path: Path, content: Any, origin: int, size: int) -> None:

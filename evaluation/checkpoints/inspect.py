@@ -6,6 +6,7 @@ from typing import Any
 
 from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.mapping import model_class
@@ -35,7 +36,7 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         "kind": checkpoint.kind,
         "complete": True,
         "step": checkpoint.step,
-        "identity": checkpoint.identity,
+        "identity": Contents().identity(checkpoint),
         "dtype": checkpoint.dtype,
         "vocab_size": checkpoint.vocab_size,
         "tokenizer": checkpoint.tokenizer_name,

@@ -59,7 +59,7 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
     return replace(
         main,
         step=None,
-        identity=fingerprint([[one.identity, weight] for one, weight in members]),
+        snapshot=fingerprint([one.snapshot for one, _ in members]),
         dtype="float32" if is_wide else max(dtypes, key=_ORDER.index),
         members=tuple(members),
     )

@@ -1,5 +1,7 @@
 """Describe the state of a checkpoint's files by names, sizes, times and inodes; no file is opened.
 
+A different state shows that a job has to look at the content again (`contents`), never what it is.
+
 Scores depend on configurations and weights, wherever links lead to now, and not on optimizer states
 or other files. Only the check that nothing writes to a checkpoint looks at all files.
 """
@@ -8,7 +10,8 @@ import hashlib
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ _THREADS = 8
 """On a parallel file system each `stat` waits for a server; threads wait at the same time."""
 
 
-def checkpoint_state(location: Location) -> State:
+def checkpoint_state(location: Location, *, with_status_times: bool = True) -> State:
     """Return the state of a checkpoint's configurations and weights, or of all members of a merge.
 
     Weights count even without a configuration: if they differ from those that were scored, the
@@ -36,18 +39,22 @@ def checkpoint_state(location: Location) -> State:
 
     Args:
         location: A checkpoint's folder, or a merge.
+        with_status_times: Whether the time counts at which a file's status changed: only a write that
+            restored the other time shows there alone.
 
     Returns:
         Sorted digests; empty if none of its files exists.
     """
-    return tuple(sorted(digest for one in folders_of(location) for digest in _scored_state(one)))
+    folders = folders_of(location)
+    return tuple(sorted(one for path in folders for one in _scored_state(path, with_status_times)))
 
 
-def _scored_state(folder: Path) -> State:
+def _scored_state(folder: Path, with_status_times: bool) -> State:
     top = os.path.realpath(folder)
-    configurations = _state(entry for entry in _entries(top) if entry.name in CONFIG_FILES)
+    configurations = (entry for entry in _entries(top) if entry.name in CONFIG_FILES)
     weights = (entry for entry in _weights(top) if entry.name.endswith(_WEIGHTS))
-    return (*configurations, *_state(weights))
+    digest = partial(_digest, with_status_times=with_status_times)
+    return tuple(sorted(filter(None, map(digest, chain(configurations, weights)))))
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
@@ -135,10 +142,11 @@ def _state(entries: Iterable["os.DirEntry[str]"]) -> State:
     return tuple(sorted(filter(None, map(_digest, entries))))
 
 
-def _digest(entry: "os.DirEntry[str]") -> str | None:
+def _digest(entry: "os.DirEntry[str]", *, with_status_times: bool = True) -> str | None:
     try:
         status = entry.stat(follow_symlinks=not entry.is_dir())
     except OSError:  # deleted meanwhile, or a link to a deleted file
         return None
     about = f"{entry.path}\0{status.st_size}\0{status.st_mtime_ns}\0{status.st_ino}"
+    about += f"\0{status.st_ctime_ns}" * with_status_times
     return hashlib.blake2b(os.fsencode(about), digest_size=8).hexdigest()

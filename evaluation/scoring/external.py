@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.checkpoints.completeness import check_whole
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
@@ -33,6 +34,7 @@ from evaluation.files import make_folder
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import read_meta
 from evaluation.results.files import parse_json, read_text
+from evaluation.scoring.earlier_scores import carry_over
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore
@@ -76,7 +78,9 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
     assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
     plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)
     check_whole(checkpoint)  # the command may support models that the engine does not
-    store = ScoreStore(plan.scores, checkpoint.identity)
+    identity = Contents(Path(plan.config.results)).identity(checkpoint)
+    store = ScoreStore(plan.scores, identity)
+    carry_over(subject, checkpoint, store)
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
     if any(store.read(name) is None for name in names.values()):
@@ -93,7 +97,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             store.put(f"external-{tier}", key, score)
     about = {
         "checkpoint": str(checkpoint.path),
-        "identity": checkpoint.identity,
+        "identity": identity,
         "tokenizer": {"name": plan.tokenizer.name},
         "sequence_length": plan.sequence_length,
         "tiers": {tier: {"external": name} for tier, name in names.items()},

@@ -13,11 +13,13 @@ import torch
 
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
+from evaluation.scoring.earlier_scores import carry_over
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import ScoreStore, StoredScore
@@ -47,13 +49,16 @@ class Job:
         self.checkpoint = open_subject(subject)
         is_merge = isinstance(subject.checkpoint, Merge)
         self.location = subject.checkpoint if is_merge else self.checkpoint.path
-        self._state = checkpoint_state(self.location)
+        self._subject, self._state = subject, checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(self.checkpoint, vocab_size_needed)
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
-        self.store = ScoreStore(plan.scores, self.checkpoint.identity)
+        self._contents = Contents(Path(plan.config.results))
+        self.identity = self._contents.identity(self.checkpoint)
+        self.store = ScoreStore(plan.scores, self.identity)
+        carry_over(subject, self.checkpoint, self.store)
         self.names: list[str] = []
         self._begun = 0
         self._busy = busy_seconds()
@@ -61,16 +66,21 @@ class Job:
     def check_unchanged(self) -> None:
         """Check that the checkpoint on disk is still the one that was opened.
 
-        It may have been deleted meanwhile: the loaded model was complete.
+        It may have been deleted meanwhile: the loaded model was complete. Where only times differ, as
+        after `touch`, its content is compared.
 
         Raises:
             ScoringError: When the checkpoint was replaced.
         """
-        if not is_left_of(checkpoint_state(self.location), self._state):
+        state = checkpoint_state(self.location)
+        if is_left_of(state, self._state):
+            return
+        if self._contents.identity(open_subject(self._subject)) != self.identity:
             raise ScoringError(
                 f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"
             )
+        self._state = state
 
     @property
     def numeric_settings(self) -> dict[str, Any]:

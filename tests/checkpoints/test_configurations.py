@@ -11,6 +11,7 @@ import torch
 from evaluation.__main__ import main
 from evaluation.checkpoints.agreement import check_agreement
 from evaluation.checkpoints.architecture import parse_architecture
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
@@ -110,11 +111,14 @@ def test_mup_as_it_is_said(tmp_path: Path, use_mup: bool) -> None:
 
 def test_what_is_assumed_is_part_of_the_identity(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "7", llama(), training=None)
-    said = {open_checkpoint(tmp_path / "7", use_mup=one).identity for one in (None, True, False)}
+    said = {
+        Contents().identity(open_checkpoint(tmp_path / "7", use_mup=one))
+        for one in (None, True, False)
+    }
     assert len(said) == 3
     training(tmp_path / "7")
-    known = open_checkpoint(tmp_path / "7").identity
-    assert open_checkpoint(tmp_path / "7", use_mup=False).identity == known
+    known = Contents().identity(open_checkpoint(tmp_path / "7"))
+    assert Contents().identity(open_checkpoint(tmp_path / "7", use_mup=False)) == known
     with pytest.raises(CheckpointError, match=r"has `use_mup: false`, but true was given"):
         open_checkpoint(tmp_path / "7", use_mup=True)
 

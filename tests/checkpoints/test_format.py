@@ -2,12 +2,10 @@
 
 import json
 import logging
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import find_steps
@@ -15,8 +13,8 @@ from evaluation.checkpoints.training import METADATA, consumed_tokens
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from evaluation.settings.candidates import StepInterval
 from evaluation.settings.steps import step_named
-from tests.checkpoints.damage import norm, training
-from tests.checkpoints.nanotron import llama, make_checkpoint, rewrite
+from tests.checkpoints.damage import training
+from tests.checkpoints.nanotron import llama, make_checkpoint
 from tests.conftest import ROOT
 from tests.histories.warm import run_python, well
 
@@ -29,28 +27,6 @@ def test_parent_by_its_latest_txt(tmp_path: Path) -> None:
     (tmp_path / "latest.txt").write_text("30")
     with pytest.raises(IncompleteCheckpoint, match="30"):
         open_checkpoint(tmp_path)
-
-
-def test_identity_follows_weights_and_configuration(tmp_path: Path) -> None:
-    folder = tmp_path / "10"
-    make_checkpoint(folder, llama())
-    seen = [open_checkpoint(folder).identity]
-    assert open_checkpoint(folder).identity == seen[0]
-    (folder / "random").mkdir()
-    assert open_checkpoint(folder).identity == seen[0]
-    moved = folder.rename(tmp_path / "20")
-    assert open_checkpoint(moved).identity == seen[0]
-
-    path = norm(moved)
-    rewrite(path, torch.zeros(32))
-    seen.append(open_checkpoint(moved).identity)
-    status = path.stat()
-    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
-    seen.append(open_checkpoint(moved).identity)
-    with open(moved / "config.yaml", "a") as file:
-        file.write("seed: 1\n")
-    seen.append(open_checkpoint(moved).identity)
-    assert len(set(seen)) == 4
 
 
 def make_step(folder: Path, config: str = "model_config.json") -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.checkpoints import state
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.state import checkpoint_state, folder_state, is_left_of
 from tests.checkpoints.huggingface import save_model
@@ -87,7 +88,7 @@ def test_a_link_that_leads_elsewhere_now(tmp_path: Path, link: str) -> None:
         place.unlink() if place.is_symlink() else shutil.rmtree(place)
         place.symlink_to(tmp_path / name / link)
         folder = tmp_path / "now/ckpts/10"
-        seen.append((checkpoint_state(folder), open_checkpoint(folder).identity))
+        seen.append((checkpoint_state(folder), Contents().identity(open_checkpoint(folder))))
     assert not is_left_of(seen[1][0], seen[0][0])
     assert seen[0][1] != seen[1][1]
 

@@ -93,8 +93,7 @@ def _whole(model: Model, form: str = "") -> list[str]:
 
 @edit(
     lambda model: [
-        # In place with its time kept, no size, time or inode tells of it (config/README.md).
-        (place, is_time_kept, in_place and not is_time_kept)
+        (place, is_time_kept, in_place)
         for place in _whole(model)
         for is_time_kept, in_place in product((True, False), repeat=2)
     ]

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from evaluation.bridge.write import write_deltas
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
 from evaluation.errors import BridgeError, ConfigError, ScoringError
@@ -129,7 +130,8 @@ def test_where_it_dies_what_was_written_is_kept(
     with pytest.raises(ScoringError, match=r"sums: vLLM .* has written 4 of 20 answers.*code 9"):
         score_subject(step_subject(plan, 5))
     plan = change(vllm(tmp_path), sums=TASK)
-    store = ScoreStore(plan.scores, open_checkpoint(step_subject(plan, 5).checkpoint).identity)
+    opened = open_checkpoint(step_subject(plan, 5).checkpoint)
+    store = ScoreStore(plan.scores, Contents().identity(opened))
     before = stored(store)
     assert len(before) == 4
     assert answers(plan)["sums"].samples == 12

@@ -1,0 +1,189 @@
+"""Identify a checkpoint by its content: a hash of all bytes of its configurations and weight files.
+
+Neither names of folders nor times are part of an identity, so copies are the same checkpoint, and files
+that differ in one bit are not. Hashes are remembered with each file's path, size, inode and times. These
+decide only when a file is read again.
+"""
+
+import contextlib
+import json
+import logging
+import os
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+import xxhash
+
+from evaluation.checkpoints.config_files import CONFIG_FILES, exists, os_errors_named, read_text
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.errors import IncompleteCheckpoint
+from evaluation.files import write_json
+from evaluation.fingerprints import fingerprint
+from evaluation.records import FOLDER
+from evaluation.regular_files import open_regular
+from evaluation.regular_files import read_text as read_regular
+
+log = logging.getLogger(__name__)
+
+_PART_BYTES = 64 << 20
+"""Bytes that one thread reads as one task; a file's hash is that of the hashes of its parts."""
+_CHUNK_BYTES = 4 << 20
+
+_THREADS = 8
+"""On a parallel file system, one reader gets a small part of the bandwidth."""
+
+_SETTLED_SECONDS = 2.0
+"""A file that changed later than this before it was read is not remembered: clocks of file systems are
+coarse, so another write may leave the same times."""
+
+
+class FileStatus(NamedTuple):
+    """What shows that a file may have changed: size in bytes, times in ns, inode."""
+
+    size: int
+    modified: int
+    changed: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> "FileStatus":
+        """Return the status of a file now; raise OSError where there is none."""
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+class Contents:
+    """Hashes of checkpoints' weight files, remembered below the results.
+
+    Args:
+        results: Folder of the results; None: nothing is remembered.
+    """
+
+    def __init__(self, results: Path | None = None) -> None:
+        self._folder = None if results is None else results / FOLDER / "contents"
+
+    def identity(self, checkpoint: Checkpoint) -> str:
+        """Return a checkpoint's identity; files that are not remembered are read completely.
+
+        Args:
+            checkpoint: The checkpoint; the identity of a merge names its members and their weights.
+
+        Returns:
+            A fingerprint that excludes paths and times.
+
+        Raises:
+            IncompleteCheckpoint: A file changes while it is read.
+            CheckpointError: A file cannot be read.
+        """
+        if checkpoint.members:
+            members = [[self.identity(one), weight] for one, weight in checkpoint.members]
+            return fingerprint(members)
+        folder = checkpoint.path
+        configurations = [folder / name for name in CONFIG_FILES]
+        texts = {path.name: read_text(path) for path in configurations if exists(path)}
+        files = {path.relative_to(folder).as_posix(): path for path in checkpoint.weights}
+        hashes = self._hashes(folder, files)
+        content = {
+            "configurations": texts,
+            "files": [[name, hashes[name]] for name in sorted(files)],
+        }
+        is_stated = checkpoint.training_config is None and checkpoint.use_mup is not None
+        return fingerprint(content | ({"use_mup": checkpoint.use_mup} if is_stated else {}))
+
+    def _hashes(self, folder: Path, files: Mapping[str, Path]) -> dict[str, str]:
+        """Return the hash of each file by its name, and remember those that had to be computed."""
+        with os_errors_named(folder):
+            now = {name: FileStatus.of(path) for name, path in files.items()}
+            memory = self._memory(folder)
+            remembered = _remembered(memory)
+            hashes = {
+                name: known[1]
+                for name, status in now.items()
+                if (known := remembered.get(name)) is not None and known[0] == status
+            }
+            unread = {name: path for name, path in files.items() if name not in hashes}
+            began = time.time()
+            hashes |= _hashes_of_all(unread)
+            for name, path in unread.items():
+                if FileStatus.of(path) != now[name]:
+                    raise IncompleteCheckpoint(
+                        f"{path}: changed while it was read; rerun when its writer has finished"
+                    )
+        if unread and memory is not None:
+            _remember(memory, {name: (now[name], hashes[name]) for name in files}, began)
+        return hashes
+
+    def _memory(self, folder: Path) -> Path | None:
+        """Return the file that remembers a checkpoint's hashes, by the folder that links lead to."""
+        if self._folder is None:
+            return None
+        return self._folder / f"{fingerprint(os.path.realpath(folder))}.json"
+
+
+def _remembered(memory: Path | None) -> dict[str, tuple[FileStatus, str]]:
+    """Return the remembered hashes; none where the file is missing or damaged."""
+    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
+        if memory is not None:
+            content = json.loads(read_regular(memory))
+            return {name: (FileStatus(*s), str(digest)) for name, (s, digest) in content.items()}
+    return {}
+
+
+def _remember(memory: Path, hashes: Mapping[str, tuple[FileStatus, str]], began: float) -> None:
+    latest = (began - _SETTLED_SECONDS) * 1e9
+    settled = {
+        name: [list(status), digest]
+        for name, (status, digest) in hashes.items()
+        if max(status.modified, status.changed) < latest
+    }
+    try:
+        write_json(memory, settled)
+    except OSError as error:
+        log.warning(
+            "hashes of weights cannot be stored and are computed again: %s: %s",
+            error.filename or memory, error.strerror,
+        )  # fmt: skip
+
+
+def _hashes_of_all(files: Mapping[str, Path]) -> dict[str, str]:
+    """Return the hash of each file; threads read parts of them at the same time."""
+    parts = [(name, part) for name, path in files.items() for part in _parts(path)]
+    total = sum(part.size for _, part in parts)
+    began = time.monotonic()
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="hashes") as pool:
+        digests = list(pool.map(_digest, (part for _, part in parts)))
+    wholes = {name: xxhash.xxh3_128() for name in files}
+    for (name, _), digest in zip(parts, digests, strict=True):
+        wholes[name].update(digest)
+    if total >= 10**9:
+        seconds = time.monotonic() - began
+        log.info("hashed %.1f GB of weights in %.1f s", total / 1e9, seconds)
+    return {name: whole.hexdigest() for name, whole in wholes.items()}
+
+
+class _Part(NamedTuple):
+    path: Path
+    start: int
+    size: int
+
+
+def _parts(path: Path) -> Iterator[_Part]:
+    size = path.stat().st_size
+    for start in range(0, max(size, 1), _PART_BYTES):
+        yield _Part(path, start, min(_PART_BYTES, size - start))
+
+
+def _digest(part: _Part) -> bytes:
+    digest, left = xxhash.xxh3_128(), part.size
+    with os_errors_named(part.path), open_regular(part.path) as file:
+        while left > 0 and (chunk := _chunk(file, part.start + part.size - left, left)):
+            digest.update(chunk)
+            left -= len(chunk)
+    return digest.digest()
+
+
+def _chunk(file: BinaryIO, position: int, left: int) -> bytes:
+    return os.pread(file.fileno(), min(left, _CHUNK_BYTES), position)
