@@ -17,6 +17,7 @@ from typing import Any
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.checkpoints.locations import Location, folders_of, real_location
+from evaluation.checkpoints.trainings import training_id
 from evaluation.fingerprints import fingerprint
 
 State = tuple[str, ...]
@@ -78,9 +79,13 @@ def recorded_state(location: Location) -> dict[str, Any]:
         location: A checkpoint's folder, or a merge.
 
     Returns:
-        Its `checkpoint_state`, and as `location` the real path that links lead to now.
+        Its `checkpoint_state`, as `location` the real path that links lead to now, and its training.
     """
-    return {"checkpoint_state": checkpoint_state(location), "location": real_location(location)}
+    return {
+        "checkpoint_state": checkpoint_state(location),
+        "location": real_location(location),
+        "training": training_id(location),
+    }
 
 
 def folder_state(location: Location) -> str:

@@ -1,7 +1,7 @@
 """Find the results of a run, and their state. A run is named by one of:
 
     config.yaml                  the stages and steps that it requests, if they are scored
-    <results>/                   every folder in it that holds by_checkpoint/
+    <results>/                   every folder in it that holds by_checkpoint/, with the steps in its tables
     <results>/<stage>/           that stage alone
     any folder of tier files     one checkpoint: not a run, but a reference level for curves
 
@@ -9,16 +9,23 @@ Only results are read: neither checkpoints nor caches need to be on this machine
 """
 
 import contextlib
+import functools
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import EvaluationError, ResultsError
+from evaluation.records import read_record
 from evaluation.settings.candidates import is_requested
 from evaluation.settings.config import Config, load_config
 from evaluation.settings.steps import step_named
 from evaluation.settings.tiers import TIERS
 
+log = logging.getLogger(__name__)
+
 CHECKPOINTS = "by_checkpoint"
+TABLES = "tables"
+"""Name of the step that makes a stage's tables, in its record."""
 
 
 def run_folders(path: Path) -> dict[str, list[Path]]:
@@ -120,9 +127,34 @@ def _configured(path: Path) -> dict[str, list[Path]]:
 def _stages_in(path: Path) -> dict[str, list[Path]]:
     """Return the steps of a stage's folder itself, or of all folders in a folder of results."""
     if (path / CHECKPOINTS).is_dir():
-        return {path.resolve().name: list(_steps_in(path))}
+        return {path.resolve().name: _steps_of_run(path)}
     inner = sorted(one.parent for one in path.glob(f"*/{CHECKPOINTS}") if one.is_dir())
-    return {one.name: list(_steps_in(one)) for one in inner}
+    return {one.name: _steps_of_run(one) for one in inner}
+
+
+def _steps_of_run(stage: Path) -> list[Path]:
+    """Return the scored steps that the run's tables have; all where no record names these.
+
+    Others were left by an earlier configuration, or by a training that was restarted.
+    """
+    tables = read_record(stage, TABLES)
+    candidates = tables.about.get("candidates") if tables else None
+    folders = list(_steps_in(stage))
+    if not isinstance(candidates, list):
+        return folders
+    others = tuple(str(step_of(one)) for one in folders if step_of(one) not in candidates)
+    if others:
+        _warn_of_others(stage, others)
+    return [one for one in folders if step_of(one) in candidates]
+
+
+@functools.cache
+def _warn_of_others(stage: Path, steps: tuple[str, ...]) -> None:
+    """Warn once, however often a run is looked at."""
+    log.warning(
+        "%s: results of step %s are left out: the run's own tables do not have them; run it again if "
+        "they are new", stage, ", ".join(steps),
+    )  # fmt: skip
 
 
 def _steps_in(stage: Path) -> Iterator[Path]:

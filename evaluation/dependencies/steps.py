@@ -22,6 +22,7 @@ from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.locations import Merge, absent_folder
 from evaluation.checkpoints.subjects import Subject, candidate_subject
+from evaluation.dependencies.other_runs import TABLES as TABLES
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.records import Record, read_record
@@ -33,7 +34,6 @@ from evaluation.settings.tiers import TIERS
 SCORE = "score"
 COLLECT = "collect"
 STEP_DELTAS = "deltas"
-TABLES = "tables"
 FIGURES = "figures"
 COMPARISON = "comparison"
 FRONT = "front"

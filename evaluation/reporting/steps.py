@@ -57,7 +57,7 @@ def make_tables(plan: StagePlan) -> Record:
     write_tables(found)
     write_page(plan.results / PAGE, stage_page(found, write_quality(found)))
     files = [plan.results / name for name in stage_outputs(plan)]
-    return write_record(plan.results, TABLES, key, files)
+    return write_record(plan.results, TABLES, key, files, about={"candidates": list(steps)})
 
 
 def make_figures(plan: StagePlan) -> Record:

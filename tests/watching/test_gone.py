@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+import yaml
 
 from evaluation.dependencies.known_steps import known_steps
 from evaluation.settings.config import load_config
@@ -44,6 +45,21 @@ def test_only_multiples_where_these_are_asked_for(scored: Watched) -> None:
 def test_what_would_be_scored_otherwise_now_is_left_out(scored: Watched) -> None:
     scored.world.change(scoring={"dtype": "bfloat16"})
     assert steps(scored) == (20,)
+
+
+def test_steps_of_a_training_that_was_restarted_are_left_out(
+    scored: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has not yet come as far as the one before it."""
+    path = scored.checkpoints / "20/config.yaml"
+    scored.copy(10)
+    shutil.rmtree(scored.checkpoints / "20")
+    config = scored.checkpoints / "10" / path.name
+    content = yaml.safe_load(config.read_text())
+    content["optimizer"] = {"learning_rate": 1.0}
+    config.write_text(yaml.safe_dump(content))
+    assert steps(scored) == (10,)
+    assert "results of step 20 are left out: another training saved them" in caplog.text
 
 
 def test_without_results_it_is_gone_for_good(scored: Watched) -> None:

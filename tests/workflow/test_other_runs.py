@@ -9,6 +9,8 @@ from subprocess import CompletedProcess
 import pytest
 
 from evaluation.checkpoints.training import METADATA
+from evaluation.dependencies.other_runs import TABLES, run_folders
+from evaluation.records import write_record
 from evaluation.results.comparison_file import COMPARISON_FILES
 from tests.histories.warm import well
 from tests.workflow.paper import refused
@@ -82,6 +84,20 @@ def test_what_the_other_run_scores_later_is_seen(world: World, tmp_path: Path) -
     done = well(world.snakemake())
     assert jobs(done) == {"comparison", "front_page", "all"}
     assert world.read("comparison.json")["comparisons"][0]["stages"][1]["checkpoints"] == 2
+
+
+def test_steps_that_a_run_s_own_tables_lack_are_no_part_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As an earlier configuration left them."""
+    for step in (10, 20):
+        folder = tmp_path / f"stage1/by_checkpoint/step_{step}"
+        folder.mkdir(parents=True)
+        (folder / "tier2_ppl.json").write_text("{}")
+    assert [one.name for one in run_folders(tmp_path)["stage1"]] == ["step_10", "step_20"]
+    write_record(tmp_path / "stage1", TABLES, "key", about={"candidates": [10, "mean"]})
+    assert [one.name for one in run_folders(tmp_path / "stage1")["stage1"]] == ["step_10"]
+    assert "stage1: results of step 20 are left out" in caplog.text
 
 
 def test_a_run_that_cannot_be_compared_is_named_and_stops_no_other(world: World) -> None:
