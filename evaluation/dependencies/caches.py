@@ -206,6 +206,20 @@ class CacheStates(AskedOnce):
         look = partial(self._have_changed, entry, known)
         return self.once(look, "moved", entry.folder, repr(known))
 
+    def check_files(self, entry: CacheEntry) -> None:
+        """Check, before an entry is made, that the `files` which its item names are there.
+
+        Args:
+            entry: An entry, which may be current already.
+
+        Raises:
+            SourceError: A path or pattern names nothing; says where it was looked for.
+        """
+        items = getattr(entry.plan.suite, TIERS[entry.tier].section) if entry.tier else {}
+        if getattr(items.get(entry.name), "files", ()) and self.state(entry) != "current":
+            assert entry.tier is not None
+            PREFILLS[entry.tier].origins(entry.plan, entry.name)
+
     def _have_changed(self, entry: CacheEntry, known: Any) -> bool:
         plan = entry.plan
         results = Path(plan.config.results)

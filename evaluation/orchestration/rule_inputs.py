@@ -103,6 +103,8 @@ class RuleInputs:
             Input files of the rule.
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
+        if self.is_main:
+            or_stop(self.outdated.caches.check_files, entry)
         return self.read(before, entry.record, self._is_outdated(self._is_stale, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:

@@ -44,7 +44,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     """
     task = plan.suite.tasks[name]
     about = fetch_tokenizer(plan)
-    origins, shots = locate_item(task, plan.config.mirrors)
+    origins, shots = locate_item(task, plan.config)
     definition = task_definition(plan, name, about)
     sources = Sources(plan, [*origins, *shots])
     folder = plan.cache_folder("tier3", name)

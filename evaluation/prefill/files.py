@@ -6,6 +6,7 @@ A row is a mapping from field to value. A text file is one document under the fi
 import codecs
 import contextlib
 import gzip
+import io
 import itertools
 import zlib
 from collections.abc import Iterator, Sequence
@@ -18,11 +19,14 @@ import pyarrow.parquet as pq
 from evaluation.errors import SourceError
 from evaluation.json_text import load_json
 from evaluation.prefill.limits import memory_limit
+from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
 from evaluation.regular_files import check_regular
 
 Row = dict[str, Any]
 
-SUFFIXES = (".parquet", ".jsonl", ".json", ".txt", ".jsonl.gz", ".json.gz", ".txt.gz")
+_TEXTS = (".jsonl", ".json", ".txt")
+
+SUFFIXES = (".parquet", *(f"{kind}{packed}" for kind in _TEXTS for packed in ("", *PACKED)))
 
 _BATCH = 64
 """Rows decoded at once; few, as documents may be long and memory is bounded."""
@@ -84,14 +88,26 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
     except OSError as error:
+        if error.errno is None and path.name.endswith(PACKED):  # pyarrow's, of zstd
+            raise SourceError(f"{path}: cannot be unpacked: {error}; copy it again") from None
         raise unreadable(path, error) from None
 
 
 def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
     check_regular(path)
+    _check_fetched(path)
     if path.name.endswith(".parquet"):
         return _read_parquet(path, fields)
-    return _read_text(path) if path.name.endswith((".txt", ".txt.gz")) else _read_json(path)
+    return _read_text(path) if ".txt" in path.suffixes[-2:] else _read_json(path)
+
+
+def _check_fetched(path: Path) -> None:
+    """Refuse a pointer of Git LFS, which stands in place of a file that was not fetched."""
+    if is_lfs_pointer(path):
+        raise SourceError(
+            f"{path}: a pointer of Git LFS, not the file itself; run `git lfs pull` in its repository, or "
+            "download it"
+        )
 
 
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
@@ -116,6 +132,8 @@ def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row
     """Load the dataset at once: it is only mapped into memory, outside the limit for its rows."""
     import datasets
 
+    for part in parts_of(folder):
+        _check_fetched(part)
     with _saved_errors(folder):
         dataset = datasets.load_from_disk(str(folder))
         columns = _columns(fields, dataset.column_names)
@@ -197,6 +215,8 @@ def _columns(fields: Sequence[str] | None, there: Sequence[str]) -> list[str] | 
 def _open(path: Path) -> IO[bytes]:
     if path.suffix == ".gz":
         return cast(IO[bytes], gzip.open(path, "rb"))
+    if path.name.endswith(PACKED):
+        return cast(IO[bytes], io.BufferedReader(pa.input_stream(str(path), compression="zstd")))
     return open(path, "rb")
 
 
@@ -204,7 +224,7 @@ def _read_json(path: Path) -> Iterator[list[Row]]:
     """Yield rows of JSON lines, or of one JSON array of objects."""
     with _open(path) as file:
         begin = file.read(64).lstrip()
-        file.seek(0)
+    with _open(path) as file:
         if ".jsonl" not in path.name and begin.startswith(b"["):
             content = file.read(LONGEST_ARRAY + 1)
             if len(content) > LONGEST_ARRAY:

@@ -50,7 +50,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     template = chat_template(plan, task, about) if task.chat else None
     definition = generation_definition(plan, name, about)
     folder = plan.cache_folder("tier5", name)
-    sources = Sources(plan, list(chain(*locate_item(task, plan.config.mirrors))))
+    sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
     if is_current(folder, definition, sources.are_as):
         check_cached_golds(plan, name)
         return

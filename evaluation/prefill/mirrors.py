@@ -20,12 +20,12 @@ from pathlib import Path
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import SUFFIXES
-from evaluation.providers.adapters.data import find_mirror
+from evaluation.providers.adapters.mirror_files import find_mirror
 from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
 
-_PART = re.compile(r"-(\d+)-of-(\d+)")
+_PART = re.compile(r"[-._](\d+)-of-(\d+)")
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
@@ -92,7 +92,7 @@ def mirror_files(
 
 def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
     """Raise SourceError where a split has files in two formats, perhaps of the same rows."""
-    found = {s.removesuffix(".gz") for f in files for s in SUFFIXES if f.name.endswith(s)}
+    found = {f".{s.split('.')[1]}" for f in files for s in SUFFIXES if f.name.endswith(s)}
     if len(found) > 1:
         raise SourceError(
             f"dataset {dataset}: its mirror {files[0].parent} has the split {split!r} as "
@@ -188,11 +188,12 @@ def _shown(path: Path) -> str:
     return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a broken link'})"
 
 
-def local_files(patterns: Sequence[str]) -> list[Path]:
+def local_files(patterns: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:
     """Return the files that paths and patterns name.
 
     Args:
         patterns: Paths or glob patterns of a suite's `files`.
+        folders: Folders to look in before the working folder, for relative ones.
 
     Returns:
         The files, in the order of the patterns, each pattern's sorted.
@@ -202,11 +203,7 @@ def local_files(patterns: Sequence[str]) -> list[Path]:
     """
     files: list[Path] = []
     for pattern in patterns:
-        _check_no_circles(pattern)
-        found = [Path(path) for path in sorted(glob.glob(pattern, recursive=True))]
-        if not found:
-            raise SourceError(f"files: nothing is at {pattern}; correct the path")
-        for path in found:
+        for path in _matches(pattern, folders):
             if path.is_dir():
                 files += mirror_files(path, dataset=str(path), config=None, split="train")
             elif _is_data_file(path):
@@ -219,6 +216,18 @@ def local_files(patterns: Sequence[str]) -> list[Path]:
                 )
     _check_distinct(files)
     return files
+
+
+def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
+    """Return what a pattern names in the first folder where it names anything."""
+    places = [pattern] if os.path.isabs(pattern) else [f"{one}/{pattern}" for one in folders]
+    places = list(dict.fromkeys([*places, pattern]))
+    for place in places:
+        _check_no_circles(place)
+        if found := sorted(glob.glob(place, recursive=True)):
+            return [Path(path) for path in found]
+    looked = [os.path.abspath(place) for place in places] if len(places) > 1 else places
+    raise SourceError(f"files: nothing is at {' or at '.join(looked)}; correct the path")
 
 
 def _check_distinct(files: Sequence[Path]) -> None:

@@ -27,9 +27,9 @@ from evaluation.prefill.packing import (
     save_tokens,
     smallest_dtype,
 )
-from evaluation.prefill.sources import Origin, locate
+from evaluation.prefill.sources import Origin, locate_item
 from evaluation.prefill.states import Sources
-from evaluation.prefill.templates import compile_template, fields_of
+from evaluation.prefill.templates import compile_template, fields_of, values_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
@@ -71,7 +71,8 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
             f"{plan.sequence_length} tokens; ask for more"
         )
     about = fetch_tokenizer(plan)
-    origin = locate(item, plan.config.mirrors)
+    origins, _ = locate_item(item, plan.config)
+    origin = origins[0]
     definition = slice_definition(plan, name, about)
     sources = Sources(plan, [origin])
     folder = plan.cache_folder("tier2", name)
@@ -187,7 +188,7 @@ def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
         check_not_binary({field: row[field] for field in fields if field in row})
         if template is not None:
             with row_limits():
-                return template(row)
+                return template(values_of(row))
         if item.text not in row:
             raise SourceError(f"slices.{name}.text: {no_such('field', item.text, row)[:600]}")
         return row[item.text]

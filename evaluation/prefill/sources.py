@@ -6,6 +6,7 @@ Rows on the hub are streamed or downloaded, without loading scripts or remote co
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,8 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, read_rows, unreadable
 from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
-from evaluation.providers.adapters.data import Status, parts_of, status_of
+from evaluation.providers.adapters.mirror_files import Status, parts_of, status_of
+from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
@@ -122,6 +124,7 @@ def locate(
     *,
     config: str | None = None,
     split: str | None = None,
+    folders: Sequence[str] = (),
 ) -> Origin:
     """Find a source's split.
 
@@ -130,6 +133,7 @@ def locate(
         mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
         config: The dataset's configuration; None: the source's own.
         split: Name of the split; None: the source's own.
+        folders: Folders to look for local files in, before the working folder.
 
     Returns:
         The split, with its local files if it has them.
@@ -140,7 +144,7 @@ def locate(
     config = source.config if config is None else config
     split = source.split if split is None else split
     if source.dataset is None:
-        return Origin(source, config, split, tuple(local_files(source.files)))
+        return Origin(source, config, split, tuple(local_files(source.files, folders)))
     root = mirror_of(source.dataset, mirrors)
     if root is None:
         return Origin(source, config, split, None)
@@ -151,13 +155,14 @@ def locate(
 
 
 def locate_item(
-    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask, mirrors: dict[str, str]
+    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask,
+    settings: Config,
 ) -> tuple[list[Origin], list[Origin]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
     Args:
         item: The slice or task.
-        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
+        settings: The configuration, which has mirrors and folders.
 
     Returns:
         A split per configuration for rows, and for examples; both empty for a provider's task,
@@ -166,12 +171,13 @@ def locate_item(
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []
     configs = (isinstance(item, Task) and item.configs) or (item.config,)
-    origins = [locate(item, mirrors, config=config) for config in configs]
+    find = partial(locate, item, settings.mirrors, folders=settings.folders)
+    origins = [find(config=config) for config in configs]
     is_written_out = isinstance(item, GenerationTask) and item.fewshot_examples
     if isinstance(item, Slice) or not item.num_fewshot or is_written_out:
         return origins, []
     split = item.fewshot_split
-    return origins, [locate(item, mirrors, config=config, split=split) for config in configs]
+    return origins, [find(config=config, split=split) for config in configs]
 
 
 def _hub_rows(
@@ -184,13 +190,13 @@ def _hub_rows(
             try:
                 stream = iter(_load(source, config, split, fields, streaming=True))
                 rows = chain(list(islice(stream, 1)), stream)  # many errors only show in a row
-            except _failures() as error:
+            except hub_failures() as error:
                 if _is_final(error):
                     raise
-                why = _short(error)
+                why = short_reason(error)
                 log.warning("%s: streaming failed (%s); downloading it", source.dataset, why)
         yield from rows or _load(source, config, split, fields, streaming=False)
-    except _failures() as error:
+    except hub_failures() as error:
         why = _remedy(source, error)
         raise SourceError(f"dataset {source.dataset} cannot be loaded: {why}") from error
 
@@ -211,25 +217,7 @@ def _load(
     return dataset
 
 
-def resolved_commit(source: Source) -> str | None:
-    """Return the commit that a dataset's revision points at now.
-
-    Args:
-        source: The slice or task that names the dataset and its revision.
-
-    Returns:
-        The commit; None, after a warning, if the hub fails.
-    """
-    from huggingface_hub import HfApi
-
-    try:
-        return HfApi().dataset_info(str(source.dataset), revision=source.revision).sha
-    except _failures() as error:
-        log.warning("%s: its commit is not recorded: %s", source.dataset, _short(error))
-        return None
-
-
-def _failures() -> tuple[type[Exception], ...]:
+def hub_failures() -> tuple[type[Exception], ...]:
     """Return the errors of `datasets` and the hub for data they cannot load; all become SourceErrors."""
     import datasets.exceptions
     import pyarrow
@@ -266,12 +254,12 @@ def _remedy(source: Source, error: Exception) -> str:
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         )
-    return f"{_short(error)}; correct its config, split or data_files, or mirror it"
+    return f"{short_reason(error)}; correct its config, split or data_files, or mirror it"
 
 
 def _says(error: Exception, *words: str) -> bool:
     return any(word.lower() in str(error).lower() for word in words)
 
 
-def _short(error: Exception) -> str:
+def short_reason(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

@@ -18,9 +18,10 @@ from evaluation.errors import SourceError
 from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum
 from evaluation.prefill.files import unreadable
+from evaluation.prefill.hub_commits import COMMITS, note_commit, resolved_commit
 from evaluation.prefill.mirrors import mirror_of
-from evaluation.prefill.sources import Origin, Reading, resolved_commit
-from evaluation.providers.adapters.data import Status, mirrored_files, parts_of, status_of
+from evaluation.prefill.sources import Origin, Reading
+from evaluation.providers.adapters.mirror_files import Status, mirrored_files, parts_of, status_of
 from evaluation.providers.adapters.task_files import package_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
@@ -179,6 +180,7 @@ class Sources:
     ) -> None:
         self.origins, self._mirrors = origins, plan.config.mirrors
         self._checksums = checksums or Checksums(Path(plan.config.results))
+        self._commits = Path(plan.config.cache) / COMMITS
 
     def are_as(self, known: Any) -> bool:
         """Return whether the sources have not changed since a description of them was stored.
@@ -206,12 +208,15 @@ class Sources:
         """
         source = self.origins[0].source
         on_hub = any(origin.files is None for origin in self.origins)
+        commit = resolved_commit(source) if on_hub else None
+        if commit is not None:
+            note_commit(self._commits, source, commit)
         state = [self._origin_state(origin) for origin in self.origins]
         self._checksums.keep()
         return {
             "dataset": source.dataset,
             "revision": source.revision,
-            "resolved": resolved_commit(source) if on_hub else None,
+            "resolved": commit,
             "state": state,
         }
 

@@ -1,5 +1,7 @@
 """Jinja2 templates and expressions over dataset rows, in a sandbox, with undefined names as errors.
 
+A field is a variable, and `row["…"]` is a field whose name is no identifier.
+
 Jinja's filters are available, except those that draw at random. There is one more filter:
 `regex_replace(pattern, replacement)`, which is Python's `re.sub`.
 
@@ -14,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from jinja2 import StrictUndefined, Undefined, UndefinedError, meta
+from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
@@ -70,6 +72,9 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 _ENVIRONMENT.filters = {name: _ENVIRONMENT.filters[name] for name in _FILTERS}
 _ENVIRONMENT.globals = {name: _ENVIRONMENT.globals[name] for name in _GLOBALS}
 _ENVIRONMENT.filters["regex_replace"] = _regex_replace
+
+ROW = "row"
+"""The variable that has all fields."""
 
 _LONGEST = 1 << 26
 """Most characters of a row's text; more would take the tokenizer minutes."""
@@ -141,7 +146,7 @@ def _guarded(key: str, source: str, function: Render) -> Render:
                 raise ValueError(f"it writes {len(value):,} characters for one row")
             return value
         except UndefinedError as error:
-            fields = ", ".join(sorted(map(str, values)))[:500]
+            fields = ", ".join(sorted(str(name) for name in values if name != ROW))[:500]
             raise SourceError(
                 f"{key}: {str(error.message)[:300]}, used by {_shown(source)}; the fields are {fields}"
             ) from None
@@ -192,7 +197,7 @@ class RowTemplates:
         Raises:
             SourceError: A field that they use is binary.
         """
-        values = dict(row)
+        values = values_of(row)
         check_not_binary({name: values[name] for name in self._fields & values.keys()})
         for variable, expression in self._let.items():
             values[variable] = expression(values)
@@ -222,10 +227,44 @@ def fields_of(*sources: str) -> set[str]:
         *sources: Templates, all of which have been compiled.
 
     Returns:
-        Names of fields and variables.
+        Names of fields and variables; `row` itself only where it is used as a whole.
     """
     found: set[str] = set()
     for source in sources:
         with row_limits():  # as constants are computed again
-            found |= meta.find_undeclared_variables(_ENVIRONMENT.parse(source))
+            tree = _ENVIRONMENT.parse(source)
+            found |= meta.find_undeclared_variables(tree)
+        named = _named_fields(tree)
+        uses = sum(name.name == ROW for name in tree.find_all(nodes.Name))
+        found |= set(named)
+        if len(named) == uses:
+            found.discard(ROW)
     return found
+
+
+def _named_fields(tree: nodes.Template) -> list[str]:
+    """Return the fields that a template reads as `row["…"]` or `row.…`, each as often as it does."""
+    subscripts = [
+        one.arg.value
+        for one in tree.find_all(nodes.Getitem)
+        if _is_row(one.node) and isinstance(one.arg, nodes.Const)
+    ]
+    dotted = [
+        one.attr
+        for one in tree.find_all(nodes.Getattr)
+        if _is_row(one.node) and not hasattr(dict, one.attr)
+    ]
+    return [name for name in (*subscripts, *dotted) if isinstance(name, str)]
+
+
+def _is_row(node: nodes.Node) -> bool:
+    return isinstance(node, nodes.Name) and node.name == ROW
+
+
+def values_of(row: Row) -> dict[str, Any]:
+    """Return what templates can use of a row: its fields, and the whole as `row`.
+
+    Args:
+        row: A row of the dataset; its own field `row` would stay.
+    """
+    return {ROW: row, **row}

@@ -53,7 +53,7 @@ class Prefill:
 def _origins(section: str) -> Callable[[StagePlan, str], list[Origin]]:
     def origins(plan: StagePlan, name: str) -> list[Origin]:
         item = getattr(plan.suite, section)[name]
-        return list(chain(*locate_item(item, plan.config.mirrors)))
+        return list(chain(*locate_item(item, plan.config)))
 
     return origins
 

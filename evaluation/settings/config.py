@@ -146,6 +146,10 @@ class Config(Settings):
         validate_default=True,
         description="Folder of your suites. Suites that come with the workflow need none.",
     )
+    folders: tuple[str, ...] = Field(
+        (),
+        description="Set by a run: folders of the configuration, in which `files` of suites are looked for first.",
+    )
     mirrors: dict[str, ExpandedPath] = Field(
         {}, description="Local folder or file by dataset id; `*`: a folder of mirrors, named by id."
     )
@@ -272,7 +276,8 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
         ConfigError: When it is invalid; names the origin, the key and the remedy.
     """
     try:
-        return Config.model_validate(content, context=_path_context(*files))
+        context = _path_context(*files)
+        return Config.model_validate({**context, **content}, context=context)
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
 

@@ -85,4 +85,6 @@ def origin_of(config: Config) -> str | None:
 
 
 def _content(config: Config) -> dict[str, object]:
-    return config.model_dump(mode="json", exclude_defaults=True)
+    # With `folders` also where there are none, so that this file's own folder is not taken for one.
+    content = config.model_dump(mode="json", exclude_defaults=True)
+    return content | {"folders": list(config.folders)}

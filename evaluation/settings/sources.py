@@ -38,7 +38,8 @@ class Source(Settings):
     revision: Text | None = Field(None, description="Commit or branch of the dataset on the hub.")
     data_files: tuple[Text, ...] = Field((), description="Files inside the dataset's repository.")
     files: tuple[ExpandedPath, ...] = Field(
-        (), description="Local Parquet, JSONL or text files, in place of a dataset."
+        (),
+        description="Local Parquet, JSONL or text files, in place of a dataset: beside the configuration, or else in the working folder.",
     )
     streaming: Boolean = Field(
         False, description="Read row by row; falls back to a download where streaming fails."
@@ -100,7 +101,9 @@ class Task(Source):
     gold: Text | None = Field(
         None, description="Expression: index of the right candidate, where there are `choices`."
     )
-    context: str = Field(description="Template; `choice` and `index` are those of the candidate.")
+    context: str = Field(
+        description='Template over the row\'s fields (`row["…"]` for any name); `choice` and `index` are those of the candidate.'
+    )
     continuation: Text = Field(" {{ choice }}", description="Template of what is scored.")
     cluster: Text | None = Field(
         None, description="Template of a question's sampled group, e.g. its passage."

@@ -15,8 +15,11 @@ from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
 from evaluation.prefill import files
-from evaluation.prefill.sources import locate
-from evaluation.settings.sources import Source
+from evaluation.prefill.hub_commits import note_commit
+from evaluation.prefill.sources import locate, locate_item
+from evaluation.settings.config import load_config, validate_config
+from evaluation.settings.effective import effective_path, write_effective
+from evaluation.settings.sources import Slice, Source
 from tests.tables import cases
 
 ROWS = [{"text": f"text {number} é\n", "label": number} for number in range(5)]
@@ -123,6 +126,78 @@ def test_what_cannot_be_located_is_named(
         locate(Source(**keys), {"a/b": "m", "g/h": str(tmp_path / "gone")})
 
 
+@pytest.mark.parametrize("ending", [".jsonl.zst", ".json.zstd", ".txt.zst", ".jsonl.gz"])
+def test_packed_files_are_read(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"test{ending}"
+    rows = [{"text": f"é {number}"} for number in range(3000)]
+    texts = [row["text"] for row in rows] if "txt" in ending else list(map(json.dumps, rows))
+    with pa.output_stream(str(path), compression="gzip" if "gz" in ending else "zstd") as file:
+        file.write("\n".join(texts).encode())
+    expected = [{"text": "\n".join(texts)}] if "txt" in ending else rows
+    assert mirrored(tmp_path) == mirrored(path) == expected
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(SourceError, match=r"cannot be unpacked: .*copy it again"):
+        mirrored(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["a.parquet", "a.jsonl", "a.json", "a.txt", "a.jsonl.gz", "a.txt.zst"]
+)
+def test_a_pointer_of_git_lfs_is_refused(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4cac19622fc3ada9c0fdeadb33f88f367b541f38\nsize 9\n"
+    )
+    with pytest.raises(SourceError, match=rf"{name}: a pointer of Git LFS.*run `git lfs pull`"):
+        mirrored(tmp_path / name)
+
+
+def test_a_pointer_in_a_saved_dataset_is_refused(tmp_path: Path) -> None:
+    saved_dict(tmp_path)
+    (arrow,) = (tmp_path / "test").glob("*.arrow")
+    arrow.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4c\nsize 9\n")
+    with pytest.raises(SourceError, match=r"arrow: a pointer of Git LFS"):
+        mirrored(tmp_path)
+
+
+def test_files_are_looked_for_beside_the_configuration_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside, here = tmp_path / "config", tmp_path / "work"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    content = {
+        "results": "r",
+        "cache": "c",
+        "stages": {"s": {"checkpoints": "n", "steps": [1], "suites": ["x"]}},
+    }
+    beside.mkdir()
+    config = validate_config(content, "test", [beside / "config.yaml"])
+    source = Slice(files=("data/*.jsonl",))
+    with pytest.raises(SourceError) as caught:
+        locate_item(source, config)
+    for folder in (beside, here):
+        assert f"{folder}/data/*.jsonl" in str(caught.value)
+    jsonl(here / "data/a.jsonl", ROWS[:1])
+    assert list(locate_item(source, config)[0][0].rows()) == ROWS[:1]
+    jsonl(beside / "data/b.jsonl", ROWS[1:])
+    assert list(locate_item(source, config)[0][0].rows()) == ROWS[1:]
+    written = write_effective(config)
+    assert load_config(written) == config
+    assert effective_path(load_config(written)) == written
+
+
+def test_another_commit_than_before_is_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    source = Source(dataset="a/b")
+    for commit in ("a" * 40, "a" * 40, "b" * 40, "b" * 40):
+        note_commit(tmp_path / "commits", source, commit)
+    (warning,) = caplog.messages
+    assert f"a/b: main is commit {'b' * 40} now, and was {'a' * 40}" in warning
+    note_commit(tmp_path / "commits", Source(dataset="a/b", revision="other"), "c" * 40)
+    assert len(caplog.messages) == 1
+
+
 def test_a_dataset_without_a_mirror_is_on_the_hub(tmp_path: Path) -> None:
     assert locate(Source(dataset="a/b"), {"*": str(tmp_path)}).files is None
 
@@ -158,6 +233,9 @@ def test_parts_that_are_not_there_are_reported(
     caplog.clear()
     assert len(mirrored(tmp_path)) == 6
     assert caplog.text == ""
+    jsonl(tmp_path / "dotted/test.00000-of-00002.jsonl")
+    assert mirrored(tmp_path / "dotted") == ROWS
+    assert f"{tmp_path}/dotted/test: 1 of its 2 parts are there" in caplog.text
 
 
 HUB_ROWS = [{"text": "a", "other": 1}, {"text": "b", "other": 2}]

@@ -14,7 +14,13 @@ from evaluation.prefill import limits
 from evaluation.prefill.caches import PromptCache, read_prompts
 from evaluation.prefill.limits import row_limits
 from evaluation.prefill.prompts import prefill_probes
-from evaluation.prefill.templates import compile_expression, compile_template
+from evaluation.prefill.templates import (
+    RowTemplates,
+    compile_expression,
+    compile_template,
+    fields_of,
+    values_of,
+)
 from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
@@ -214,6 +220,45 @@ def test_templates_that_fail(source: str, expected: str, monkeypatch: pytest.Mon
         compile_template("tasks.t.context", source)(VALUES)
     assert source.replace("\\", "\\\\")[:40] in str(raised.value)
     assert "\n" not in str(raised.value)
+
+
+ODD_ROW = {"Correct Answer": "B", "in": "me", "picture": b"raw", "x": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "fields"),
+    [
+        ("{{ row['Correct Answer'] }}", "B", {"Correct Answer"}),
+        ('{{ row["in"] ~ x }}', "me1", {"in", "x"}),
+        ("{{ row.x }}{{ x }}", "11", {"x"}),
+        ("{% for name in ['in', 'x'] %}{{ row[name] }}{% endfor %}", "me1", {"row"}),
+        ("{{ row | length }}", "4", {"row"}),
+    ],
+)
+def test_a_field_of_any_name_is_in_the_row(source: str, text: str, fields: set[str]) -> None:
+    assert fields_of(source) == fields
+    assert compile_template("k", source)(values_of(ODD_ROW)) == text
+    expression = {"gold": "row['Correct Answer']"}
+    templates = RowTemplates("tasks.t", {"let": "row['in']"}, {"context": "{{ let }}"}, expression)
+    values = templates.values(ODD_ROW)
+    assert templates.expressions["gold"](values) == "B"
+    assert templates.text("context", values) == "me"
+
+
+def test_a_field_that_is_called_row_stays_itself() -> None:
+    assert compile_template("k", "{{ row }}")(values_of({"row": 7})) == "7"
+
+
+@pytest.mark.parametrize("source", ["{{ row['none'] }}", "{{ row.none }}"])
+def test_a_field_that_the_row_lacks_is_named(source: str) -> None:
+    with pytest.raises(SourceError, match=r"the fields are Correct Answer, in, picture, x$"):
+        compile_template("k", source)(values_of(ODD_ROW))
+
+
+def test_a_binary_field_that_is_used_is_refused() -> None:
+    for source in ("{{ row['picture'] }}", "{{ row | length }}"):
+        with pytest.raises(SourceError, match=r"'picture'|'row'"):
+            RowTemplates("tasks.t", {}, {"context": source}, {}).values(ODD_ROW)
 
 
 @pytest.mark.parametrize("source", ["{{ [x, y] | random }}", "{{ '12' | random }}"])

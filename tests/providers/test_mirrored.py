@@ -1,18 +1,21 @@
 """Mirrors that a provider reads: what it read is recorded, kept, and looked at again."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import datasets
+import pyarrow as pa
 import pytest
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.errors import SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.providers.adapters.contract import Refused
-from evaluation.providers.adapters.data import mirrored_files, read_mirrors, status_of
+from evaluation.providers.adapters.data import read_mirrors
+from evaluation.providers.adapters.mirror_files import mirrored_files, status_of
 from evaluation.settings.plan import StagePlan
 from tests.prefill.test_sources import ROWS, jsonl, parquet, saved_dict
 from tests.providers.conftest import Installed
@@ -23,6 +26,14 @@ from tests.workflow.world import World, want_answers
 def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
     datasets.disable_progress_bars()
     monkeypatch.setattr(datasets, "load_dataset", datasets.load_dataset)
+
+
+def packed(path: Path) -> None:
+    """One JSON array, as datasets are often published, or JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(map(json.dumps, ROWS)) if "jsonl" in path.name else json.dumps(ROWS)
+    with pa.output_stream(str(path), compression="detect") as file:
+        file.write(text.encode())
 
 
 LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
@@ -40,6 +51,16 @@ LAYOUTS: dict[str, tuple[Callable[[Path], object], str | None, list[str]]] = {
         ["test-00000-of-00002.jsonl", "test-00001-of-00002.jsonl"],
     ),
     "the only folder": (lambda root: parquet(root / "main/test.parquet"), None, ["test.parquet"]),
+    "packed": (
+        lambda root: [packed(root / "c/test.jsonl.zst"), packed(root / "c/train.json.gz")],
+        "c",
+        ["test.jsonl.zst", "train.json.gz"],
+    ),
+    "dotted shards": (
+        lambda root: [jsonl(root / f"test.0000{n}-of-00002.jsonl", ROWS[n:]) for n in (0, 1)],
+        None,
+        ["test.00000-of-00002.jsonl", "test.00001-of-00002.jsonl"],
+    ),
     "saved": (lambda root: saved_dict(root / "c"), "c", ["dataset_dict.json", "state.json"]),
 }
 
@@ -56,6 +77,29 @@ def test_what_is_read_is_recorded(layout: str, tmp_path: Path) -> None:
     assert (read["dataset"], read["config"]) == ("a/b", config)
     assert set(names) <= {Path(path).name for path, _ in read["files"]}
     assert all(status_of(Path(path)) == status for path, status in read["files"])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "jsonl.zst", "json.gz"])
+def test_a_mirror_of_one_file_is_one_split(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"rows.{ending}"
+    parquet(path) if ending == "parquet" else packed(path)
+    for whole in (True, False):
+        record = read_mirrors({"a/b": str(path)})
+        splits = datasets.load_dataset("a/b", "c")
+        test = splits["test"] if whole else datasets.load_dataset("a/b", "c", split="test")
+        assert list(test) == ROWS
+        assert record["read"][0]["files"] == [(str(path), status_of(path))]
+        with pytest.raises(Refused, match=r"is one file, which cannot be both 'test' and 'train'"):
+            splits["train"] if whole else datasets.load_dataset("a/b", "c", split="train")
+
+
+def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "test.jsonl.gz").write_text(
+        "version https://git-lfs.github.com/spec/v1\noid sha256:4c\n"
+    )
+    read_mirrors({"a/b": str(tmp_path)})
+    with pytest.raises(Refused, match="pointer of Git LFS"):
+        datasets.load_dataset("a/b", split="test")
 
 
 def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:

@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from evaluation.errors import ConfigError
+from evaluation.prefill.hub_commits import COMMIT
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_leaves, group_weights
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
+from evaluation.settings.sources import Source
 from evaluation.settings.suites import Suite, load_suite
 from tests.conftest import ROOT
 from tests.settings.test_wrong_settings import suite_files
@@ -182,3 +185,21 @@ def test_a_suite_by_its_name_is_added_to_what_else_there_is(tmp_path: Path) -> N
     ):
         with pytest.raises(ConfigError, match=said):
             load_suite(folder, name)
+
+
+UNPINNED = Path(__file__).with_name("unpinned.yaml")
+
+
+def test_what_has_no_pinned_revision_is_listed() -> None:
+    """A commit that nobody has seen is not invented: prefill stores the one that it got."""
+    suites = [load_suite(SUITES, path.stem) for path in sorted(SUITES.glob("*.yaml"))]
+    items = [
+        item
+        for suite in suites
+        for section in ("slices", "tasks", "generation_tasks")
+        for item in getattr(suite, section).values()
+        if isinstance(item, Source) and item.dataset
+    ]
+    moving = {str(one.dataset) for one in items if not COMMIT.fullmatch(one.revision or "")}
+    assert sorted(moving) == yaml.safe_load(UNPINNED.read_text())
+    assert len(moving) < len({one.dataset for one in items})

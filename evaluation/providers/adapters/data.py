@@ -1,61 +1,31 @@
 """Local mirrors of the datasets that tasks read, and whether the hub has the others.
 
 `prefill`, too, finds out here what a provider would read now. `evaluation.prefill.mirrors` describes
-the layout of a mirror: `<config>/<split>….parquet`, or saved by `save_to_disk`.
+the layout of a mirror: `<config>/<split>….parquet`, or saved by `save_to_disk`. A mirror that is one
+file is whatever split a task reads, but not two of them.
 """
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Refused, one_line
+from evaluation.providers.adapters.mirror_files import (
+    Status,
+    data_files,
+    find_mirror,
+    folder_of,
+    is_saved,
+    mirrored_files,
+    parts_of,
+    places,
+    read_files,
+    status_of,
+)
 
 _SECONDS = 10.0
 """Time to wait for the hub's answer."""
-
-_SUFFIXES = (".parquet", ".jsonl", ".json")
-
-
-class Status(NamedTuple):
-    """A file's bytes, its times of content change and status change (ns), and its inode.
-
-    A copy that keeps size and time of content change differs in the other two.
-    """
-
-    size: int
-    changed: int
-    altered: int
-    inode: int
-
-
-def status_of(path: Path) -> Status:
-    """Return a file's status, which differs after the file was changed.
-
-    Args:
-        path: An existing file.
-
-    Returns:
-        Its size, times and inode.
-    """
-    found = path.stat()
-    return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
-
-
-def parts_of(path: Path) -> list[Path]:
-    """Return the files of a dataset on disk.
-
-    Args:
-        path: A file, or a folder that `save_to_disk` wrote.
-
-    Returns:
-        The file itself, or the folder's files without caches of `datasets`, in order.
-    """
-    if not path.is_dir():
-        return [path]
-    found = sorted(part for part in path.rglob("*") if part.is_file())
-    return [part for part in found if not part.name.startswith(("cache-", "."))]
 
 
 def read_mirrors(mirrors: Mapping[str, str]) -> Line:
@@ -72,6 +42,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
 
     from_hub = datasets.load_dataset
     record: Line = {"datasets": {}, "read": []}
+    asked: dict[str, list[str]] = {}
 
     def load(
         path: str,
@@ -86,6 +57,9 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
             record["read"].append({"dataset": path, "config": name, "files": _before(root, name)})
         if root is None:
             return _from_hub(from_hub, path, name, *arguments, split=split, **options)
+        if root.is_file():
+            splits = _one_file(path, root, asked.setdefault(path, []))
+            return splits if split is None else splits[split]
         found = _splits(path, root, name)
         splits = _named(f"the mirror {root} of {path}", found)
         return splits if split is None else splits[split]
@@ -111,23 +85,6 @@ def _from_hub(
             f"the dataset {path} cannot be loaded ({type(error).__name__}: {one_line(error)}); run this "
             "with internet access, or name a local copy under `mirrors`"
         ) from None
-
-
-def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
-    """Return where a dataset is mirrored.
-
-    Args:
-        dataset: Id of the dataset on the hub.
-        mirrors: Folders by dataset; `*` names one that holds any.
-
-    Returns:
-        The folder or file; None without a mirror.
-    """
-    if dataset in mirrors:
-        return Path(mirrors[dataset])
-    if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
-        return Path(mirrors["*"]) / dataset
-    return None
 
 
 def check_tasks(
@@ -195,69 +152,40 @@ def _named(mirror: str, found: Mapping[str, Any]) -> Any:
     return Splits(found)
 
 
-def mirrored_files(root: Path, name: str | None) -> list[Path]:
-    """Return the files that are read from a mirror for a configuration.
+def _one_file(dataset: str, root: Path, asked: list[str]) -> Any:
+    """Return the splits of a mirror of one file: the first that is `asked`; raises Refused for another.
 
-    Args:
-        root: Folder of the mirrored dataset.
-        name: Configuration of the dataset; None: the default.
-
-    Returns:
-        Files, or one folder that `save_to_disk` wrote; empty where the mirror lacks it.
+    It would hold the same rows, so that solved examples were questions.
     """
-    folder = _folder(root, name)
-    if folder is None:
-        return []
-    return [folder] if _is_saved(folder) else [*chain(*_data_files(folder).values())]
+    import datasets
 
+    rows = read_files([root])
 
-def _folder(root: Path, name: str | None) -> Path | None:
-    """Return a mirror's folder of a configuration; None if it has none."""
-    folders = _places(root, name)
-    return next((one for one in folders if _is_saved(one) or _data_files(one)), None)
+    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+        def __getitem__(self, split: str) -> Any:
+            asked.append(split)
+            if split != asked[0]:
+                raise Refused(
+                    f"the mirror {root} of {dataset} is one file, which cannot be both {asked[0]!r} and "
+                    f"{split!r}; make it a folder with a file for each"
+                )
+            return rows
 
+        def __contains__(self, split: object) -> bool:
+            return not asked or split == asked[0]
 
-def _places(root: Path, name: str | None) -> list[Path]:
-    if name not in (None, "default"):
-        return [root / name]
-    below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
-    return [root / "default", root, *(below if name is None and len(below) == 1 else [])]
-
-
-def _is_saved(folder: Path) -> bool:
-    return (folder / "dataset_dict.json").exists()
+    return Splits({"the file": rows})
 
 
 def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
     import datasets
 
-    folder = _folder(root, name)
+    folder = folder_of(root, name)
     if folder is None:
         raise Refused(
             f"the mirror {root} of {dataset} has no configuration {name!r}; put its splits at "
-            f"{_places(root, name)[0]}/<split>.parquet"
+            f"{places(root, name)[0]}/<split>.parquet"
         )
-    if _is_saved(folder):
+    if is_saved(folder):
         return dict(datasets.load_from_disk(str(folder)))
-    return {split: _read(files) for split, files in _data_files(folder).items()}
-
-
-def _data_files(folder: Path) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
-    for place in (folder, folder / "data"):
-        for path in sorted(place.iterdir()) if place.is_dir() else []:
-            if path.suffix in _SUFFIXES:
-                split = re.sub(r"-\d{5}-of-\d{5}$", "", path.stem)
-                found.setdefault(split, []).append(path)
-    return found
-
-
-def _read(files: list[Path]) -> Any:
-    """Read files into memory, as `datasets` might have no folder for its cache."""
-    import datasets
-    import pyarrow as pa
-    import pyarrow.json
-    import pyarrow.parquet
-
-    read = pyarrow.parquet.read_table if files[0].suffix == ".parquet" else pyarrow.json.read_json
-    return datasets.Dataset(pa.concat_tables([read(path) for path in files]))
+    return {split: read_files(files) for split, files in data_files(folder).items()}

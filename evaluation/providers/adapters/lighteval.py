@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Refused, Score, main, not_supported, seed
-from evaluation.providers.adapters.data import check_tasks, find_mirror, read_mirrors
+from evaluation.providers.adapters.data import check_tasks, read_mirrors
 from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
+from evaluation.providers.adapters.mirror_files import find_mirror
 from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
 from evaluation.providers.adapters.task_files import read_user_files
 

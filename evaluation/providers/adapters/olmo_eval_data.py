@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.providers.adapters.contract import Line, Refused, one_line
-from evaluation.providers.adapters.data import find_mirror, read_mirrors, status_of
+from evaluation.providers.adapters.data import read_mirrors
+from evaluation.providers.adapters.mirror_files import find_mirror, status_of
 from evaluation.providers.adapters.task_files import package_files
 
 OTHER_NAMES = {

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from evaluation.providers.adapters.contract import Line, Refused, not_supported
-from evaluation.providers.adapters.data import status_of
+from evaluation.providers.adapters.mirror_files import status_of
 
 _UNSAFE = {
     "unsafe_code: true": "its metric runs the programs that a model writes",

@@ -1,0 +1,66 @@
+"""The commits of datasets on the hub: which one prefill got, and whether it is another than before."""
+
+import json
+import logging
+import re
+from pathlib import Path
+
+from evaluation.errors import CacheError
+from evaluation.files import write_json
+from evaluation.prefill.sources import hub_failures, short_reason
+from evaluation.regular_files import read_text
+from evaluation.settings.sources import Source
+
+log = logging.getLogger(__name__)
+
+COMMITS = "hub_commits"
+"""Folder inside the configured `cache`: a file for each dataset, shared by all tokenizers."""
+
+COMMIT = re.compile("[0-9a-f]{40}")
+"""A revision that cannot move."""
+
+
+def resolved_commit(source: Source) -> str | None:
+    """Return the commit that a dataset's revision points at now.
+
+    Args:
+        source: The slice or task that names the dataset and its revision.
+
+    Returns:
+        The commit; None, after a warning, if the hub fails.
+    """
+    from huggingface_hub import HfApi
+
+    try:
+        return HfApi().dataset_info(str(source.dataset), revision=source.revision).sha
+    except hub_failures() as error:
+        log.warning("%s: its commit is not recorded: %s", source.dataset, short_reason(error))
+        return None
+
+
+def note_commit(folder: Path, source: Source, commit: str) -> None:
+    """Store the commit that a dataset was read at; log a warning if an earlier prefill got another.
+
+    Args:
+        folder: Folder of these files, which is made.
+        source: The slice or task that names the dataset and its revision.
+        commit: The commit that its revision points at now.
+    """
+    path = folder / f"{str(source.dataset).replace('/', '--')}.json"
+    try:
+        stored = json.loads(read_text(path))
+    except FileNotFoundError:
+        stored = {}
+    except ValueError as error:
+        raise CacheError(f"{path} is damaged ({error}); delete it") from None
+    revision = source.revision or "main"
+    before = stored.get(revision, commit)
+    if before != commit:
+        log.warning(
+            "%s: %s is commit %s now, and was %s in an earlier prefill, so results from both may be of "
+            "different rows; to get the earlier ones, set `revision: %s`",
+            *(source.dataset, revision, commit, before, before),
+        )
+    if stored.get(revision) != commit:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(path, {**stored, revision: commit})
