@@ -129,7 +129,7 @@ locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installin
 	@for lock in requirements.lock requirements-dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .venv-sharing .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -157,6 +157,11 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
 	    -r requirements-$*.lock
+	@touch $@
+
+.venv-sharing/.complete: requirements-sharing.lock
+	"$(PYTHON312)" -m venv .venv-sharing
+	.venv-sharing/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-sharing.lock
 	@touch $@
 
 .venv-olmo-eval/.complete: requirements-olmo-eval.lock

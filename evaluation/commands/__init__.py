@@ -141,6 +141,26 @@ def chosen_plans(
     return {options.stage: named_stage(plans, options.stage, options.config)}
 
 
+def plans_with_known_steps(options: argparse.Namespace) -> "dict[str, StagePlan]":
+    """Return all stages, with the steps that exist now."""
+    from evaluation.dependencies.known_steps import with_known_steps
+    from evaluation.settings.config import load_config
+    from evaluation.settings.planning import plan_stages
+
+    return plan_stages(with_known_steps(load_config(options.config)))
+
+
+def plans_with_tables(options: argparse.Namespace) -> "dict[str, StagePlan]":
+    """Return all stages; raise ResultsError if the tables of one are outdated."""
+    from evaluation.dependencies.command_inputs import CommandInputs
+
+    plans = plans_with_known_steps(options)
+    inputs = CommandInputs(options.config, plans)
+    for plan in plans.values():
+        inputs.check_tables(plan)
+    return plans
+
+
 def a_name(text: str) -> str:
     """Return a name for argparse, which may not be empty (as an unset shell variable would be).
 

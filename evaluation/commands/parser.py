@@ -14,6 +14,7 @@ from evaluation.commands import (
     answers,
     checkpoint,
     compare,
+    export,
     init,
     prefill,
     score,
@@ -23,7 +24,7 @@ from evaluation.commands import (
 from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
-GROUPS = (init, prefill, score, watch, stage_results, compare, answers, checkpoint)
+GROUPS = (init, prefill, score, watch, stage_results, compare, export, answers, checkpoint)
 
 INSTALLED = "staged-evaluation"
 """Name of the program that installing the package provides."""

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 from evaluation.checkpoints.subjects import bridge_subject, candidate_subject, candidates_so_far
 from evaluation.commands import (
     Commands,
-    a_path,
     add_candidates,
     add_configured,
     add_json,
     asked_candidates,
     chosen_plans,
+    plans_with_known_steps,
+    plans_with_tables,
     print_json,
 )
 from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.records import RECORDED
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import named_stage, plan_stages
+from evaluation.settings.planning import named_stage
 from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page`, `tensorboard` and others.
+    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page` and others.
 
     Args:
         commands: The subparsers of the command line.
@@ -48,47 +48,17 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         "compare this run with those under `runs` in the configuration",
     )
     add_configured(commands, _front_page, "write the report's first page, over all stages")
-    command = add_configured(
-        commands,
-        _tensorboard,
-        "export all curves as TensorBoard event files, or to Weights & Biases "
-        "(needs `pip install tensorboard` or `wandb`)",
-    )
-    command.add_argument(
-        "--output", type=a_path, required=True, metavar="DIR", help="the log folder"
-    )
-    command.add_argument(
-        "--to", choices=("tensorboard", "wandb"), default="tensorboard", help="which tool reads it"
-    )
     add_json(add_configured(commands, _bridge_table, "show every stage's deltas and verdicts"))
     add_json(
         add_configured(commands, _status, "show what is done and what is missing", stage=False)
     )
 
 
-def _plans(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """Return all stages, with the steps that exist now."""
-    from evaluation.dependencies.known_steps import with_known_steps
-
-    return plan_stages(with_known_steps(load_config(options.config)))
-
-
-def _plans_with_tables(options: argparse.Namespace) -> dict[str, StagePlan]:
-    """Return all stages; raise ResultsError if the tables of one are outdated."""
-    from evaluation.dependencies.command_inputs import CommandInputs
-
-    plans = _plans(options)
-    inputs = CommandInputs(options.config, plans)
-    for plan in plans.values():
-        inputs.check_tables(plan)
-    return plans
-
-
 def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
     """Return the stage named by `--stage`, and the checks of its inputs."""
     from evaluation.dependencies.command_inputs import CommandInputs
 
-    plans = _plans(options)
+    plans = plans_with_known_steps(options)
     plan = named_stage(plans, options.stage, options.config)
     return plan, CommandInputs(options.config, plans)
 
@@ -141,7 +111,7 @@ def _comparison(options: argparse.Namespace) -> int:
     """Compare this run with the configured ones; return RECORDED if some cannot be compared."""
     from evaluation.reporting.steps import make_comparison
 
-    plans = _plans_with_tables(options)
+    plans = plans_with_tables(options)
     config = next(iter(plans.values())).config
     if not config.runs:
         raise ConfigError(f"{options.config}: has no `runs`; add some, or use `compare A B`")
@@ -157,20 +127,7 @@ def _front_page(options: argparse.Namespace) -> int:
     """Write the report's first page, and print its file."""
     from evaluation.reporting.steps import make_front_page
 
-    print(make_front_page(_plans_with_tables(options)))
-    return 0
-
-
-def _tensorboard(options: argparse.Namespace) -> int:
-    """Export all curves."""
-    from evaluation.reporting.exports import export_curves
-
-    plans = _plans_with_tables(options)
-    number = export_curves(list(plans.values()), options.output, options.to)
-    then = "view them with `tensorboard --logdir`"
-    if options.to == "wandb":
-        then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
-    show(f"{number} values in {options.output}; {then}")
+    print(make_front_page(plans_with_tables(options)))
     return 0
 
 
@@ -179,7 +136,7 @@ def _bridge_table(options: argparse.Namespace) -> int:
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
-    plans = _plans_with_tables(options)
+    plans = plans_with_tables(options)
     if options.json:
         print_json(bridge_verdicts(plans))
     else:
@@ -193,7 +150,7 @@ def _status(options: argparse.Namespace) -> int:
     from evaluation.reporting.status import stage_status, status_table
     from evaluation.results.command_output import Status
 
-    plans = _plans(options)
+    plans = plans_with_known_steps(options)
     chosen, outdated = chosen_plans(options, plans), Outdated(plans)
     known = {name: candidates_so_far(plan) for name, plan in chosen.items()}
     outdated.look_at(candidate_subject(chosen[name], one) for name in chosen for one in known[name])

@@ -173,7 +173,7 @@ class Config(Settings):
     )
     providers: Providers = Field(Providers(), description="Paths of the task providers' Pythons.")
     weights_and_biases: WeightsAndBiases = Field(
-        WeightsAndBiases(), description="Where `tensorboard --to wandb` puts curves."
+        WeightsAndBiases(), description="Where `export --format wandb` puts curves."
     )
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(

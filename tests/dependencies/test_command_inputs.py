@@ -100,7 +100,7 @@ CASES: list[tuple[Edit, str, str]] = [
     (another_margin, "figures --stage second", DELTAS),
     (another_margin, "bridge-table", DELTAS),
     (another_margin, "front-page", DELTAS),
-    (another_margin, "tensorboard --output logs", DELTAS),
+    (another_margin, "export --format tensorboard --output logs", DELTAS),
     (another_group, "tables --stage second", COLLECT_ALL),
     (another_group, "deltas --stage second --step 20", "collect --stage second --step 20"),
     (another_group, "bridge-table", "collect --stage first --step 100"),

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.reporting.exports import export_curves
+from evaluation.reporting.sharing.curves import export_curves
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.runs import WeightsAndBiases
 from tests.bridge.folders import make_plans

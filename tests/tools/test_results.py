@@ -1,4 +1,4 @@
-"""`compare`, `status`, `deltas`, `tensorboard` and `doctor` on what is not as it should be."""
+"""`compare`, `status`, `deltas`, `export` and `doctor` on what is not as it should be."""
 
 import json
 import os
@@ -163,7 +163,7 @@ def test_tensorboard_into_what_is_no_folder(
     plan = make_plans(tmp_path)["first"]
     write_side(plan.step_folder(100), plan, step=100)
     write_tables(read_stage(plan, (100,)))
-    line = ("tensorboard", "--config", configured, "--output")
+    line = ("export", "--format", "tensorboard", "--config", configured, "--output")
     file = tmp_path / "file"
     file.write_text("kept")
     for output in (file, file / "logs", Path("/sys/logs"), Path("/dev/null")):

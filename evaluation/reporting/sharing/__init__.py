@@ -1,0 +1,1 @@
+"""Results in formats that others read; nothing is sent anywhere."""

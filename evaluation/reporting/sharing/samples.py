@@ -1,0 +1,200 @@
+"""Questions, prompts and completions of one checkpoint, each with its verdict, as other formats list them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from evaluation.errors import CacheError, ResultsError
+from evaluation.metrics.accuracy import candidate_scores, group_items
+from evaluation.prefill.caches import read_documents, read_task
+from evaluation.reporting.flips.items import scored_cache
+from evaluation.results.answer_files import GenerationEntry, Tier4File, read_generations
+from evaluation.results.kinds import CreditItem
+from evaluation.results.read import TierResults
+from evaluation.results.tier_files import TaskEntry
+from evaluation.settings.plan import StagePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    """A question or prompt with what the model answered, and the scores of the answer by metric.
+
+    `choices` are candidates with their log-probabilities; `outputs` are completions, or the candidate
+    that ranks first.
+    """
+
+    id: str
+    prompt: str
+    references: tuple[str, ...]
+    outputs: tuple[str, ...]
+    scores: Mapping[str, float]
+    headline: str
+    method: str
+    choices: tuple[str, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    is_greedy: tuple[bool, ...] = ()
+    gold: int | None = None
+    extracted: str = ""
+    tokens: tuple[int, int] | None = None
+    about: Mapping[str, Any] | None = None
+
+    @property
+    def score(self) -> float | None:
+        """Score by the metric that decides objectives; None where it could not be judged."""
+        return self.scores.get(self.headline)
+
+
+def samples_of(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sample]:
+    """Yield the samples of an item.
+
+    Args:
+        plan: The stage, whose caches hold the texts of questions.
+        found: A tier's results of one checkpoint.
+        name: The item; slices of text have no samples.
+
+    Yields:
+        Samples in the order of the data set, those of one prompt together.
+
+    Raises:
+        ResultsError: Texts or completions that were scored are no longer there.
+    """
+    item = found.items[name]
+    if isinstance(item.entry, TaskEntry):
+        yield from _questions(plan, found, name)
+    elif isinstance(item.entry, GenerationEntry):
+        yield from _completions(plan, found, name, item.entry)
+    elif isinstance(found.file, Tier4File):
+        yield from _answers(found, found.file, name)
+
+
+def _questions(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sample]:
+    item = found.items[name]
+    rows = item.rows if isinstance(item, CreditItem) else None
+    if rows is None:
+        return
+    folder = plan.cache_folder("tier3", name)
+    _check_scored(folder, item.same.get("data"))
+    texts = {question.id: question for question in read_task(folder).items}
+    entry = item.entry
+    assert isinstance(entry, TaskEntry)
+    primary = entry.primary or "raw"
+    scores, groups = candidate_scores(rows), group_items(rows)
+    columns = {key: rows[key].to_pylist() for key in ("item", "gold", "logprob", "is_greedy")}
+    for start, size in zip(groups.starts, groups.sizes, strict=True):
+        of = slice(int(start), int(start + size))
+        id = columns["item"][of.start]
+        if id not in texts:
+            raise ResultsError(f"{folder}: has no question {id!r}, which was scored; prefill again")
+        question, gold = texts[id], columns["gold"][of].index(True)
+        choices = tuple(candidate.text for candidate in question.candidates)
+        credits = {key: _credit(values[of], gold) for key, values in scores.items()}
+        ranked = int(np.argmax(scores[primary][of])) if entry.kind == "ranked" else gold
+        if entry.kind == "gold":
+            credits = {"greedy": float(bool(columns["is_greedy"][of][0]))}
+        yield Sample(
+            id=id,
+            prompt=question.contexts[question.candidates[gold].context].text,
+            references=(choices[gold],),
+            outputs=(choices[ranked],) if entry.kind == "ranked" else (),
+            scores=credits,
+            headline=primary if entry.kind == "ranked" else "greedy",
+            method=f"candidate of the highest log-probability ({primary})",
+            choices=choices,
+            logprobs=tuple(columns["logprob"][of]),
+            is_greedy=tuple(bool(value) for value in columns["is_greedy"][of]),
+            gold=gold,
+            extracted=choices[ranked],
+        )
+
+
+def _credit(values: Any, gold: int) -> float:
+    """Return the credit for the best candidate, shared among those that are equally good."""
+    best = np.flatnonzero(values == values.max())
+    return 1 / len(best) if gold in best else 0.0
+
+
+def _completions(
+    plan: StagePlan, found: TierResults, name: str, entry: GenerationEntry
+) -> Iterator[Sample]:
+    path = found.folder / "generation" / name / "results.jsonl"
+    folder = plan.cache_folder("tier5", name)
+    try:
+        documents = read_documents(folder)
+    except CacheError:
+        documents = {}  # only the gold answers are lacking
+    for row in _lines(path):
+        known = documents.get(row["id"])
+        gold = known.document.get("gold") if known else None
+        verdicts = row["verdicts"]
+        credits = {view: verdict["credit"] for view, verdict in verdicts.items()}
+        primary = verdicts[entry.primary]
+        yield Sample(
+            id=row["id"],
+            prompt=row["prompt"],
+            references=() if gold is None else (_as_text(gold),),
+            outputs=(row["completion"],),
+            scores={view: credit for view, credit in credits.items() if credit is not None},
+            headline=entry.primary,
+            method=f"verifier {entry.primary}",
+            extracted=_as_text(primary.get("answer") or ""),
+            tokens=(row["prompt_tokens"], row["completion_tokens"]),
+            about={"sample": row["sample"], "stop_reason": row["stop_reason"]},
+        )
+
+
+def _answers(found: TierResults, file: Tier4File, name: str) -> Iterator[Sample]:
+    texts = read_generations(found.folder / found.tier.items_file)
+    for prompt in file.prompts or ():
+        if prompt.category != name:
+            continue
+        text = texts[prompt.id]
+        passed = all(check.passed for check in prompt.checks.values())
+        checks = {key: float(check.passed) for key, check in prompt.checks.items()}
+        yield Sample(
+            id=prompt.id,
+            prompt=text.prompt,
+            references=(),
+            outputs=(text.response,),
+            scores={found.tier.headline: float(passed), **checks},
+            headline=found.tier.headline,
+            method="checks " + ", ".join(prompt.checks),
+            extracted=text.response,
+            about={"stop_reason": prompt.stop_reason},
+        )
+
+
+def _check_scored(folder: Path, checksum: Any) -> None:
+    """Raise ResultsError unless a cache holds the data that was scored."""
+    if scored_cache(folder, checksum) is None:
+        raise ResultsError(
+            f"{folder}: is not there, or holds other questions than those that were scored; prefill with "
+            "the settings of that time, or score again"
+        )
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; run `collect` for this checkpoint again")
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                yield json.loads(line)
+            except ValueError:
+                raise ResultsError(f"{path}: line {number} is not JSON") from None
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def has_samples(found: TierResults, name: str) -> bool:
+    """Return whether an item has samples: an external program may write none, and slices have none."""
+    item = found.items[name]
+    if isinstance(item.entry, TaskEntry):
+        return isinstance(getattr(item, "rows", None), pa.Table)
+    return found.tier.kind == "credit"
