@@ -11,7 +11,8 @@ variation of items and of checkpoints. Items and checkpoints are crossed, so wit
 the variance is V_items + max(0, V_steps - V_both): the two-way random effects model (Searle, Casella
 and McCulloch, Variance Components, 1992). The second part has only k - 1 degrees of freedom, so each
 part has its own quantile. To each side the interval reaches sqrt(a^2 + b^2), with a the reach of the
-items' interval and b = t_(k-1) times the root of the second part (Graybill and Wang, JASA 75, 1980). A
+items' interval and b = t_(k-1) times the root of the second part (Graybill and Wang, JASA 75, 1980). The
+bridge is one checkpoint, whose noise is assumed to be the same: it adds s^2 without the flicker once. A
 trend over the k counts as variation, so intervals are too wide rather than too narrow.
 """
 
@@ -57,20 +58,23 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
     return max(0.0, between - flicker) / count
 
 
-def with_checkpoints(estimate: Estimate, between: float | None, count: int) -> Estimate:
+def with_checkpoints(
+    estimate: Estimate, between: float | None, count: int, alpha: float = ALPHA
+) -> Estimate:
     """Return an estimate whose interval includes the variation between checkpoints.
 
     Args:
         estimate: Difference of the items' means over the checkpoints.
         between: Variance that checkpoints add, by `checkpoint_variance`; None if unknown.
         count: Number of checkpoints.
+        alpha: Error rate of the interval, as of the estimate's own.
 
     Returns:
         The wider estimate; the same one where it has no interval or `between` adds nothing.
     """
     if estimate.se is None or estimate.low is None or estimate.high is None or not between:
         return estimate
-    reach = quantile(1 - ALPHA / 2, count - 1) * math.sqrt(between)
+    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(between)
     return replace(
         estimate,
         se=math.sqrt(estimate.se**2 + between),

@@ -6,7 +6,7 @@ clearly, must also hold simultaneously at that alpha.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from evaluation.bridge.delta import Delta
@@ -18,9 +18,9 @@ from evaluation.bridge.simultaneous_intervals import (
     rank,
     simultaneous_alpha,
 )
-from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdicts
+from evaluation.bridge.verdicts import conjunction, needed_gain, objective_verdicts, recipe_row
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
-from evaluation.settings.candidates import Candidate
+from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.objectives import Objective
 
 
@@ -127,6 +127,7 @@ def decide(
         judged.append(
             StepVerdict(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
+    judged = _with_recipes(judged, objectives, decisive, list(deltas))
     headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
     return Decision(
         steps=judged,
@@ -136,6 +137,28 @@ def decide(
         objective=objectives[headline],
         awaited=awaited,
     )
+
+
+def _with_recipes(
+    judged: Sequence[StepVerdict],
+    objectives: Sequence[Objective],
+    decisive: Sequence[Sequence[Delta]],
+    candidates: Sequence[Candidate],
+) -> list[StepVerdict]:
+    """Return steps whose objectives also have the interval with the noise of checkpoints; merges have none."""
+    steps = steps_among(candidates)
+    places = [candidates.index(step) for step in steps]
+    rows = []
+    for number, one in enumerate(judged):
+        own = list(one.objectives)
+        for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
+            if one.step in steps:
+                last = [of_all[i] for i in places]
+                own[place] = own[place].model_copy(
+                    update={"recipe": recipe_row(objective, of_all[number], last)}
+                )
+        rows.append(replace(one, objectives=own))
+    return rows
 
 
 def _column(delta: Delta) -> Leaves:

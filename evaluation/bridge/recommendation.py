@@ -101,6 +101,7 @@ def recommend(
         "secondary": [
             one.secondary.sentence for one in best.objectives if one.secondary is not None
         ],
+        "recipe": _of_recipe(best),
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],
         "headline": _headline_values(best.objectives[headline]),
         "similar": similar,
@@ -108,6 +109,15 @@ def recommend(
             _other(step, best, pool, headline) for step in decision.steps if step.step not in named
         ],
     }
+
+
+def _of_recipe(best: StepVerdict) -> list[str]:
+    """Return what is known of the recipe; first where it is another verdict than that on these weights."""
+    known = [(row, row.recipe) for row in best.objectives if row.recipe is not None]
+    return [
+        f"about these weights {row.label}: {row.verdict}; {recipe.sentence}"
+        for row, recipe in sorted(known, key=lambda pair: pair[0].verdict == pair[1].verdict)
+    ]
 
 
 def _other(

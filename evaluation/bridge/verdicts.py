@@ -31,8 +31,14 @@ from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval, secondary_delta
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
+from evaluation.bridge.recipes import last_ones, of_recipe
 from evaluation.bridge.statistics import holm
-from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict, SecondaryRow
+from evaluation.results.deltas_file import (
+    ObjectiveRow,
+    ObjectiveVerdict,
+    RecipeRow,
+    SecondaryRow,
+)
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
@@ -259,3 +265,33 @@ def _secondary_verdict(
     sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {text}"
     bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
     return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)
+
+
+def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> RecipeRow | None:
+    """Return what an objective's delta shows of the recipe, not only of these weights.
+
+    Args:
+        objective: One of the stage's objectives.
+        delta: The delta of a step that decides it.
+        last: The same delta of all steps in order.
+
+    Returns:
+        None for fewer than three steps, or where the items are unknown.
+    """
+    known = of_recipe(delta.estimate, [one.estimate for one in last], delta.item)
+    if known is None or known.low is None or known.high is None:
+        return None
+    verdict = verdict_on(objective, *gain_interval(delta.sign, known))
+    metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
+    count = len(last_ones([one.estimate for one in last]))
+    se = math.sqrt(max(0.0, (known.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
+    return RecipeRow(
+        low=known.low,
+        high=known.high,
+        se_checkpoints=se,
+        checkpoints=count,
+        verdict=verdict,
+        sentence=f"{metric.words}{group} of the recipe: {verdict}, "
+        f"{metric.change(known.value, known.low, known.high)} with the noise of the last {count} "
+        "checkpoints, the bridge's assumed equal",
+    )

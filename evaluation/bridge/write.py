@@ -9,7 +9,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
 from evaluation.bridge.breakdowns import Breakdowns
-from evaluation.bridge.decision import decide
+from evaluation.bridge.decision import StepVerdict, decide
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER, Estimate
@@ -154,31 +154,39 @@ def write_stage(
     to_come = sorted({*awaited, *steps} - contents.keys(), key=candidate_rank)
     outlook = {"left_out": left_out, "provisional": bool(to_come), "awaited": to_come}
     rows = [row.model_dump() for content in contents.values() for row in content.deltas]
+    advice, judged = _advice(plan, contents, len(to_come))
     stage = {
         "stage": plan.name,
         "protocol": protocol.BRIDGE,
         **outlook,
         "notes": warnings_in_words(contents),
         "verdicts": [
-            {
-                **candidate_columns(step),
-                "verdict": content.verdict,
-                "objectives": [a.model_dump() for a in content.objectives],
-            }
-            for step, content in contents.items()
+            _stage_verdict(step, content, judged.get(step)) for step, content in contents.items()
         ],
         "deltas": rows,
     }
-    advice = _advice(plan, contents, len(to_come))
     write_csv(plan.results / STAGE_TABLE, DELTA_COLUMNS, rows)
     write_model(plan.results / DELTAS, StageDeltas, stage)
     write_model(plan.results / RECOMMENDATION, Recommendation, {**advice, **outlook})
 
 
+def _stage_verdict(
+    step: Candidate, content: StepDeltas, judged: StepVerdict | None
+) -> dict[str, Any]:
+    """Return a step's verdict as corrected for the choice among all steps, where they were judged together."""
+    one = content if judged is None else judged
+    return {
+        **candidate_columns(step),
+        "verdict": one.verdict,
+        "own_verdict": content.verdict,
+        "objectives": [row.model_dump() for row in one.objectives],
+    }
+
+
 def _advice(
     plan: StagePlan, contents: Mapping[Candidate, StepDeltas], awaited: int
-) -> dict[str, Any]:
-    """Return the content of `recommendation.json`, without a step where a step's results cannot be read."""
+) -> tuple[dict[str, Any], dict[Candidate, StepVerdict]]:
+    """Return the content of `recommendation.json`, without a step where results cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
     averages: list[dict[str, Any]] = []
@@ -189,10 +197,11 @@ def _advice(
             decision = decide(plan.name, objectives, deltas, awaited)
             averages = list(_averages(plan, deltas))
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
-        return {**advice, "averages": averages}
+        judged = {} if decision is None else {one.step: one for one in decision.steps}
+        return {**advice, "averages": averages}, judged
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
-        return no_step(plan.name, f"steps cannot be compared: {error}")
+        return no_step(plan.name, f"steps cannot be compared: {error}"), {}
 
 
 def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
@@ -239,6 +248,8 @@ def _average_objective(
     headline = decisive_deltas(objective, mean, key)[1]
     single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
     between = checkpoint_variance([one.estimate for one in single], single[0].item)
+    if between is not None:  # the bridge is one checkpoint, with as much noise
+        between *= 1 + len(single)
     known = with_checkpoints(headline.estimate, between, len(single))
     verdict = verdict_on(objective, *gain_interval(headline.sign, known))
     group = f" {objective.group}" if objective.group else ""

@@ -1,5 +1,6 @@
 """Paired differences of an item's units on two sides."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -36,3 +37,13 @@ class Differences:
         if self.kind == "credit":  # fractions such as 1/3 are rounded
             amounts = np.where(np.abs(amounts) < 1e-12, 0.0, amounts)
         return replace(self, amounts=amounts, passes=self.passes and other.passes)
+
+
+def mean_differences(found: Sequence[Differences]) -> Differences:
+    """Return the mean over several checkpoints of each unit's difference.
+
+    Args:
+        found: Differences of the same units, one for each checkpoint.
+    """
+    amounts = np.mean([one.amounts for one in found], axis=0)
+    return replace(found[0], amounts=amounts, passes=False)

@@ -115,7 +115,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
     averages = [average.sentence for average in advice.averages]
-    lines = [recommendation_line(advice), *advice.secondary, *averages]
+    lines = [recommendation_line(advice), *advice.recipe, *advice.secondary, *averages]
     if advice.similar:
         similar = steps_in_words([entry.candidate for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")

@@ -51,6 +51,10 @@ class LeadRow(FileModel):
     checkpoints: int = Field(description="Number of matched checkpoints since then.")
     confidence: float = Field(description="Level of one interval at which all hold simultaneously.")
     sentence: str = Field(description="The same in words.")
+    averaged: int = optional("Last matched checkpoints whose mean decides; 0 for too few.", 0)
+    mean: float | None = optional("That mean of A - B.")
+    mean_low: float | None = optional("Lower end of its interval, with the noise of checkpoints.")
+    mean_high: float | None = optional("Upper end of that interval.")
 
 
 class StageComparison(FileModel):

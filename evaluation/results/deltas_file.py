@@ -129,6 +129,17 @@ class SecondaryRow(FileModel):
     sentence: str = Field(description="The same in words.")
 
 
+class RecipeRow(FileModel):
+    """An objective's delta as a difference of recipes: its interval includes the noise of checkpoints."""
+
+    low: float = Field(description="Lower end of the interval.")
+    high: float = Field(description="Upper end of that interval.")
+    se_checkpoints: float = Field(description="Standard error from the choice of checkpoints.")
+    checkpoints: int = Field(description="Last checkpoints that the noise was estimated from.")
+    verdict: ObjectiveVerdict = Field(description="Verdict on the objective by this interval.")
+    sentence: str = Field(description="The same in words.")
+
+
 class ObjectiveRow(Change):
     """The verdict on a step by one objective of its stage."""
 
@@ -142,6 +153,9 @@ class ObjectiveRow(Change):
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
     secondary: SecondaryRow | None = optional("A secondary metric, if the objective is undecided.")
+    recipe: RecipeRow | None = optional(
+        "The delta with the noise of checkpoints; in a stage's files, of three checkpoints or more."
+    )
 
     @property
     def definition(self) -> Metric:
@@ -211,7 +225,12 @@ class Origin(FileModel):
 class StepVerdict(CandidateEntry):
     """The verdict on a step or merge, with those on its objectives."""
 
-    verdict: ObjectiveVerdict | None = Field(description="On the objective; null without one.")
+    verdict: ObjectiveVerdict | None = Field(
+        description="On the objective; null without one. In a stage's files, corrected for the choice among its checkpoints."
+    )
+    own_verdict: ObjectiveVerdict | None = optional(
+        "Its verdict if it had been the only checkpoint."
+    )
     objectives: tuple[ObjectiveRow, ...] = Field(
         description="For each entry of `objective`, in order."
     )

@@ -125,6 +125,10 @@ class Recommendation(StageFile):
     averages: tuple[AverageRow, ...] = optional(
         "Objectives decided on the mean of the last checkpoints, if `average` is set.", ()
     )
+    recipe: tuple[str, ...] = optional(
+        "What each objective's delta shows of the recipe, which includes the noise of checkpoints.",
+        (),
+    )
     confidence: tuple[float, ...] = optional("Level of each objective's intervals.", ())
     headline: Headline | None = optional("The metric that ranks steps.")
     similar: tuple[SimilarCandidate, ...] = Field(

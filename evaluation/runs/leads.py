@@ -1,7 +1,11 @@
 """State which run is better, and from which step on, over all matched checkpoints.
 
+From three matched checkpoints on, which run is better is decided by the mean of the last ones, whose
+interval includes the noise of checkpoints of both runs (`bridge.recipes`). With fewer, it is decided by
+the last checkpoint, and is about its weights.
+
 A run leads from a checkpoint on if, there and at every later one, the interval of A - B excludes zero in
-its favor. The intervals are simultaneous over all matched checkpoints (max-t, see
+its favor; at the latest, from the first of the averaged checkpoints on. The intervals are simultaneous over all matched checkpoints (max-t, see
 `bridge.simultaneous_intervals`), so that many checkpoints do not make a chance difference a lead.
 Statements on single slices, tasks or rates are also corrected for their number (Bonferroni).
 """
@@ -13,6 +17,7 @@ from typing import Literal
 from evaluation.bridge.delta import OVERALL, Delta, is_mean
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha
+from evaluation.bridge.recipes import of_two_runs
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.results.comparison_file import LeadRow
 from evaluation.runs.matching import Match
@@ -28,7 +33,8 @@ Side = Literal["A", "B"]
 class Lead:
     """Which run is better in one delta, from the matched checkpoints of index `since` on.
 
-    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`.
+    `estimates` have simultaneous intervals over all checkpoints, each of confidence 1 - `alpha`. `recipe` is
+    the mean over the last `averaged` ones with the noise of checkpoints, which decides where it is known.
     """
 
     key: Key
@@ -37,6 +43,8 @@ class Lead:
     alpha: float
     better: Side | None
     since: int | None
+    recipe: Estimate | None = None
+    averaged: int = 0
 
 
 def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
@@ -74,7 +82,13 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
-    better: Side | None = {1: "A", -1: "B"}.get(signs[-1])  # type: ignore[assignment]
+    last, recipe, averaged = signs[-1], None, 0
+    found = of_two_runs([d.estimate for d in deltas], deltas[0].item, ALPHA / family)
+    if found is not None:
+        recipe, averaged = found
+        last = _sign(deltas[-1], recipe)
+        since = min(since, len(signs) - averaged) if last == signs[-1] else len(signs) - averaged
+    better: Side | None = {1: "A", -1: "B"}.get(last)  # type: ignore[assignment]
     return Lead(
         key=key,
         deltas=deltas,
@@ -82,6 +96,8 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
         alpha=alpha,
         better=better,
         since=since if better else None,
+        recipe=recipe,
+        averaged=averaged,
     )
 
 
@@ -114,7 +130,7 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
     Returns:
         The row, with a sentence for readers.
     """
-    since = None if lead.since is None else matched[lead.since]
+    since, mean = None if lead.since is None else matched[lead.since], lead.recipe
     tier, item, metric = lead.key
     return LeadRow(
         tier=tier,
@@ -125,25 +141,32 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
         since_step_b=None if since is None else since.theirs.step,
         checkpoints=0 if lead.since is None else len(matched) - lead.since,
         confidence=1 - lead.alpha,
+        averaged=lead.averaged,
+        mean=None if mean is None else mean.value,
+        mean_low=None if mean is None else mean.low,
+        mean_high=None if mean is None else mean.high,
         sentence=_sentence(lead, matched),
     )
 
 
 def _sentence(lead: Lead, matched: Sequence[Match]) -> str:
     """Return e.g. `tier3 accuracy: A is better from step 2000 on (3 of 4 matched checkpoints), …`."""
-    last = lead.estimates[-1]
+    last = lead.estimates[-1] if lead.recipe is None else lead.recipe
     change = lead.deltas[-1].definition.change(last.value, last.low, last.high)
+    at = f"at {matched[-1].label}"
+    if lead.recipe is not None:
+        at = f"in the mean of the last {lead.averaged}, with the noise of checkpoints"
     tier, item, metric = lead.key
     what = f"{tier} {'' if item == OVERALL else f'{item} '}{TIERS[tier].metric(metric).words}: "
     if lead.better is None or lead.since is None:
-        return f"{what}{_no_lead(lead, matched)}; A - B {change} at {matched[-1].label}"
+        return f"{what}{_no_lead(lead, matched)}; A - B {change} {at}"
     where = matched[lead.since].label
     if len(matched) == 1:
         text = f"{lead.better} is better at {where}, the only match, so since when is not known"
     else:
         count = f"{len(matched) - lead.since} of {len(matched)} matched checkpoints"
         text = f"{lead.better} is better from {where} on ({count})"
-    return f"{what}{text}; A - B {change} at {matched[-1].label}"
+    return f"{what}{text}; A - B {change} {at}"
 
 
 def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:

@@ -33,9 +33,9 @@ ACC = ("tier3", OVERALL, "delta_acc")
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Run `a` is better than `b` from step 30 on; `c` saves at other steps and sees twice the tokens."""
+    """Run `a` is better than `b` from step 20 on; `c` saves at other steps and sees twice the tokens."""
     root = tmp_path_factory.mktemp("runs")
-    write_run(root / "a", number=1, gain={30: 0.6, 40: 0.6})
+    write_run(root / "a", number=1, gain={20: 0.6, 30: 0.6, 40: 0.6})
     write_run(root / "b", number=2)
     write_run(root / "c", number=3, steps=(5, 10, 25), tokens_per_step=2000)
     return root
@@ -98,11 +98,11 @@ def test_a_delta_by_hand(runs: Path) -> None:
 def test_who_is_ahead_from_when_on(runs: Path) -> None:
     stage = compared(runs, "a", "b")
     lead = lead_in(stage)
-    assert (lead.better, lead.since_step_a, lead.since_step_b) == ("A", 30, 30)
+    assert (lead.better, lead.since_step_a, lead.since_step_b) == ("A", 20, 20)
     turned = lead_in(compared(runs, "b", "a"))
-    assert (turned.better, turned.since_step_a) == ("B", 30)
+    assert (turned.better, turned.since_step_a) == ("B", 20)
     key = ("tier2", OVERALL, "delta_nats_per_token")  # less is better
-    assert (lead_in(stage, key).better, lead_in(stage, key).since_step_a) == ("A", 30)
+    assert (lead_in(stage, key).better, lead_in(stage, key).since_step_a) == ("A", 20)
     assert rows_in(stage, key)[-1].high_all < 0
 
 
@@ -181,8 +181,8 @@ def test_files_say_what_the_terminal_says(command: Command, runs: Path, tmp_path
             assert lead.sentence in ended.out
         assert lead.sentence in page
     acc = next(lead for lead in content.leads if (lead.item, lead.metric) == ACC[1:])
-    assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 30, 30, 2)
-    assert "A is better from step 30 on (2 of 4 matched checkpoints)" in acc.sentence
+    assert (acc.better, acc.since_step_a, acc.since_step_b, acc.checkpoints) == ("A", 20, 20, 3)
+    assert "A is better from step 20 on (3 of 4 matched checkpoints)" in acc.sentence
     assert content.corrected_for in ended.out
     assert content.corrected_for in page
     assert "all 4 matched checkpoints at once (max-t" in content.corrected_for

@@ -130,7 +130,7 @@ def _verdict_rows(found: StageResults) -> list[dict[str, Any]]:
             "verdict": content.verdict,
             "objectives": list(map(_objective, content.objectives)),
         }
-        for one, content in ((one, found.deltas[one]) for one in order)
+        for one, content in ((one, found.judged(one)) for one in order)
     ]
 
 

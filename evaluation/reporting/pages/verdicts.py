@@ -116,7 +116,7 @@ def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
     if step is None:
         return
-    for objective in found.deltas[step].objectives:
+    for objective in found.judged(step).objectives:
         if objective.verdict == "undecided":
             group = found.plan.suite.groups.get(objective.group or "")
             others = group.also if group and group.tier == objective.tier else ()

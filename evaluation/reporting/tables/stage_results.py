@@ -1,7 +1,7 @@
 """All results of a stage that exist and can be read."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -9,7 +9,7 @@ from evaluation.checkpoints.locations import absent_folder
 from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
-from evaluation.results.deltas_file import DELTAS, StepDeltas
+from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
 from evaluation.results.read import Results, TierResults, read_tier
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
@@ -56,6 +56,7 @@ class StageResults:
     bridge: Scored | None
     deltas: dict[Candidate, StepDeltas]
     recommendation: Recommendation | None
+    verdicts: Mapping[Candidate, StepVerdict] = field(default_factory=dict)
     missing: tuple[str, ...] = ()
     damaged: tuple[str, ...] = ()
     deleted: tuple[Candidate, ...] = ()
@@ -72,6 +73,17 @@ class StageResults:
         """The recommended step or merge, or the last step."""
         recommended = self.recommendation.candidate if self.recommendation else None
         return recommended if recommended in self.candidates else max(self.steps, default=None)
+
+    def judged(self, candidate: Candidate) -> StepVerdict:
+        """Return the verdict on a step or merge that was compared with the bridge.
+
+        Args:
+            candidate: One of `deltas`.
+
+        Returns:
+            The stage's, corrected for the choice among its checkpoints; as long as there is none, its own.
+        """
+        return self.verdicts.get(candidate, self.deltas[candidate])
 
     @property
     def verdict(self) -> str | None:
@@ -131,7 +143,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         for step in steps
     }
     scored = {step: one for step, one in found.items() if one is not None}
-    bridge, deltas, recommendation = None, {}, None
+    bridge, deltas, recommendation, verdicts = None, {}, None, {}
     if plan.stage.bridge is not None:
         bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
         for step in steps:
@@ -142,6 +154,9 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         path = plan.results / RECOMMENDATION
         if path.exists():
             recommendation = reader.read(path, plan.name, Recommendation.read)
+        path = plan.results / DELTAS
+        stage = reader.read(path, plan.name, StageDeltas.read) if path.exists() else None
+        verdicts = {one.candidate: one for one in stage.verdicts} if stage else {}
     return StageResults(
         plan=plan,
         requested=tuple(steps),
@@ -150,6 +165,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         bridge=bridge,
         deltas=deltas,
         recommendation=recommendation,
+        verdicts=verdicts,
         missing=tuple(reader.missing),
         damaged=tuple(reader.damaged),
         deleted=tuple(

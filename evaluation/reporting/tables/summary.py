@@ -47,7 +47,7 @@ def summary_rows(found: StageResults) -> list[dict[str, Any]]:
             "role": scored.results.header.role,
             "deleted": step in found.deleted,
         }
-        known["verdict"] = content.verdict if content else None
+        known["verdict"] = found.judged(step).verdict if content else None
         rows += _rows(found.plan, scored, content.deltas if content else (), known)
     if found.bridge is not None:
         is_deleted = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None

@@ -1,0 +1,80 @@
+"""Differences of recipes: intervals that include how much checkpoints of one run vary.
+
+An interval over questions is about these weights. Whether a recipe (a stage, a mix of data) is better is
+another question, since another checkpoint of the same run has another level. From FEWEST checkpoints on,
+their last ones show how large this noise is (`averages.checkpoint_variance`: what remains of their
+variance without the flicker of single answers; a trend counts as variation). It is in both sides:
+
+    one checkpoint against a bridge    V_items + 2 s^2, as the bridge's noise is assumed to be the same
+    two runs, means of k matched ones  V_items + s^2 / k, with s^2 of the differences, which have the
+                                       noise of both sides
+
+with Student's t of k - 1 degrees of freedom for the second part (`averages.with_checkpoints`).
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluation.bridge.averages import checkpoint_variance, with_checkpoints
+from evaluation.bridge.estimate import ALPHA, Estimate
+from evaluation.bridge.paired_binary import at_alpha
+from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.metrics.differences import mean_differences
+
+FEWEST, MOST = 3, 5
+"""Fewest and most last checkpoints from which the noise is estimated: the last half of them."""
+
+
+def last_ones(estimates: Sequence[Estimate]) -> Sequence[Estimate]:
+    """Return the estimates of the last checkpoints, from which the noise is estimated."""
+    return estimates[-max(FEWEST, min(MOST, len(estimates) // 2)) :]
+
+
+def of_recipe(estimate: Estimate, last: Sequence[Estimate], item: str) -> Estimate | None:
+    """Return the difference of a checkpoint and its bridge with the noise of checkpoints of both sides.
+
+    Args:
+        estimate: The difference, with its interval over items.
+        last: The same difference for the last checkpoints of the stage.
+        item: Name of the item, for estimates of a single one.
+
+    Returns:
+        The wider estimate; None for too few checkpoints, or where items are unknown.
+    """
+    last = last_ones(last)
+    between = checkpoint_variance(last, item) if len(last) >= FEWEST else None
+    if between is None or estimate.low is None:
+        return None
+    return with_checkpoints(estimate, 2 * len(last) * between, len(last))
+
+
+def of_two_runs(
+    matched: Sequence[Estimate], item: str, alpha: float = ALPHA
+) -> tuple[Estimate, int] | None:
+    """Return the mean difference of the last matched checkpoints of two runs, with the noise of checkpoints.
+
+    Args:
+        matched: Difference of the runs at each matched checkpoint, in ascending steps.
+        item: Name of the item, for estimates of a single one.
+        alpha: Error rate of the two-sided interval.
+
+    Returns:
+        The mean, and over how many checkpoints; None for too few, or where items are unknown or differ.
+    """
+    last = last_ones(matched)
+    between = checkpoint_variance(last, item) if len(last) >= FEWEST else None
+    if between is None:
+        return None
+    parts = {}
+    for name in last[0].parts or {item: last[0]}:
+        own = [(one.parts or {item: one})[name].differences for one in last]
+        known = [one for one in own if one is not None]
+        if len(known) < len(own):
+            return None
+        parts[name] = estimate_of(mean_differences(known))
+    mean = macro_mean(parts, last[0].weights if last[0].parts else None)
+    if mean.se is None:
+        return None
+    wide = with_checkpoints(at_alpha(mean, alpha), between, len(last), alpha)
+    return replace(wide, p=None), len(last)

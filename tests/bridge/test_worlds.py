@@ -1,0 +1,185 @@
+"""Conclusions hold where questions, passages and neighbouring blocks are shared; seeds are fixed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluation.bridge.decision import decide
+from evaluation.bridge.delta import corrected, delta_of
+from evaluation.bridge.estimate import ALPHA, Estimate
+from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.recipes import of_recipe, of_two_runs
+from evaluation.bridge.simultaneous_intervals import leaves, rank
+from evaluation.bridge.statistics import paired_measure
+from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.metrics.differences import Differences
+from evaluation.metrics.layout import Layout, shared_groups
+from evaluation.settings.tiers import TIERS
+from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas
+from tests.bridge.worlds import WORLDS, by_passage, errors, same_task_under_names, text_of_steps
+
+DRAWS = 400
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_intervals_miss_as_often_as_they_may(name: str) -> None:
+    above, below, covered = errors(WORLDS[name], DRAWS, 1)
+    assert max(above, below) <= 0.055, "2.5 % and three standard errors"
+    assert covered >= 0.915
+
+
+def test_a_name_adds_no_information() -> None:
+    """The same error under 1, 2 and 4 names; Student's t of 11 degrees of freedom for the mean."""
+    found = [same_task_under_names(k, 12)(np.random.default_rng(3)) for k in (1, 2, 4)]
+    for one in found[1:]:
+        assert one.se == pytest.approx(found[0].se)
+        assert (one.low, one.high) == pytest.approx((found[0].low, found[0].high), rel=0.15)
+
+
+def test_a_mean_is_the_sum_of_its_rows_by_hand() -> None:
+    """Two tasks that share two of their four rows: the variance of what each row contributes."""
+    a, b = np.array([1.0, 0.0, 2.0, -1.0]), np.array([0.5, -0.5, 1.0, 3.0])
+    rows = list("pqrs"), list("rstu")
+    parts = [
+        estimate_of(Differences(kind="measure", amounts=d, layout=Layout(4, None, None, [names])))
+        for d, names in zip((a, b), rows, strict=True)
+    ]
+    by_row = dict.fromkeys("pqrstu", 0.0)
+    for d, names in zip((a, b), rows, strict=True):
+        for value, name in zip(d - d.mean(), names, strict=True):
+            by_row[name] += value / 4 / 2
+    known = macro_mean({"a": parts[0], "b": parts[1]})
+    assert known.se == pytest.approx(np.sqrt(4 / 3 * sum(x**2 for x in by_row.values())))
+    assert sum(known.shares.values()) == pytest.approx(1)
+    alone = macro_mean({"a": parts[0], "b": paired_measure(b, 0 * b)})
+    assert alone.se == pytest.approx(np.hypot(parts[0].se, parts[1].se) / 2)
+
+
+def test_rows_are_joined_by_any_name_they_share() -> None:
+    layouts = (
+        Layout(3, ["x", "x", "y"], None, [["a", None, "b"], [None, "r", None]]),
+        Layout(2, None, None, [["c", "d"], ["r", "s"]]),
+    )
+    first, second = shared_groups(layouts)
+    assert first[0] == first[1] == second[0]
+    assert len({first[0], first[2], second[1]}) == 3
+    assert shared_groups((layouts[0], Layout(2, None, None, [["c", "d"]]))) is None
+
+
+@pytest.mark.parametrize("kind", ["passages", "carry .4", "carry .8"])
+def test_equal_steps_are_rarely_behind(kind: str) -> None:
+    """Two steps of one skill whose own noise is dependent, and the bridge's is not: nominal 5 %."""
+    dice, behind = np.random.default_rng(5), 0
+    for _ in range(200):
+        of = by_passage(dice, 2) if kind == "passages" else text_of_steps(dice, 2, float(kind[6:]))
+        found = [estimate_of(one) for one in of]
+        ranking = rank(found, [leaves(one, "it") for one in found], "it", 1)
+        behind += bool(ranking.behind.any())
+    assert behind / 200 <= 0.105
+
+
+def few_and_many(dice: np.random.Generator, steps: int, n: int, binary: bool) -> list[Estimate]:
+    bridge = dice.random(n)
+    found = []
+    for _ in range(steps):
+        ours = bridge + dice.normal(dice.normal(0, 0.1), 0.2, n)
+        amounts = (ours > 0.5) * 1.0 - (bridge > 0.5) if binary else ours - bridge
+        kind = "credit" if binary else "measure"
+        of = Differences(kind=kind, amounts=amounts, layout=Layout(n), passes=binary)
+        found.append(estimate_of(of))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    steps=st.integers(2, 6),
+    n=st.sampled_from([8, 40, 300]),
+    binary=st.booleans(),
+)
+def test_recommendation_and_comparison_never_contradict(
+    seed: int, steps: int, n: int, binary: bool
+) -> None:
+    """Who is behind is significantly worse in a comparison of the two; intervals say the same."""
+    found = few_and_many(np.random.default_rng(seed), steps, n, binary)
+    columns = [leaves(one, "it") for one in found]
+    ranking = rank(found, columns, "it", 1)
+    if ranking is None:
+        return
+    for i, j in np.ndindex(ranking.behind.shape):
+        if i != j:
+            own = estimate_of(found[i].differences.minus(found[j].differences))
+            low, high = ranking.interval(i, j)
+            assert low is None or low <= own.value <= high
+            if ranking.behind[i, j]:
+                assert own.value < 0
+                assert own.p < ALPHA
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), loss=st.sampled_from([0.0, 0.01, 0.02, 0.03]))
+def test_a_stage_is_met_only_by_a_step_that_is_met_alone(seed: int, loss: float) -> None:
+    """And looks are monotone, with an objective to keep as well."""
+    world = World(
+        gains=[0.05] * 4, losses=[loss] * 4, objective=(IMPROVE, KEEP), tasks=2, blocks=60
+    )
+    deltas = draw_deltas(world, np.random.default_rng(seed))
+    before: set[int] = set()
+    for seen in range(1, 5):
+        so_far = {step: deltas[step] for step in range(seen)}
+        decision = decide("s", world.objective, so_far, 4 - seen)
+        met = {one.step for one in decision.steps if one.verdict == "met"}
+        assert all(one.own_verdict == "met" for one in decision.steps if one.step in met)
+        assert before <= met
+        before = met
+
+
+def test_groups_are_tested_together() -> None:
+    """Eight groups and nothing true: raw p-values flag one in a third of steps."""
+    dice, flagged = np.random.default_rng(2), 0
+    for _ in range(300):
+        deltas = []
+        for k in range(8):
+            d = dice.normal(0, 1, 50)
+            one = delta_of(
+                TIERS["tier3"], f"g{k} (group)", None, "acc", (0.5, 0.5), paired_measure(d, 0 * d)
+            )
+            deltas.append(replace(one, primary=False))
+        flagged += any(one.flag != "unclear" for one in corrected(deltas))
+    assert flagged / 300 <= 0.085
+
+
+def of_levels(dice: np.random.Generator, steps: int, noise: float) -> list[Estimate]:
+    """Steps of one recipe: their levels scatter, and so does the bridge's; no true gain."""
+    n = 1000
+    bridge = dice.normal(0, 0.5, n) + dice.normal(0, noise)
+    return [
+        paired_measure(dice.normal(0, 0.5, n) + dice.normal(0, noise), bridge) for _ in range(steps)
+    ]
+
+
+@pytest.mark.parametrize("steps", [3, 6])
+def test_recipes_include_the_noise_of_checkpoints(steps: int) -> None:
+    dice, wrong, of_weights = np.random.default_rng(steps), 0, 0
+    for _ in range(300):
+        found = of_levels(dice, steps, 0.05)
+        known = of_recipe(found[-1], found, "it")
+        wrong += known.low > 0
+        of_weights += found[-1].low > 0
+    assert of_weights / 300 > 0.1
+    assert wrong / 300 <= 0.055
+
+
+def test_runs_are_compared_as_recipes() -> None:
+    """Each matched pair has its own levels on both sides."""
+    dice, wrong = np.random.default_rng(9), 0
+    for _ in range(300):
+        found = [of_levels(dice, 1, 0.05)[0] for _ in range(4)]
+        mean, count = of_two_runs(found, "it")
+        assert count == 3
+        wrong += mean.low > 0 or mean.high < 0
+    assert wrong / 300 <= 0.09
+    assert of_two_runs(found[:2], "it") is None
