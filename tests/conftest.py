@@ -88,6 +88,15 @@ def smollm2() -> Path:
 
 
 @pytest.fixture(scope="session")
+def nltk_folder() -> Path:
+    """A folder of NLTK data, in which some resources may be missing."""
+    folder = Path(os.environ.get("EVAL_NLTK_DATA", ROOT / ".demo/nltk_data"))
+    if not folder.is_dir():
+        pytest.skip(f"no {folder}: run `make demo` once, or set EVAL_NLTK_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
 def prefilled_world(tmp_path_factory: pytest.TempPathFactory) -> "World":
     """A tiny world whose prefill has run; to be read, not changed."""
     from tests.workflow.world import build_prefilled

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
 from evaluation.dependencies.caches import CacheStates, tier_entries
-from evaluation.errors import ConfigError, SourceError
+from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
@@ -59,10 +59,16 @@ def _prefill(options: argparse.Namespace) -> int:
     asked = _asked(options)
     if asked is not None:
         chosen = _with_entries(chosen, *asked)
+    failed = dict[str, EvaluationError]()
     for plan in chosen:
         if asked is None and (warning := unknown_tokenizers(plan, plans)):
             log.warning("%s", warning)
-        _prefill_stage(plan, asked, only_tokenizer=options.tokenizer)
+        for error in _prefill_stage(plan, asked, only_tokenizer=options.tokenizer):
+            failed.setdefault(str(error), error)  # an entry that several stages share fails in each
+    if len(failed) == 1:
+        raise next(iter(failed.values()))
+    if failed:
+        raise SourceError(f"{len(failed)} entries cannot be made: {'; '.join(failed)}")
     return 0
 
 
@@ -96,7 +102,8 @@ def _entries(plan: StagePlan, tier: Tier, names: list[str]) -> list[str]:
 
 def _prefill_stage(
     plan: StagePlan, asked: tuple[Tier, list[str]] | None, *, only_tokenizer: bool
-) -> None:
+) -> list[EvaluationError]:
+    """Make a stage's entries; return the errors of those that cannot be made, which stop no other."""
     chosen = [asked] if asked else [(TIERS[name], []) for name in plan.tiers]
     entries = [(tier, one) for tier, names in chosen for one in _entries(plan, tier, names)]
     if not only_tokenizer:
@@ -105,18 +112,14 @@ def _prefill_stage(
 
     if asked is None:
         prefill_tokenizer(plan)
-    failed: list[SourceError] = []
+    failed: list[EvaluationError] = []
     for tier, entry in entries if not only_tokenizer else ():
         try:
             _prefill_entry(plan, tier, entry)
-        except SourceError as error:
+        except (ConfigError, SourceError) as error:
+            log.error("%s; the other entries are made", error)
             failed.append(error)
-            if (tier.name, entry) not in plan.provided:
-                break  # data of others than providers may take minutes to fail: stop here
-    if len(failed) == 1:
-        raise failed[0]
-    if failed:
-        raise SourceError(f"{len(failed)} entries cannot be made: {'; '.join(map(str, failed))}")
+    return failed
 
 
 def _check_provided(plan: StagePlan, entries: set[tuple[TierName, str]]) -> None:

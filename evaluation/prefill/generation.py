@@ -4,7 +4,7 @@ A plain prompt is the description, the solved examples and the question in this 
 description comes before the first question, and every solved example is two turns.
 
 A prompt that leaves less than `max_new_tokens` in the window gets what is left, and one that leaves less
-than a quarter is left out; `meta.json` names both.
+than a quarter, and less than 1,024 tokens, is left out; `meta.json` names both.
 """
 
 from collections.abc import Sequence

@@ -12,6 +12,9 @@ log = logging.getLogger(__name__)
 LEAST_SHARE = 0.25
 """Smallest share of `max_new_tokens` for which a prompt is kept: a shorter answer is hardly one."""
 
+LEAST_TOKENS = 1024
+"""Room that is always enough, as long chains of thought would otherwise fit no small model's window."""
+
 POSITIONS = "model.model_config.max_position_embeddings"
 TRAINED = "tokens.sequence_length"
 
@@ -34,7 +37,7 @@ class Window:
             At most `wanted`; None where too few are left.
         """
         left = min(wanted, self.tokens - prompt)
-        return left if left >= max(1, LEAST_SHARE * wanted) else None
+        return left if left >= max(1, min(LEAST_SHARE * wanted, LEAST_TOKENS)) else None
 
 
 def generation_window(plan: StagePlan) -> Window:

@@ -17,7 +17,6 @@ from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-from tests.verification.conftest import nltk_folder  # noqa: F401
 from tests.workflow.world import World, write_rows
 
 Installed = Callable[..., Path]
