@@ -1,7 +1,36 @@
 """Evaluates the checkpoints of a staged pretraining run.
 
+`load` is the only public part of the package; all else is the workflow's and may change.
+
 Data flows one way, and a package imports only from the packages before it:
 settings -> prefill -> checkpoints -> scoring -> grading -> bridge -> reporting.
 """
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evaluation.reporting.dataframes import LoadedResults
+
 __version__ = "1.0.0"
+__all__ = ["load"]
+
+
+def load(folder: "str | Path") -> "LoadedResults":
+    """Open the results of a run as pandas DataFrames.
+
+    `load("results").stages["stage2"].summary` has every value of a stage; docs/results_in_pandas.md shows
+    the rest.
+
+    Args:
+        folder: Folder of all results (`results` in the configuration), or of one stage.
+
+    Returns:
+        The stages by name; files are read when they are asked for.
+
+    Raises:
+        ResultsError: The folder has no results.
+    """
+    from evaluation.reporting.dataframes import load_results
+
+    return load_results(folder)

@@ -1,0 +1,199 @@
+"""Results as pandas DataFrames, for notebooks and scripts: what `evaluation.load(FOLDER)` returns."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from evaluation.errors import ResultsError
+from evaluation.results.answer_files import Generation, read_generations
+from evaluation.results.deltas_file import DELTAS, StageDeltas
+from evaluation.results.stage_files import RECOMMENDATION, SUMMARY, Recommendation, read_summary
+from evaluation.settings.candidates import candidate_folder
+from evaluation.settings.tiers import TIERS
+from evaluation.wording import near_path, no_such
+
+BRIDGE = "bridge"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Completion:
+    """A completion with the verdicts on it: credit by verifier, or by check (1 or 0)."""
+
+    tier: str
+    item: str
+    id: str
+    sample: int
+    prompt: str
+    completion: str
+    stop_reason: str | None
+    credits: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedStage:
+    """A stage's tables; a checkpoint is named by its step, by the name of its merge, or `bridge`."""
+
+    name: str
+    folder: Path
+
+    @cached_property
+    def summary(self) -> pd.DataFrame:
+        """A row for each checkpoint, item and metric: the columns of `summary.parquet`."""
+        return pd.DataFrame(read_summary(self.folder / SUMMARY))
+
+    @cached_property
+    def deltas(self) -> pd.DataFrame:
+        """A row for each delta against the bridge, as in `bridge_deltas.json`; empty without a bridge."""
+        path = self.folder / DELTAS
+        if not path.exists():
+            return pd.DataFrame()
+        return pd.DataFrame([row.model_dump() for row in StageDeltas.read(path).deltas])
+
+    @cached_property
+    def recommendation(self) -> Recommendation | None:
+        """Which checkpoint to take on, and why; None without a bridge."""
+        path = self.folder / RECOMMENDATION
+        return Recommendation.read(path) if path.exists() else None
+
+    @property
+    def checkpoints(self) -> list[int | str]:
+        """Steps, then merges by name, then `bridge` if there is one."""
+        rows = self.summary.drop_duplicates(["role", "step", "merge"])
+        steps = [int(step) for step in rows[rows["role"] == "step"]["step"]]
+        merges = list(rows[rows["role"] == "merge"]["merge"])
+        return [*steps, *merges, *([BRIDGE] if BRIDGE in set(rows["role"]) else [])]
+
+    def items(self, tier: str, checkpoint: int | str) -> pd.DataFrame:
+        """Return a checkpoint's table of blocks, candidates, answers or prompts.
+
+        Args:
+            tier: `tier2`, `tier3`, `tier4` or `tier5`.
+            checkpoint: Step, name of a merge, or `bridge`.
+
+        Returns:
+            The columns of the tier's items file (docs/results.md).
+
+        Raises:
+            ResultsError: There is no such tier or checkpoint, or it has no such file.
+        """
+        if tier not in TIERS:
+            raise ResultsError(no_such("tier", tier, TIERS))
+        path = self._folder_of(checkpoint) / TIERS[tier].items_file
+        if not path.exists():
+            raise ResultsError(f"{path}: no such file; the checkpoint was not scored in {tier}")
+        return (
+            pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_json(path, lines=True)
+        )
+
+    def completions(self, checkpoint: int | str) -> Iterator[Completion]:
+        """Yield a checkpoint's completions, those of probes first.
+
+        Args:
+            checkpoint: Step, name of a merge, or `bridge`.
+
+        Raises:
+            ResultsError: There is no such checkpoint, or a file is damaged.
+        """
+        folder = self._folder_of(checkpoint)
+        probes = folder / TIERS["tier4"].items_file
+        if probes.exists():
+            checks = _checks(folder / TIERS["tier4"].summary_file)
+            for answer in read_generations(probes).values():
+                yield _of_probe(answer, checks.get(answer.id, {}))
+        for path in sorted(folder.glob("generation/*/results.jsonl")):
+            for line in path.read_text(encoding="utf-8").split("\n"):
+                if line:
+                    yield _of_task(path.parent.name, json.loads(line))
+
+    def _folder_of(self, checkpoint: int | str) -> Path:
+        if checkpoint not in self.checkpoints:
+            raise ResultsError(no_such("checkpoint", str(checkpoint), map(str, self.checkpoints)))
+        if checkpoint == BRIDGE:
+            return self.folder / BRIDGE
+        return self.folder / "by_checkpoint" / candidate_folder(checkpoint)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedResults:
+    """The results of a run: its stages by name, in the order of their folders' names."""
+
+    folder: Path
+    stages: Mapping[str, LoadedStage] = field(repr=False)
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """The summaries of all stages."""
+        return pd.concat([stage.summary for stage in self.stages.values()], ignore_index=True)
+
+    @property
+    def deltas(self) -> pd.DataFrame:
+        """The deltas of all stages that have a bridge."""
+        return pd.concat([stage.deltas for stage in self.stages.values()], ignore_index=True)
+
+
+def load_results(folder: str | Path) -> LoadedResults:
+    """Open the results of a run, or of one stage; files are read when they are asked for.
+
+    Args:
+        folder: Folder of all results (`results` in the configuration), or of one stage.
+
+    Raises:
+        ResultsError: The folder has no tables of any stage.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise ResultsError(f"{folder}: no such folder{near_path(folder)}; name a folder of results")
+    tables = [folder / SUMMARY, *sorted(folder.glob(f"*/{SUMMARY}"))]
+    stages = [_stage(path.parent) for path in tables if path.is_file()]
+    if not stages:
+        raise ResultsError(
+            f"{folder}: has no tables of a stage ({SUMMARY}); name the folder under `results` in the "
+            "configuration, after a stage has been evaluated"
+        )
+    return LoadedResults(folder=folder, stages={stage.name: stage for stage in stages})
+
+
+def _stage(folder: Path) -> LoadedStage:
+    rows = read_summary(folder / SUMMARY)
+    return LoadedStage(name=str(rows[0]["stage"]) if rows else folder.name, folder=folder)
+
+
+def _checks(path: Path) -> dict[str, dict[str, float | None]]:
+    prompts: list[dict[str, Any]] = (
+        json.loads(path.read_text(encoding="utf-8")).get("prompts") or []
+    )
+    return {
+        prompt["id"]: {name: float(check["passed"]) for name, check in prompt["checks"].items()}
+        for prompt in prompts
+    }
+
+
+def _of_probe(answer: Generation, checks: Mapping[str, float | None]) -> Completion:
+    return Completion(
+        tier="tier4",
+        item=answer.category or "",
+        id=answer.id,
+        sample=0,
+        prompt=answer.prompt,
+        completion=answer.response,
+        stop_reason=answer.stop_reason,
+        credits=checks,
+    )
+
+
+def _of_task(task: str, row: Mapping[str, Any]) -> Completion:
+    return Completion(
+        tier="tier5",
+        item=task,
+        id=row["id"],
+        sample=row["sample"],
+        prompt=row["prompt"],
+        completion=row["completion"],
+        stop_reason=row["stop_reason"],
+        credits={name: verdict["credit"] for name, verdict in row["verdicts"].items()},
+    )

@@ -1,0 +1,70 @@
+"""`evaluation.load`: the same numbers as the files, in DataFrames."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evaluation
+from evaluation.errors import ResultsError
+from evaluation.results.stage_files import read_summary
+from evaluation.settings.plan import StagePlan
+from tests.conftest import ROOT
+from tests.workflow.world import World
+
+
+def test_tables_are_those_of_the_files(reported: dict[str, StagePlan]) -> None:
+    folder = reported["second"].results
+    results = evaluation.load(folder.parent)
+    stage = results.stages["second"]
+    assert list(results.stages) == ["first", "second"]
+    assert len(stage.summary) == len(read_summary(folder / "summary.parquet"))
+    assert len(results.summary) == sum(len(one.summary) for one in results.stages.values())
+    stored = json.loads((folder / "bridge_deltas.json").read_text())["deltas"]
+    assert list(stage.deltas["delta"]) == [row["delta"] for row in stored]
+    assert results.stages["first"].deltas.empty
+    assert len(results.deltas) == len(stored)
+    assert stage.recommendation is not None
+    assert stage.recommendation.stage == "second"
+    assert stage.checkpoints == [10, 20, 30, "bridge"]
+
+
+def test_items_and_completions(tiny_world: World) -> None:
+    stage = evaluation.load(tiny_world.results("stage2")).stages["stage2"]
+    blocks = stage.items("tier2", 15)
+    summary = json.loads((stage.folder / "by_checkpoint/step_15/tier2_ppl.json").read_text())
+    for name, entry in summary["slices"].items():
+        own = blocks[blocks["slice"] == name]
+        assert own["nats"].sum() / own["tokens"].sum() == pytest.approx(entry["nats_per_token"])
+    assert not stage.items("tier3", "bridge").empty
+    answers = list(stage.completions(15))
+    path = stage.folder / "by_checkpoint/step_15/tier4_sft_native.json"
+    prompts = json.loads(path.read_text())["prompts"] if path.exists() else []
+    assert [one.id for one in answers if one.tier == "tier4"] == [one["id"] for one in prompts]
+
+
+@pytest.mark.parametrize(
+    ("tier", "checkpoint", "said"),
+    [("tier9", 15, "no tier 'tier9'"), ("tier2", 7, "no checkpoint '7'")],
+)
+def test_what_is_not_there(tiny_world: World, tier: str, checkpoint: int | str, said: str) -> None:
+    stage = evaluation.load(tiny_world.results("stage2")).stages["stage2"]
+    with pytest.raises(ResultsError, match=said):
+        stage.items(tier, checkpoint)
+
+
+def test_a_folder_without_results(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match="has no tables of a stage"):
+        evaluation.load(tmp_path)
+    with pytest.raises(ResultsError, match="no such folder"):
+        evaluation.load(tmp_path / "none")
+
+
+def test_importing_the_package_loads_nothing_else() -> None:
+    code = "import evaluation, sys; print(sorted({'pandas', 'torch', 'pydantic'} & {*sys.modules}))"
+    ended = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "[]"
