@@ -133,7 +133,7 @@ def test_the_suite_decides_before_the_template() -> None:
 
 
 INDEPENDENT = Path(__file__).parent / "answers" / "independent.jsonl.gz"
-"""Of people who knew the prompts alone (docs/verdicts.md): natural, unusual, weak, sly."""
+"""Of language models that saw only the prompts (docs/verdicts.md): natural, unusual, weak, sly."""
 
 
 @cache
