@@ -54,7 +54,7 @@ class Peers:
         parts = generate(
             self.model,
             requests,
-            Stopping(eos, STOPS, self.tokenizer.decode),
+            Stopping(eos, STOPS, lambda _, ids: self.tokenizer.decode(ids)),
             vocabulary=len(self.tokenizer),
             batch=ROWS,
             device=self.device,

@@ -10,10 +10,11 @@ from torch.nn import functional
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from benchmarks.measure import measure
-from evaluation.prefill.encoding import encode_pairs
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.tokenizers.encoding import encode_pairs
+from evaluation.tokenizers.loading import load_tokenizer
 
 Pairs = list[tuple[str, str]]
 BATCH = {"cpu": 16, "cuda": 64}
@@ -57,8 +58,8 @@ def compare_candidates(
 
 
 def run_engine(engine: Engine, tokenizer: PreTrainedTokenizerBase, pairs: Pairs) -> list[float]:
-    encoded = encode_pairs(tokenizer, pairs)
-    requests = [Request(tuple(context), tuple(end)) for context, end in encoded]
+    encoded = encode_pairs(load_tokenizer(tokenizer.name_or_path, use_fast=True), pairs)
+    requests = [Request(tuple(one.context), tuple(one.continuation)) for one in encoded]
     window = engine.model.config.max_position_embeddings
     fitted = fit_requests(requests, max_length=window, prefix_token=tokenizer.eos_token_id)
     return [score.logprob for score in score_requests(engine, fitted.requests)]

@@ -6,7 +6,7 @@ the old version are then made again, and a bridge refuses to compare the two. RE
 the tier files' other contents, REPORT that of the pages and figures.
 """
 
-PREFILL_TOKENIZER = "tokenizer-1"
+PREFILL_TOKENIZER = "tokenizer-2"
 PREFILL_SLICE = "slice-2"
 PREFILL_TASK = "task-4"
 PREFILL_PROBES = "probes-3"

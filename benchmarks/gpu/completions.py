@@ -30,7 +30,7 @@ def engine(model: PreTrainedModel, prompts: Sequence[Prompt], longest: int) -> l
     found = generate(
         model,
         requests,
-        Stopping(frozenset(), (), lambda tokens: ""),
+        Stopping(frozenset(), (), lambda _, tokens: ""),
         vocabulary=model.config.vocab_size,
         batch=ROWS,
         device=model.device.type,

@@ -60,10 +60,13 @@ def _prefill(options: argparse.Namespace) -> int:
     if asked is not None:
         chosen = _with_entries(chosen, *asked)
     failed = dict[str, EvaluationError]()
+    told = set[Path]()
     for plan in chosen:
         if asked is None and (warning := unknown_tokenizers(plan, plans)):
             log.warning("%s", warning)
-        for error in _prefill_stage(plan, asked, only_tokenizer=options.tokenizer):
+        if asked is None:
+            _prefill_tokenizer(plan, told)
+        for error in [] if options.tokenizer else _prefill_stage(plan, asked):
             failed.setdefault(str(error), error)  # an entry that several stages share fails in each
     if len(failed) == 1:
         raise next(iter(failed.values()))
@@ -100,20 +103,23 @@ def _entries(plan: StagePlan, tier: Tier, names: list[str]) -> list[str]:
     return [one for one in plan.cache_entries(tier.name) if not names or one in names]
 
 
-def _prefill_stage(
-    plan: StagePlan, asked: tuple[Tier, list[str]] | None, *, only_tokenizer: bool
-) -> list[EvaluationError]:
+def _prefill_tokenizer(plan: StagePlan, told: set[Path]) -> None:
+    """Fetch a stage's tokenizer, and log the remarks of its check once."""
+    from evaluation.prefill.tokenizers import fetch_tokenizer, log_remarks
+
+    fetch_tokenizer(plan)
+    if plan.tokenizer_folder not in told:
+        log_remarks(plan)
+        told.add(plan.tokenizer_folder)
+
+
+def _prefill_stage(plan: StagePlan, asked: tuple[Tier, list[str]] | None) -> list[EvaluationError]:
     """Make a stage's entries; return the errors of those that cannot be made, which stop no other."""
     chosen = [asked] if asked else [(TIERS[name], []) for name in plan.tiers]
     entries = [(tier, one) for tier, names in chosen for one in _entries(plan, tier, names)]
-    if not only_tokenizer:
-        _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
-    from evaluation.prefill.tokenizers import prefill_tokenizer
-
-    if asked is None:
-        prefill_tokenizer(plan)
+    _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
     failed: list[EvaluationError] = []
-    for tier, entry in entries if not only_tokenizer else ():
+    for tier, entry in entries:
         try:
             _prefill_entry(plan, tier, entry)
         except (ConfigError, SourceError) as error:

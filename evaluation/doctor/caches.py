@@ -15,10 +15,11 @@ from evaluation.dependencies.caches import (
 )
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
-from evaluation.prefill.encoding import AnyTokenizer
 from evaluation.prefill.entries import check_entry, read_meta
-from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.prefill.tokenizers import read_report, stage_tokenizer
 from evaluation.settings.plan import StagePlan
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.self_check import check_again
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Caches:
     """The valid entries by folder, and the tokenizers that could be loaded."""
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
-    tokenizers: dict[Path, AnyTokenizer] = field(default_factory=dict)
+    tokenizers: dict[Path, Tokenizer] = field(default_factory=dict)
     states: CacheStates = field(default_factory=CacheStates)
 
     def check(self, entry: CacheEntry) -> None:
@@ -91,7 +92,7 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
         The check, with a finding for each tokenizer that fails it.
     """
     seen: dict[Path, str] = {}
-    findings = []
+    findings: list[Finding] = []
     for plan in plans:
         folder = plan.tokenizer_folder
         if folder in seen:
@@ -99,10 +100,19 @@ def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
         seen[folder] = plan.tokenizer.name
         try:
             caches.check(tokenizer_entry(plan))
-            caches.tokenizers[folder] = load_tokenizer(folder, use_fast=plan.tokenizer.use_fast)
+            tokenizer, report = stage_tokenizer(plan), read_report(plan)
+            check_again(tokenizer, report)
         except EvaluationError as error:
             findings.append(Finding("fault", plan.tokenizer.name, str(error)))
+            continue
+        caches.tokenizers[folder] = tokenizer
+        seen[folder] = f"{plan.tokenizer.name} ({_checked(report)})"
+        findings += [Finding("warning", plan.tokenizer.name, text) for text in report["remarks"]]
     return Check("tokenizer", ", ".join(dict.fromkeys(seen.values())), tuple(findings))
+
+
+def _checked(report: dict[str, Any]) -> str:
+    return f"{len(report['texts'])} texts as by {report['reference']}"
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:

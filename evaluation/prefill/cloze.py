@@ -12,23 +12,27 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, EXAMPLES
 from evaluation.prefill.definitions import asked_task_definition, task_definition
-from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode_pairs, vocabulary_size
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.questions import Pair, Question, Recipe, read_questions
 from evaluation.prefill.solved_examples import Replaced
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.states import Sources
-from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
+from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.progress import progress
 from evaluation.providers.render import TaskInfo
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.encoding import EncodedPair, bos_ids, encode_pairs, put_before
 
 log = logging.getLogger(__name__)
 
 _BATCH = 256
 """Questions tokenized at once."""
+
+_NAMED = 5
+"""Questions that meta.json names as examples."""
 
 
 def prefill_task(plan: StagePlan, name: str) -> None:
@@ -50,7 +54,7 @@ def prefill_task(plan: StagePlan, name: str) -> None:
     folder = plan.cache_folder("tier3", name)
     if is_current(folder, definition, sources.are_as):
         return
-    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+    tokenizer = stage_tokenizer(plan)
     if isinstance(task, ProviderChoices):
         questions, info = provided_questions(plan, name, task)
         replaced = Replaced()
@@ -76,12 +80,13 @@ def prefill_task(plan: StagePlan, name: str) -> None:
             "items": items,
             "solved_examples": asdict(replaced),
             **writer.counts(),
-            "vocab_size_needed": vocabulary_size(tokenizer),
+            "vocab_size_needed": tokenizer.rows,
             "tokenizer": about,
             "source": source,
         }
         write_meta(building, meta, [EXAMPLES, DOCUMENTS])
     writer.warn_of_repeats()
+    writer.warn_of_borders()
 
 
 def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) -> dict[str, Any]:
@@ -99,13 +104,14 @@ class _Writer:
         tokenizer: The stage's tokenizer.
     """
 
-    def __init__(self, plan: StagePlan, name: str, tokenizer: AnyTokenizer) -> None:
+    def __init__(self, plan: StagePlan, name: str, tokenizer: Tokenizer) -> None:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0
         self._ambiguous: list[str] = []
         self._repeated: list[str] = []
         self._seen: set[tuple[str, str]] = set()
+        self._across: dict[str, int] = {}
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
@@ -138,6 +144,11 @@ class _Writer:
             "chance": math.fsum(1 / count for count in candidates) / len(candidates),
             "max_tokens": self._longest,
             "asked_content": fingerprint(sorted({line["key"] for line in self.documents})),
+            "across_border": {
+                "questions": len(self._across),
+                "candidates": sum(self._across.values()),
+                "first": list(self._across)[:_NAMED],
+            },
         }
 
     def warn_of_repeats(self) -> None:
@@ -153,9 +164,17 @@ class _Writer:
                 *(self._name, len(self.documents), " and ".join(remarks)),
             )
 
-    def _example(
-        self, question: Question, encoded: Iterator[tuple[list[int], list[int]]]
-    ) -> dict[str, Any]:
+    def warn_of_borders(self) -> None:
+        """Warn of questions whose context and candidate share a token, which is then scored as the context's."""
+        if self._across:
+            log.warning(
+                "tasks.%s: in %d of %d questions, a candidate begins inside a token of its context (the first: "
+                "%s), so that its first characters are not scored, as in lm-evaluation-harness; end the context "
+                "before a blank, and begin the candidates with it",
+                *(self._name, len(self._across), len(self.documents), next(iter(self._across))),
+            )
+
+    def _example(self, question: Question, encoded: Iterator[EncodedPair]) -> dict[str, Any]:
         contexts: dict[str, dict[str, Any]] = {}
         scored = [
             self._candidate(question, pair, next(encoded), contexts)
@@ -183,23 +202,31 @@ class _Writer:
         self,
         question: Question,
         pair: Pair,
-        ids: tuple[list[int], list[int]],
+        ids: EncodedPair,
         contexts: dict[str, dict[str, Any]],
     ) -> dict[str, Any]:
         """Return a candidate's keys; add its context to `contexts` if it is new."""
         context, continuation = pair
-        tokens = [*self._before, *ids[0]]
-        self._check(question.id, continuation, ids[1])
-        self._longest = max(self._longest, len(tokens) + len(ids[1]))
+        tokens, scored = self._divided(ids)
+        self._check(question.id, continuation, scored)
+        self._longest = max(self._longest, len(tokens) + len(scored))
+        if not ids.meets:
+            self._across[question.id] = self._across.get(question.id, 0) + 1
         contexts.setdefault(context, {"text": context, "tokens": tokens})
         counted = continuation if question.counts_space else continuation.removeprefix(" ")
         return {
             "context": list(contexts).index(context),
             "text": continuation,
-            "tokens": ids[1],
+            "tokens": scored,
             "chars": len(counted),
             "bytes": len(counted.encode()),
         }
+
+    def _divided(self, ids: EncodedPair) -> tuple[list[int], list[int]]:
+        """Return a context's ids with BOS in front, which a text may begin with, and the continuation's."""
+        if ids.context or not self._before:
+            return put_before(self._before, ids.context), ids.continuation
+        return self._before, put_before(self._before, ids.continuation)[len(self._before) :]
 
     def _check(self, id: str, continuation: str, ids: list[int]) -> None:
         if not ids:

@@ -11,9 +11,10 @@ from typing import Any
 
 from evaluation import protocol
 from evaluation.errors import SourceError
-from evaluation.fingerprints import fingerprint
+from evaluation.fingerprints import file_checksum, fingerprint
 from evaluation.settings.chat import ChatSettings
 from evaluation.settings.plan import StagePlan
+from evaluation.tokenizers import files
 
 Define = Callable[[StagePlan, str, Mapping[str, Any]], str]
 """Returns the definition of a stage's entry from the entry's name and the saved tokenizer's meta.json,
@@ -48,8 +49,7 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
     """
     if not folder.is_dir():
         return None
-    patterns = ("*token*", "*.model", "vocab*", "merges*", "chat_template*")
-    return sorted({path for p in patterns for path in folder.glob(p) if path.is_file()})
+    return [path for path in files.tokenizer_files(folder) if path.is_file()]
 
 
 def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, Any]) -> str:
@@ -81,8 +81,10 @@ def tokenizer_definition(plan: StagePlan) -> str:
     Returns:
         The entry's definition.
     """
-    wanted = plan.tokenizer.model_dump(exclude={"also_known_as"})
-    return fingerprint([protocol.PREFILL_TOKENIZER, wanted])
+    wanted = plan.tokenizer.model_dump(exclude={"also_known_as", "check_texts"})
+    texts = plan.tokenizer.check_texts
+    checked = [file_checksum(Path(texts))] if texts and Path(texts).is_file() else []
+    return fingerprint([protocol.PREFILL_TOKENIZER, wanted, *checked])
 
 
 def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:

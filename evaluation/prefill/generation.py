@@ -18,7 +18,6 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
-from evaluation.prefill.encoding import AnyTokenizer, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
 from evaluation.prefill.provided import provided_prompts
@@ -30,6 +29,7 @@ from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
+from evaluation.tokenizers.base import Tokenizer
 from evaluation.verification.golds import check_golds
 
 
@@ -103,7 +103,7 @@ def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
 
 
 def _read(
-    plan: StagePlan, name: str, sources: Sources, tokenizer: AnyTokenizer
+    plan: StagePlan, name: str, sources: Sources, tokenizer: Tokenizer
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
@@ -124,7 +124,7 @@ def _read(
     return found, task.stop, {"checked": checked, "source": sources.describe()}
 
 
-def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
+def lacking_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[str]:
     """Return the texts that are not one token each.
 
     Args:
@@ -134,13 +134,13 @@ def lacking_tokens(tokenizer: AnyTokenizer, tokens: Sequence[str]) -> list[str]:
     Returns:
         Those that the tokenizer does not have.
     """
-    found = zip(tokens, encode(tokenizer, tokens), strict=True)
-    return [text for text, ids in found if tokenizer.convert_ids_to_tokens(ids) != [text]]
+    encoded = zip(tokens, tokenizer.encode(tokens), strict=True)
+    return [text for text, ids in encoded if ids != [tokenizer.token_id(text)]]
 
 
 def _tokenized(
     plan: StagePlan,
-    tokenizer: AnyTokenizer,
+    tokenizer: Tokenizer,
     template: str | None,
     name: str,
     found: TaskPrompts,

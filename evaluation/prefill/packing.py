@@ -24,7 +24,8 @@ import numpy.typing as npt
 import torch
 
 from evaluation.prefill.caches import data_offset
-from evaluation.prefill.encoding import AnyTokenizer
+from evaluation.tokenizers.base import EncodedText, Tokenizer
+from evaluation.tokenizers.pieces import PieceTokenizer
 
 Int32 = npt.NDArray[np.int32]
 
@@ -51,7 +52,7 @@ class Piece:
     ends: bool = True
 
 
-def encode_documents(tokenizer: AnyTokenizer, texts: Iterable[str]) -> Iterator[Piece]:
+def encode_documents(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Piece]:
     """Tokenize texts in order, without special tokens, even where a text spells one out.
 
     Args:
@@ -61,7 +62,9 @@ def encode_documents(tokenizer: AnyTokenizer, texts: Iterable[str]) -> Iterator[
     Yields:
         Pieces in order; a long document makes several.
     """
-    lengths = None if tokenizer.is_fast else _piece_lengths(tokenizer)
+    lengths = None
+    if isinstance(tokenizer, PieceTokenizer):
+        lengths = np.array(tokenizer.byte_lengths(), dtype=np.int32)
     for batch in _batches(part for text in texts for part in _parts(text)):
         yield from _encode_batch(tokenizer, batch, lengths)
 
@@ -90,24 +93,20 @@ def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield batch
 
 
-def _encode_batch(tokenizer: AnyTokenizer, batch: list[Part], lengths: Int32 | None) -> list[Piece]:
-    """Return tokens and bytes of each part; `lengths` are `_piece_lengths`, None with offsets."""
-    encoded = tokenizer(
-        [text for text, _, _ in batch],
-        add_special_tokens=False,
-        split_special_tokens=True,
-        return_offsets_mapping=lengths is None,
-        return_attention_mask=False,
-    )
-    pieces = []
-    for number, (text, begins, ends) in enumerate(batch):
-        ids = np.array(encoded["input_ids"][number], dtype=np.int32)
-        if lengths is None:
-            sizes = sizes_from_offsets(text, encoded["offset_mapping"][number])
-        else:
-            sizes = _sizes_in_proportion(text, lengths[ids])
-        pieces.append(Piece(ids, sizes, begins, ends))
-    return pieces
+def _encode_batch(tokenizer: Tokenizer, batch: list[Part], lengths: Int32 | None) -> list[Piece]:
+    """Return tokens and bytes of each part; `lengths` are bytes of tokens by id, None with offsets."""
+    encoded = tokenizer.encode_documents([text for text, _, _ in batch])
+    return [
+        Piece(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths), begins, ends)
+        for (text, begins, ends), one in zip(batch, encoded, strict=True)
+    ]
+
+
+def _sizes(text: str, encoded: EncodedText, lengths: Int32 | None) -> Int32:
+    if encoded.offsets is not None:
+        return sizes_from_offsets(text, encoded.offsets)
+    assert lengths is not None
+    return _sizes_in_proportion(text, lengths[encoded.ids])
 
 
 def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
@@ -150,16 +149,6 @@ def _sizes_in_proportion(text: str, lengths: Int32) -> Int32:
     ends = np.rint(before * (size / max(int(before[-1]), 1))).astype(np.int64)
     ends[-1] = size
     return _differences(ends)
-
-
-def _piece_lengths(tokenizer: AnyTokenizer) -> Int32:
-    """Return the UTF-8 bytes of each piece of a slow tokenizer, by id: `▁` is a space, `<0x0A>` one byte."""
-    vocabulary: dict[str, int] = tokenizer.get_vocab()
-    lengths = np.zeros(max(vocabulary.values()) + 1, dtype=np.int32)
-    for piece, number in vocabulary.items():
-        is_byte = len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
-        lengths[number] = 1 if is_byte else len(piece.replace("▁", " ").encode())
-    return lengths
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,15 @@ from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
-from evaluation.prefill.encoding import AnyTokenizer, bos_ids, encode
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.chat import render_template
+from evaluation.tokenizers.encoding import bos_ids, put_before
 
 _DATE = "01 Jan 2025"
 """The date for templates that write it, so that a prompt is the same on every day."""
@@ -73,7 +75,7 @@ def prefill_probes(plan: StagePlan) -> None:
 
 
 def _chats_of_probes(
-    plan: StagePlan, tokenizer: AnyTokenizer, about: Mapping[str, Any]
+    plan: StagePlan, tokenizer: Tokenizer, about: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the settings of conversations, each once, with the probes that they are of."""
     chats: dict[str, dict[str, Any]] = {}
@@ -95,7 +97,7 @@ def _chats_of_probes(
 
 
 def _probe_rows(
-    plan: StagePlan, tokenizer: AnyTokenizer, about: Mapping[str, Any]
+    plan: StagePlan, tokenizer: Tokenizer, about: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     probes = plan.suite.probes
     texts = [
@@ -143,9 +145,7 @@ def _fit(plan: StagePlan, rows: Sequence[dict[str, Any]], window: Window) -> lis
     return shortened
 
 
-def encode_prompts(
-    plan: StagePlan, tokenizer: AnyTokenizer, texts: Sequence[str]
-) -> list[list[int]]:
+def encode_prompts(plan: StagePlan, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return the ids of each text, with BOS in front where the configuration requires it.
 
     Args:
@@ -158,7 +158,7 @@ def encode_prompts(
     """
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
     # Many templates write BOS themselves.
-    return [ids if ids[: len(start)] == start else start + ids for ids in encode(tokenizer, texts)]
+    return [put_before(start, ids) for ids in tokenizer.encode(texts)]
 
 
 def prompts_meta(
@@ -188,7 +188,7 @@ def prompts_meta(
 
 
 def render_chat(
-    tokenizer: AnyTokenizer,
+    tokenizer: Tokenizer,
     template: str,
     variables: Mapping[str, Any],
     name: str,
@@ -215,12 +215,12 @@ def render_chat(
     undrawn = random.getstate()
     try:
         with row_limits():
-            text = tokenizer.apply_chat_template(
+            text = render_template(
+                tokenizer,
+                (_CLOCK if "strftime_now" in template else "") + template,
                 [message.model_dump() for message in messages],
-                chat_template=(_CLOCK if "strftime_now" in template else "") + template,
-                tokenize=False,
-                add_generation_prompt=answer,
-                **{"date_string": _DATE, **variables},
+                {"date_string": _DATE, **variables},
+                answer=answer,
             )
     except (Exception, OutOfTime) as error:  # noqa: BLE001 - templates raise what they like
         raise SourceError(
@@ -234,11 +234,11 @@ def render_chat(
         )
     if not text.strip():
         raise SourceError(f"{name}: the chat template writes no text of these messages; {_ANOTHER}")
-    return str(text)
+    return text
 
 
 def answer_ends(
-    tokenizer: AnyTokenizer, template: str | None, variables: Mapping[str, Any]
+    tokenizer: Tokenizer, template: str | None, variables: Mapping[str, Any]
 ) -> tuple[list[int], list[str]]:
     """Return the tokens and strings that end a completion in addition to its task's settings.
 
@@ -259,7 +259,7 @@ def answer_ends(
 
 
 def _end_of_turn(
-    tokenizer: AnyTokenizer, template: str, variables: Mapping[str, Any]
+    tokenizer: Tokenizer, template: str, variables: Mapping[str, Any]
 ) -> tuple[list[int], list[str]]:
     """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
 
@@ -275,7 +275,7 @@ def _end_of_turn(
     after = text.rpartition(_REPLY)[2].strip() if _REPLY in text else ""
     if not after:
         return [], []
-    first = encode(tokenizer, [after])[0][0]
-    if first in tokenizer.added_tokens_decoder or first in tokenizer.all_special_ids:
-        return [int(first)], []
+    first = tokenizer.encode([after])[0][0]
+    if first in tokenizer.whole_tokens:
+        return [first], []
     return [], [after.splitlines()[0].rstrip()]

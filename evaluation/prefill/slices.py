@@ -15,7 +15,6 @@ from evaluation import protocol
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
-from evaluation.prefill.encoding import AnyTokenizer, bos_ids, vocabulary_size
 from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
@@ -30,10 +29,12 @@ from evaluation.prefill.packing import (
 from evaluation.prefill.sources import Origin, locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import compile_template, fields_of, values_of
-from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
+from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.encoding import bos_ids
 from evaluation.wording import kind_of, no_such
 
 log = logging.getLogger(__name__)
@@ -78,7 +79,7 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     folder = plan.cache_folder("tier2", name)
     if is_current(folder, definition, sources.are_as):
         return
-    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+    tokenizer = stage_tokenizer(plan)
     with new_entry(folder) as building:
         made = _build(plan, name, item, tokenizer, origin, building)
         made |= {"definition": definition, "tokenizer": about, "source": sources.describe()}
@@ -86,12 +87,12 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
 
 
 def _build(
-    plan: StagePlan, name: str, item: Slice, tokenizer: AnyTokenizer, origin: Origin, building: Path
+    plan: StagePlan, name: str, item: Slice, tokenizer: Tokenizer, origin: Origin, building: Path
 ) -> dict[str, Any]:
     """Write tokens and index into `building`; return the meta.json without its checksums."""
     length = plan.sequence_length
     asked = item.tokens // length
-    vocabulary = vocabulary_size(tokenizer)
+    vocabulary = tokenizer.rows
     dtype = smallest_dtype(vocabulary)
     count = _Count()
     with tempfile.TemporaryFile(dir=building) as raw:
@@ -144,7 +145,7 @@ def _fill(packer: Packer, pieces: Iterator[Piece], name: str) -> None:
                 return
 
 
-def _separator_id(tokenizer: AnyTokenizer) -> int:
+def _separator_id(tokenizer: Tokenizer) -> int:
     """Return EOS, the token that ends a document in packed text."""
     if tokenizer.eos_token_id is None:
         raise SourceError(

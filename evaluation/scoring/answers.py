@@ -6,14 +6,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from evaluation.settings.generation import Sampling
 
-if TYPE_CHECKING:  # transformers take seconds to import, and verifying seldom needs them
-    from evaluation.prefill.encoding import AnyTokenizer
+if TYPE_CHECKING:  # verifying seldom needs them
+    from evaluation.tokenizers.base import Tokenizer
 
 GREEDY = Sampling()
 
 StopReason = Literal["eos", "stop_string", "length"]
 
 _SLACK = 8  # first characters that may be wrong if decoding begins in the middle of a text
+
+BEFORE = 16
+"""Tokens before an answer, or its end, with which it is decoded: enough for any one character."""
 
 
 @dataclass(frozen=True)
@@ -57,28 +60,28 @@ class Stopping:
 
     eos_ids: frozenset[int]
     strings: tuple[str, ...]
-    decode: Callable[[list[int]], str]
+    decode: Callable[[Sequence[int], Sequence[int]], str]
+    """Returns the text of an answer's ids, given the ids before them."""
 
-    def answer(self, tokens: list[int], reason: StopReason) -> Answer:
+    def answer(self, prompt: Sequence[int], tokens: list[int], reason: StopReason) -> Answer:
         """Return a finished answer; a stop string in its text overrides the given reason.
 
         Args:
+            prompt: Ids of the prompt.
             tokens: Generated ids, without the EOS.
             reason: Why generation ended.
 
         Returns:
             The answer, its text cut at the first stop string.
         """
-        raw = self.decode(tokens)
+        raw = self.decode(prompt[-BEFORE:], tokens)
         text = cut(raw, self.strings)
         if text is None:
             return Answer(raw, raw, tuple(tokens), reason)
         return Answer(text, raw, tuple(tokens), "stop_string")
 
 
-def stopping_with(
-    tokenizer: "AnyTokenizer", eos: Iterable[int], strings: Iterable[str]
-) -> Stopping:
+def stopping_with(tokenizer: "Tokenizer", eos: Iterable[int], strings: Iterable[str]) -> Stopping:
     """Return the rules for ending an answer, whose special tokens are decoded, too.
 
     Args:
@@ -89,13 +92,7 @@ def stopping_with(
     Returns:
         The rules for ending an answer.
     """
-
-    def decode(tokens: list[int]) -> str:
-        return str(
-            tokenizer.decode(tokens, skip_special_tokens=False, clean_up_tokenization_spaces=False)
-        )
-
-    return Stopping(frozenset(eos), tuple(strings), decode)
+    return Stopping(frozenset(eos), tuple(strings), tokenizer.decode_answer)
 
 
 class StopSearch:
@@ -103,10 +100,12 @@ class StopSearch:
 
     Args:
         stopping: The rules for ending an answer.
+        prompt: Ids of the prompt.
     """
 
-    def __init__(self, stopping: Stopping) -> None:
+    def __init__(self, stopping: Stopping, prompt: Sequence[int]) -> None:
         self.stopping = stopping
+        self._prompt = list(prompt[-BEFORE:])
         self._begin = 0  # first token that is decoded
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
@@ -122,14 +121,18 @@ class StopSearch:
         strings, decode = self.stopping.strings, self.stopping.decode
         if not strings:
             return False
-        tail = decode(tokens[self._begin :])
+        tail = decode(self._before(tokens, self._begin), tokens[self._begin :])
         if any(string in tail for string in strings):
-            return cut(decode(tokens), strings) is not None
+            return cut(decode(self._prompt, tokens), strings) is not None
         if len(tail) > 4 * self._needed:
             middle = (self._begin + len(tokens)) // 2
-            if len(decode(tokens[middle:])) >= self._needed:
+            if len(decode(self._before(tokens, middle), tokens[middle:])) >= self._needed:
                 self._begin = middle
         return False
+
+    def _before(self, tokens: list[int], place: int) -> list[int]:
+        """Return the last ids before a place in the answer."""
+        return [*self._prompt, *tokens[max(0, place - BEFORE) : place]][-BEFORE:]
 
 
 def cut(text: str, strings: Sequence[str]) -> str | None:

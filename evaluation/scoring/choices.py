@@ -48,7 +48,8 @@ def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
 
 def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
     job.begin(name)
-    key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token})
+    kept = {} if job.bos is None else {"bos": job.bos}  # scores without BOS keep their key
+    key = job.key({"protocol": TIERS["tier3"].protocol, "prefix_token": job.prefix_token, **kept})
     item = f"choices-{name}"
     prefix = job.store.prefix(item, key)
     missing = _missing(job, prefix, dict(zip(cache.keys, cache.items, strict=True)))
@@ -59,6 +60,7 @@ def _score_task(job: Job, name: str, cache: TaskCache) -> dict[str, Any]:
             missing,
             max_length=job.plan.sequence_length,
             prefix_token=job.prefix_token,
+            bos=job.bos,
             label=f"Tier3 {name}",
         )
         job.add(item, key, job.measured(name, score))
@@ -82,6 +84,7 @@ def score_questions(
     *,
     max_length: int,
     prefix_token: int,
+    bos: int | None = None,
     label: str,
 ) -> StoredScore:
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
@@ -91,6 +94,7 @@ def score_questions(
         questions: Questions by the key that they are stored under.
         max_length: Context window, in tokens.
         prefix_token: Id that replaces an empty context.
+        bos: Id that begins every context, and stays when one is truncated; None: none does.
         label: Label of the progress bar.
 
     Returns:
@@ -100,7 +104,7 @@ def score_questions(
         NonFiniteError: When the model returns NaN or infinity; it names the item.
         ScoringError: When a question cannot be scored; it names the item.
     """
-    fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token)
+    fit = partial(fit_requests, max_length=max_length, prefix_token=prefix_token, bos=bos)
     fitted = {key: fit(_requests(item)) for key, item in questions.items()}
     requests = [request for one in fitted.values() for request in one.requests]
     scores = iter(backend.log_likelihoods(requests, label=label))

@@ -11,9 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
-from evaluation.prefill.encoding import vocabulary_size
-from evaluation.prefill.tokenizers import load_tokenizer
+from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest, stopping_with
+from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
     COMPLETIONS,
@@ -108,6 +108,7 @@ def _key(
             "tokenizer": job.tokenizer["fingerprint"],
             "sampling": sampling.model_dump(exclude={"n"}),
             "eos_token_ids": cache.meta["eos_token_ids"],
+            **text_key(job.tokenizer),
             **engine,
         }
     )
@@ -134,13 +135,17 @@ def _complete(
     requests = missing_requests(sampling, cache.prompts, stored)
     if requests or (agreement and agreement.stored() is None):
         with job.naming(name):
-            folder, use_fast = job.plan.tokenizer_folder, job.plan.tokenizer.use_fast
-            tokenizer = load_tokenizer(str(folder), use_fast=use_fast)
+            tokenizer = stage_tokenizer(job.plan)
             stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
-            answers = agreement.measured if agreement else job.backend.answers
-            parts = answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
-            for part in completion_tables(requests, parts):
-                job.add(item, key, job.stamped(part, {**part.summary, STOP: list(stops)}))
+            lacking = {one for one in keys if one not in stored}
+            if read_anew(job, item, key, cache.prompts, lacking, stopping):
+                stored, _ = stored_completions(job.store, prefix, keys, stops)
+                requests = missing_requests(sampling, cache.prompts, stored)
+            if requests or agreement:
+                answers = agreement.measured if agreement else job.backend.answers
+                parts = answers(requests, stopping, vocabulary=tokenizer.rows)
+                for part in completion_tables(requests, parts):
+                    job.add(item, key, job.stamped(part, {**part.summary, STOP: list(stops)}))
     if agreement:
         job.names.append(agreement.name)
     return prefix

@@ -6,12 +6,13 @@ from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.errors import ScoringError
-from evaluation.prefill.encoding import AnyTokenizer, encode_pairs
-from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
 from evaluation.settings.computing import Scoring
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.encoding import encode_pairs
+from evaluation.tokenizers.loading import check_sentence, load_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -65,7 +66,7 @@ def score_request_file(
 
 def prepare(
     rows: Sequence[Row],
-    tokenizer: AnyTokenizer | None,
+    tokenizer: Tokenizer | None,
     source: str,
     max_length: int,
     vocab_size: int,
@@ -133,24 +134,24 @@ def _needs_tokenizer(row: Row) -> bool:
     return "context" in row or not row["context_tokens"]
 
 
-def _request(row: Row, tokenizer: AnyTokenizer | None, name: str) -> Request:
+def _request(row: Row, tokenizer: Tokenizer | None, name: str) -> Request:
     if row.keys() == TOKENS:
         return Request(tuple(row["context_tokens"]), tuple(row["continuation_tokens"]), name)
     if tokenizer is None:
         raise ScoringError(f"{name}: strings need a tokenizer; give one (--tokenizer)")
-    ((context, continuation),) = encode_pairs(tokenizer, [(row["context"], row["continuation"])])
-    return Request(tuple(context), tuple(continuation), name)
+    (pair,) = encode_pairs(tokenizer, [(row["context"], row["continuation"])])
+    return Request(tuple(pair.context), tuple(pair.continuation), name)
 
 
-def _prefix_token(tokenizer: AnyTokenizer | None) -> int | None:
+def _prefix_token(tokenizer: Tokenizer | None) -> int | None:
     """Return the token that replaces an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
-    bos: int | None = tokenizer.bos_token_id
+    bos = tokenizer.bos_token_id
     return tokenizer.eos_token_id if bos is None else bos
 
 
-def _tokenizer(name: str | None, checkpoint: Checkpoint) -> AnyTokenizer:
+def _tokenizer(name: str | None, checkpoint: Checkpoint) -> Tokenizer:
     if name is None and checkpoint.kind == "huggingface":
         name = str(checkpoint.path)
     name = name or checkpoint.tokenizer_name
@@ -159,4 +160,6 @@ def _tokenizer(name: str | None, checkpoint: Checkpoint) -> AnyTokenizer:
             f"{checkpoint.path} names no tokenizer, but the requests hold strings; give one "
             "(--tokenizer)"
         )
-    return load_tokenizer(name, use_fast=True)
+    tokenizer = load_tokenizer(name, use_fast=True)
+    check_sentence(tokenizer)
+    return tokenizer

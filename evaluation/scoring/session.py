@@ -214,6 +214,11 @@ class Job:
         return replace(score, summary={**score.summary, **stamp})
 
     @property
+    def bos(self) -> int | None:
+        """Id of the BOS that prefill put before every context; None if it did not."""
+        return self.tokenizer["bos_token_id"] if self.tokenizer["prepend_bos"] else None
+
+    @property
     def prefix_token(self) -> int:
         """Id of the token that replaces an empty context: BOS, or EOS if there is none."""
         bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]

@@ -132,10 +132,10 @@ def counted_completions(
 
     @lru_cache
     def count() -> Count:
-        from evaluation.prefill.tokenizers import load_tokenizer
+        from evaluation.tokenizers.loading import load_tokenizer
 
-        tokenizer = load_tokenizer(str(plan.tokenizer_folder), use_fast=plan.tokenizer.use_fast)
-        return until_stopped(stopping_with(tokenizer, (), stops))
+        tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
+        return until_stopped(stopping_with(tokenizer, (), stops), ())
 
     found, used = stored_completions(store, prefix, keys, stops, lambda tokens: count()(tokens))
     if not found.keys() >= set(keys):
@@ -145,18 +145,19 @@ def counted_completions(
     return found, used
 
 
-def until_stopped(stopping: Stopping) -> Count:
+def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:
     """Return a function that counts as generation does: token by token, until a stop string is complete.
 
     Args:
         stopping: The rules for ending an answer.
+        prompt: Ids before the completion; without them, its first blank may not count.
 
     Returns:
         A function from a completion's ids to the number of those up to its stop string.
     """
 
     def count(tokens: Sequence[int]) -> int:
-        search = StopSearch(stopping)
+        search = StopSearch(stopping, prompt)
         ends = (n for n in range(1, len(tokens) + 1) if search.reached(list(tokens[:n])))
         return next(ends, len(tokens))
 

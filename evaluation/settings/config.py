@@ -42,6 +42,11 @@ class Tokenizer(Settings):
     also_known_as: tuple[Text, ...] = Field(
         (), description="Other names that checkpoints give for this same tokenizer."
     )
+    check_texts: ExpandedPath | None = Field(
+        None,
+        description="JSONL file of texts for the tokenizer's check; a line is a text, or "
+        "`{text, ids}` with the ids that training had.",
+    )
 
 
 class Bridge(Settings):

@@ -51,7 +51,7 @@ class StagePlan:
             A folder inside the configured `cache`.
         """
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
-        wanted = self.tokenizer.model_dump(exclude={"also_known_as"})
+        wanted = self.tokenizer.model_dump(exclude={"also_known_as", "check_texts"})
         key = fingerprint(unordered(wanted))[:8]
         return Path(self.config.cache) / f"{slug}-{key}-{self.sequence_length}"
 

@@ -34,7 +34,9 @@ class Counting:
 
     def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
         asked: list[Any] = []
-        read_as = stopping.decode(list(range(vocabulary)))  # another tokenizer reads other answers
+        read_as = stopping.decode(
+            [], list(range(vocabulary))
+        )  # another tokenizer reads other answers
         for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
             for key, answer in batch.items():
                 one, tier = requests[key.request], tier_of(requests[key.request])

@@ -64,9 +64,9 @@ def install() -> None:
 
 def _install_reading() -> None:
     """Each text that is tokenized is a moment, too: sources are being read by then."""
-    from transformers import PreTrainedTokenizerFast
+    from evaluation.tokenizers.fast import FastTokenizer
 
-    encode = PreTrainedTokenizerFast._encode_plus
+    encode = FastTokenizer._encoded
 
     def encoding(*arguments: Any, **named: Any) -> Any:
         kind, _, moment = os.environ.get("HISTORIES_ACCIDENT", "").partition(" ")
@@ -74,7 +74,7 @@ def _install_reading() -> None:
             _wait()
         return encode(*arguments, **named)
 
-    PreTrainedTokenizerFast._encode_plus = encoding
+    FastTokenizer._encoded = encoding  # type: ignore[method-assign]
 
 
 def _install_verification() -> None:
@@ -225,15 +225,15 @@ class StandIn:
         asked: list[Any] = [list(request.tokens)]
         if request.sampling is not None and request.sampling.temperature:
             asked += [sample, request.sampling.model_dump(exclude={"n"})]
-        search, tokens = StopSearch(stopping), list[int]()
+        search, tokens = StopSearch(stopping, request.tokens), list[int]()
         while len(tokens) < request.max_new_tokens:
             place = len(tokens)
             if self.dice(tier_of(request), *asked, "end", place) < 0.1:
-                return stopping.answer(tokens, "eos")
+                return stopping.answer(request.tokens, tokens, "eos")
             tokens.append(40 + int(200 * self.dice(tier_of(request), *asked, place)))
             if search.reached(tokens):
                 break
-        return stopping.answer(tokens, "length")
+        return stopping.answer(request.tokens, tokens, "length")
 
 
 def _next_moment() -> int:

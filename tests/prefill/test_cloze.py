@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,9 +15,9 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import Item, TaskCache, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import even_quotas
-from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import load_suite
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
 from tests.tables import cases
@@ -172,7 +173,7 @@ def test_what_an_item_holds(tmp_path: Path, fast_folder: Path) -> None:
 
 def test_a_slow_tokenizer(tmp_path: Path, slow_folder: Path) -> None:
     (item,) = prefill(tmp_path, slow_folder, ROWS[:1], use_fast=False).items
-    model = load_tokenizer(slow_folder, use_fast=False).sp_model
+    model = sentencepiece.SentencePieceProcessor(model_file=str(slow_folder / "tokenizer.model"))
     for candidate in item.candidates:
         whole = [*item.contexts[0].tokens, *candidate.tokens]
         assert whole == model.encode(item.contexts[0].text + candidate.text)

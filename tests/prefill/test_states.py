@@ -14,8 +14,9 @@ from evaluation.dependencies.caches import CacheEntry, CacheStates, tokenizer_en
 from evaluation.errors import SourceError
 from evaluation.prefill import generation, packing, sources, states, tokenizers
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
+from evaluation.prefill.tokenizers import fetch_tokenizer
 from evaluation.settings.plan import StagePlan
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
 from tests.workflow.world import write_rows
 

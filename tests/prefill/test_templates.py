@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from transformers import PreTrainedTokenizerFast
 
 from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill import limits
@@ -21,9 +22,9 @@ from evaluation.prefill.templates import (
     fields_of,
     values_of,
 )
-from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.prefill.plans import make_plan
 from tests.tables import cases
 
@@ -80,7 +81,7 @@ def test_an_unknown_end_of_turn_becomes_a_stop_string(tmp_path: Path, fast_folde
 
 
 def test_a_known_end_of_turn_becomes_an_id(tmp_path: Path, fast_folder: Path) -> None:
-    tokenizer = load_tokenizer(fast_folder, use_fast=True)
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(fast_folder)
     tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
     tokenizer.chat_template = CHATML
     tokenizer.save_pretrained(tmp_path / "chat")

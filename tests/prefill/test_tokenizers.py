@@ -15,9 +15,10 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import EvaluationError, SourceError
-from evaluation.prefill.tokenizers import load_tokenizer, prefill_tokenizer
+from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.settings.config import validate_config
 from evaluation.settings.planning import plan_stages
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.checkpoints.huggingface import SIZES, save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint
 from tests.conftest import ROOT
@@ -48,7 +49,7 @@ CASES: list[tuple[str, tuple[str, ...], Callable[[Path], object], str]] = [
     ("a pipe", BOTH, _piped, "{file}: cannot be read .it is a pipe, not a file"),
     ("a device", BOTH, _linked("/dev/zero"), "{file}: cannot be read .it is a device"),
     ("a link to nothing", BOTH, _linked("/nowhere"), "{file}: cannot be read .No such"),
-    ("a number as token", BOTH[:1], _in_added_tokens, "tokenizer.json or tokenizer_config.json do"),
+    ("a number as token", BOTH[:1], _in_added_tokens, "{file}: does not describe a tokenizer"),
 ]
 
 

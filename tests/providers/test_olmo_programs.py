@@ -15,6 +15,7 @@ from evaluation.providers.score import Limits, Outcome, ProgramWithTests, run_pr
 from evaluation.settings.provided import ProviderTask
 from tests.providers.conftest import reported, verified
 from tests.providers.olmo_eval import Line, answers, asked, by_olmo_eval, settings, theirs
+from tests.tokenizers.wrapped import wrapped
 from tests.verification.sandbox.references import needs_sandbox
 from tests.workflow.world import World, ask_for_answers, build_tokenizer
 
@@ -185,7 +186,7 @@ def test_code_is_filled_in_only_with_the_tokens_for_it(
     tokenizer = build_tokenizer(["a"], tmp_path)
     marks = ["<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>"]
     tokenizer.add_special_tokens({"additional_special_tokens": marks[:2]})
-    assert lacking_tokens(tokenizer, marks) == marks[2:]
+    assert lacking_tokens(wrapped(tokenizer), marks) == marks[2:]
 
 
 def test_names_tell_which_tasks_run_programs() -> None:

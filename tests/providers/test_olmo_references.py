@@ -15,13 +15,13 @@ from transformers import AutoModelForCausalLM
 from evaluation.grading.tiers import SCHEMA
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.metrics.measures import choice_measures, greedy
-from evaluation.prefill.encoding import encode_pairs
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.prefill.tokenizers import load_tokenizer
 from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
+from evaluation.tokenizers.encoding import encode_pairs
+from evaluation.tokenizers.loading import load_tokenizer
 from tests.providers.conftest import planned
 from tests.providers.olmo_eval import Line, answers, asked, settings
 from tests.workflow.world import World
@@ -185,10 +185,10 @@ def test_log_probabilities_are_those_of_the_reference(
     asked: list[tuple[Request, float, bool]] = []
     for number, (line, question) in enumerate(with_questions(shared, reference)):
         encoded = encode_pairs(tokenizer, pairs_of(question))
-        assert [list(ids) for _, ids in encoded] == line["ids"], (line["task"], number)
-        assert [len(before) for before, _ in encoded] == line["context_ids"]
+        assert [one.continuation for one in encoded] == line["ids"], (line["task"], number)
+        assert [len(one.context) for one in encoded] == line["context_ids"]
         if number % (1 if os.environ.get("EVAL_ALL_REFERENCES") else 12) == 0:
-            requests = [Request(tuple(a), tuple(b), line["task"]) for a, b in encoded]
+            requests = [Request(tuple(a), tuple(b), line["task"]) for a, b, _ in encoded]
             asked += zip(requests, line["logprobs"], line["greedy"], strict=True)
     model = AutoModelForCausalLM.from_pretrained(smollm2, dtype=torch.float32).eval()
     requests = [request for request, _, _ in asked]

@@ -15,9 +15,9 @@ from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.engine.generation.generate import generate
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
-from tests.scoring.tiny import LETTERS, decode
+from tests.scoring.tiny import LETTERS, decode, decode_after
 
-FREE = Stopping(frozenset(), (), decode)
+FREE = Stopping(frozenset(), (), decode_after)
 """An answer ends by its length alone."""
 
 
@@ -41,11 +41,11 @@ def plain(model: PreTrainedModel, ask: GenerationRequest, stopping: Stopping) ->
         ids = torch.tensor([[*ask.tokens, *tokens]])
         token = int(model(input_ids=ids, use_cache=False).logits[0, -1].argmax())
         if token in stopping.eos_ids:
-            return stopping.answer(tokens, "eos")
+            return stopping.answer([], tokens, "eos")
         tokens.append(token)
         if any(stop in decode(tokens) for stop in stopping.strings):
-            return stopping.answer(tokens, "stop_string")
-    return stopping.answer(tokens, "length")
+            return stopping.answer([], tokens, "stop_string")
+    return stopping.answer([], tokens, "length")
 
 
 def run(
@@ -61,7 +61,7 @@ def test_all_stop_reasons_occur_and_agree_with_the_plain_way() -> None:
     given = asks(30)
     said = [answer.text for answer in run(model, given, batch=30)]
     pairs = sorted({text[start : start + 2] for text in said for start in range(len(text) - 1)})
-    stopping = Stopping(frozenset({LETTERS.index(said[0][-1])}), tuple(pairs[::6]), decode)
+    stopping = Stopping(frozenset({LETTERS.index(said[0][-1])}), tuple(pairs[::6]), decode_after)
     expected = [plain(model, ask, stopping) for ask in given]
     assert {answer.stop_reason for answer in expected} == {"eos", "stop_string", "length"}
     for batch in (1, 7, 30):
@@ -114,7 +114,7 @@ def few_shot(count: int, *, shared: int, **settings: object) -> list[GenerationR
 def test_batches_answer_as_single_prompts_do(name: str) -> None:
     """Also where a sliding window begins within the prompt, or a prefix that is read once."""
     model = tiny.model(name)
-    stopping = Stopping(frozenset({5, 11}), (), decode)
+    stopping = Stopping(frozenset({5, 11}), (), decode_after)
     given = asks(9) + few_shot(8, shared=40) + few_shot(3, shared=35)[1:]
     expected = [plain(model, ask, stopping) for ask in given]
     for batch in (1, 5, 64):
@@ -170,7 +170,7 @@ def test_without_memory_it_goes_on_with_half_the_rows(
     moments: tuple[int, ...], caplog: pytest.LogCaptureFixture
 ) -> None:
     model = tiny.model("llama")
-    stopping = Stopping(frozenset({5}), (), decode)
+    stopping = Stopping(frozenset({5}), (), decode_after)
     given = asks(30)
     expected = run(model, given, stopping, batch=8)
     places, kinds = itertools.count(), itertools.cycle(OUT_OF_MEMORY)

@@ -47,7 +47,7 @@ def prompts(shared: Path, tokenizer: Tokenizer) -> list[tuple[int, ...]]:
 def test_greedy_answers_are_those_of_transformers(model, tokenizer, prompts) -> None:
     """Each prompt alone there, many at once here."""
     eos = tokenizer.eos_token_id
-    stopping = Stopping(frozenset({eos}), (), tokenizer.decode)
+    stopping = Stopping(frozenset({eos}), (), lambda _, ids: tokenizer.decode(ids))
     given = [GenerationRequest(str(i), tokens, LONGEST) for i, tokens in enumerate(prompts)]
     answers = tiny.answers(model, given, stopping, batch=48, vocabulary=len(tokenizer))
     for index, tokens in enumerate(prompts):
@@ -66,7 +66,9 @@ def test_greedy_answers_are_those_of_transformers(model, tokenizer, prompts) -> 
 
 def test_samples_of_a_real_model_do_not_depend_on_the_batch(model, tokenizer, prompts) -> None:
     """49,152 ids to draw from, unfiltered, and rounding that differs from batch to batch."""
-    stopping = Stopping(frozenset({tokenizer.eos_token_id}), ("\n\n",), tokenizer.decode)
+    stopping = Stopping(
+        frozenset({tokenizer.eos_token_id}), ("\n\n",), lambda _, ids: tokenizer.decode(ids)
+    )
     settings = Sampling(temperature=1.0, n=4)
     given = [
         GenerationRequest(str(i), tokens, 12, (0, 1, 2, 3), settings)

@@ -41,7 +41,7 @@ MODELS = [
     ("qwen2, experts", 2, qwen2(**SHAPE, moe_config=moe())),
 ]
 STOPPING = Stopping(
-    frozenset({5}), ("ab", "z"), lambda tokens: "".join(chr(97 + one % 26) for one in tokens)
+    frozenset({5}), ("ab", "z"), lambda _, tokens: "".join(chr(97 + one % 26) for one in tokens)
 )
 PROMPTS = [
     GenerationRequest("greedy", (3, 9, 27), 12),

@@ -11,15 +11,16 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from evaluation.grading.probes import generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
-from evaluation.prefill.encoding import vocabulary_size
 from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
 from evaluation.store import ScoreStore, StoredScore
+from evaluation.tokenizers.fast import FastTokenizer
 from evaluation.verification.registry import verify
 from tests.scoring import tiny
+from tests.tokenizers.wrapped import wrapped
 
 CHECKS = [
     {"check": "word_count", "at_least": 0, "at_most": 5},
@@ -29,7 +30,7 @@ CHECKS = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> FastTokenizer:
     """One token a byte; id 0 is `!`, and there is no padding token."""
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     bytewise = Tokenizer(models.BPE(vocab={byte: i for i, byte in enumerate(alphabet)}, merges=[]))
@@ -37,7 +38,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     bytewise.decoder = decoders.ByteLevel()
     made = PreTrainedTokenizerFast(tokenizer_object=bytewise, eos_token="<|end|>")
     made.add_special_tokens({"additional_special_tokens": ["<|turn|>"]})
-    return made
+    return wrapped(made)
 
 
 def probes_of(*texts: str) -> dict[str, Probe]:
@@ -54,16 +55,16 @@ def probes_of(*texts: str) -> dict[str, Probe]:
     }
 
 
-def prompts_of(tokenizer: PreTrainedTokenizerFast, probes: dict[str, Probe]) -> list[Prompt]:
+def prompts_of(tokenizer: FastTokenizer, probes: dict[str, Probe]) -> list[Prompt]:
     texts = {name: probe.messages[0].content for name, probe in probes.items()}
     return [
-        Prompt(id=name, max_new_tokens=12, prompt=text, tokens=tuple(tokenizer(text)["input_ids"]))
+        Prompt(id=name, max_new_tokens=12, prompt=text, tokens=tuple(tokenizer.encode([text])[0]))
         for name, text in texts.items()
     ]
 
 
 def answered(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, folder: Path, *asked: str
+    model: PreTrainedModel, tokenizer: FastTokenizer, folder: Path, *asked: str
 ) -> tuple[pa.Table, list[StoredScore]]:
     """The table of checked answers, and the parts that the store has."""
     probes = probes_of(*asked)
@@ -71,7 +72,7 @@ def answered(
     backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
     requests = missing_requests(GREEDY, prompts, {})
     stopping = stopping_with(tokenizer, [tokenizer.eos_token_id], ["q"])
-    answers = backend.answers(requests, stopping, vocabulary=vocabulary_size(tokenizer))
+    answers = backend.answers(requests, stopping, vocabulary=tokenizer.rows)
     parts = list(completion_tables(requests, answers))
     store = ScoreStore(folder, "one")
     for part in parts:
@@ -97,10 +98,10 @@ def stubborn(logits: dict[int, float]) -> PreTrainedModel:
 
 
 def test_special_tokens_stay_visible_in_the_response(
-    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
+    tokenizer: FastTokenizer, tmp_path: Path
 ) -> None:
     """A model that goes on with another turn must not look clean."""
-    turn, mark = tokenizer.convert_tokens_to_ids("<|turn|>"), tokenizer.eos_token_id
+    turn, mark = tokenizer.token_id("<|turn|>"), tokenizer.eos_token_id
     model = stubborn({turn: 2.0, mark: 1.0, 280: 9.0})  # no token of the tokenizer's is 280
     table, (part,) = answered(model, tokenizer, tmp_path, "abc")
     (row,) = generations(table)
@@ -113,9 +114,7 @@ def test_special_tokens_stay_visible_in_the_response(
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
 
 
-def test_a_model_that_ends_at_once_passes_nothing(
-    tokenizer: PreTrainedTokenizerFast, tmp_path: Path
-) -> None:
+def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer, tmp_path: Path) -> None:
     table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
     assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
     assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
@@ -123,7 +122,7 @@ def test_a_model_that_ends_at_once_passes_nothing(
     assert summarize(table)["summary"]["json_valid_rate"] == 0
 
 
-def test_an_answer_is_known_by_its_prompt_alone(tokenizer: PreTrainedTokenizerFast) -> None:
+def test_an_answer_is_known_by_its_prompt_alone(tokenizer: FastTokenizer) -> None:
     """Neither its name nor its checks make a model answer again; its length does."""
     first, second = prompts_of(tokenizer, probes_of("a", "a"))
     assert prompt_key(first) == prompt_key(second)

@@ -11,19 +11,21 @@ from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.request_files import check_output, read_rows, write_answers
 from evaluation.scoring.requests import prepare
+from evaluation.tokenizers.fast import FastTokenizer
 from tests.scoring import tiny
 from tests.tables import cases
+from tests.tokenizers.wrapped import wrapped
 
 WORDS = ["<end>", "<unknown>", "the", "cat", "sat", " the", " cat", " sat", " ", "."]
 
 
 @pytest.fixture(scope="module")
-def words() -> PreTrainedTokenizerFast:
+def words() -> FastTokenizer:
     """Splits before spaces; a word with its space is one token, as in GPT-2's vocabulary."""
     model = models.WordLevel({word: i for i, word in enumerate(WORDS)}, unk_token="<unknown>")
     tokenizer = Tokenizer(model)
     tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_next")
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>")
+    return wrapped(PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<end>"))
 
 
 def write(path: Path, *rows: object) -> Path:

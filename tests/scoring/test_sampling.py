@@ -28,7 +28,7 @@ from evaluation.scoring.engine.generation.sampling import (
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 from tests.scoring.test_generation import asks
-from tests.scoring.tiny import decode
+from tests.scoring.tiny import decode_after
 
 SETTINGS = [
     Sampling(temperature=1.0),
@@ -141,7 +141,7 @@ def test_rounding_turns_hardly_any_draw() -> None:
 def test_a_sample_depends_on_nothing_beside_it(name: str) -> None:
     """Neither on batch nor on neighbours nor on how many samples there are; bit for bit."""
     model = tiny.model(name)
-    stopping = Stopping(frozenset({5}), ("ab",), decode)
+    stopping = Stopping(frozenset({5}), ("ab",), decode_after)
     settings = [Sampling(temperature=1.0, n=4), Sampling(temperature=0.8, top_p=0.9, seed=3, n=4)]
     mixed = [
         replace(ask, samples=(0, 1, 2, 3), sampling=settings[index % 2])

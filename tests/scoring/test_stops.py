@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from evaluation.scoring.answers import Stopping, StopSearch, cut_again
 from evaluation.scoring.stored_completions import until_stopped
-from tests.scoring.tiny import decode
+from tests.scoring.tiny import decode, decode_after
 
 PIECES = [b"", b"a", b"b", b"ab", b"\n", b"\n\n", b" Question", b":", b"\xc3", b"\xa9", b"\xf0\x9f"]
 PIECES += [b"\xa6\x8a", b"\xe2\x82\xac", b"b" * 20, b"ba\n", b"a\xc3", b"\xa9b", b"Q"]
@@ -31,7 +31,7 @@ def by_words(tokens: list[int]) -> str:
 @example([1] + [0] * 80 + [2] + [0] * 80 + [1], ["aba"], by_bytes)
 def test_the_search_ends_where_decoding_everything_does(tokens, strings, decode):
     """After every token the whole text is looked through, in the plain way."""
-    search = StopSearch(Stopping(frozenset(), tuple(strings), decode))
+    search = StopSearch(Stopping(frozenset(), tuple(strings), lambda _, ids: decode(ids)), [])
     for count in range(1, len(tokens) + 1):
         text = decode(tokens[:count])
         stopped = any(string in text for string in strings)
@@ -43,12 +43,12 @@ def test_the_search_ends_where_decoding_everything_does(tokens, strings, decode)
 def test_a_long_answer_is_decoded_in_short_pieces() -> None:
     decoded = 0
 
-    def counting(tokens: list[int]) -> str:
+    def counting(prompt: list[int], tokens: list[int]) -> str:
         nonlocal decoded
         decoded += len(tokens)
         return decode(tokens)
 
-    search = StopSearch(Stopping(frozenset(), ("zzz", "Question:"), counting))
+    search = StopSearch(Stopping(frozenset(), ("zzz", "Question:"), counting), [])
     tokens: list[int] = []
     for number in range(5000):
         tokens.append(number % 20)
@@ -65,15 +65,15 @@ def test_cut_again_is_what_generating_again_gives(said, old, new, most):
     """Text, reason and tokens, of a model that writes these tokens and then ends."""
 
     def generate(strings: list[str]):
-        stopping = Stopping(frozenset(), tuple(strings), decode)
-        search, tokens = StopSearch(stopping), []
+        stopping = Stopping(frozenset(), tuple(strings), decode_after)
+        search, tokens = StopSearch(stopping, []), []
         for token in said:
             if len(tokens) == most:
-                return stopping.answer(tokens, "length")
+                return stopping.answer([], tokens, "length")
             tokens.append(token)
             if search.reached(tokens):
-                return stopping.answer(tokens, "stop_string")
-        return stopping.answer(tokens, "eos")
+                return stopping.answer([], tokens, "stop_string")
+        return stopping.answer([], tokens, "eos")
 
     first, second = generate(old), generate(new)
     assert first.raw == decode(first.tokens)
@@ -84,5 +84,5 @@ def test_cut_again_is_what_generating_again_gives(said, old, new, most):
         assert not any(string in first.raw for string in new)
         return
     assert found == (second.text, second.stop_reason)
-    count = until_stopped(Stopping(frozenset(), tuple(new), decode))
+    count = until_stopped(Stopping(frozenset(), tuple(new), decode_after), [])
     assert count(first.tokens) == len(second.tokens)

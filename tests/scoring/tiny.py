@@ -1,5 +1,6 @@
 """Tiny random models of every class that is scored, and the plain way to score with them."""
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -60,6 +61,11 @@ def model(name: str) -> PreTrainedModel:
 
 def decode(tokens: list[int]) -> str:
     return "".join(LETTERS[token] for token in tokens)
+
+
+def decode_after(prompt: Sequence[int], tokens: Sequence[int]) -> str:
+    """The same behind a prompt."""
+    return decode(list(tokens))
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import yaml
-from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
 
 from evaluation.checkpoints.import_hf import import_hf
@@ -241,6 +241,7 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
 def build_tokenizer(texts: list[str], folder: Path) -> PreTrainedTokenizerFast:
     raw = Tokenizer(models.BPE())
     raw.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    raw.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=320,
         special_tokens=["<|end|>"],

@@ -40,6 +40,8 @@ from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.loading import load_tokenizer
 
 log = logging.getLogger(__name__)
 
@@ -206,7 +208,7 @@ class _BlockTexts:
         tokens, tokenizer = self._slices[name], self._tokenizer
         if tokens is None or tokenizer is None:
             return {"text": NOT_CACHED}
-        text = tokenizer.decode(tokens[block, :TOKENS].tolist(), skip_special_tokens=False)
+        text = tokenizer.decode(tokens[block, :TOKENS].tolist())
         return {"text": text, "cut": tokens.shape[1] > TOKENS}
 
     def _tokens(self, name: str, checksum: Any) -> Tokens | None:
@@ -220,17 +222,10 @@ class _BlockTexts:
             return None
 
     @cached_property
-    def _tokenizer(self) -> Any:
-        """Load it with the `tokenizers` library where possible, as transformers takes seconds to import."""
+    def _tokenizer(self) -> Tokenizer | None:
         folder = self._plan.tokenizer_folder
-        if (folder / "tokenizer.json").exists():
-            from tokenizers import Tokenizer
-
-            return Tokenizer.from_file(str(folder / "tokenizer.json"))
         if not folder.exists():
             return None
-        from evaluation.prefill.tokenizers import load_tokenizer
-
         return load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
 
 

@@ -6,6 +6,8 @@ A request is scored as in lm-evaluation-harness; with max_length 6:
     kept (max_length + 1)        1 2 3 4 | 5 6 7
     input                        1 2 3 4   5 6        the last token is predicted, but never an input
     predicted                            | 5 6 7
+
+BOS stays where it begins a context that is truncated: without it, the scores of many models are no use.
 """
 
 from collections.abc import Sequence
@@ -53,13 +55,16 @@ class Fitted(NamedTuple):
     truncated: int
 
 
-def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: int) -> Fitted:
+def fit_requests(
+    requests: Sequence[Request], *, max_length: int, prefix_token: int, bos: int | None = None
+) -> Fitted:
     """Give every request a context, and truncate it on the left to fit the window.
 
     Args:
         requests: Requests of any length.
         max_length: Context window, in tokens.
         prefix_token: Id that replaces an empty context.
+        bos: Id that stays in front of a truncated context which begins with it; None: none does.
 
     Returns:
         Requests that fit, in their order, and the number of truncated ones.
@@ -67,11 +72,13 @@ def fit_requests(requests: Sequence[Request], *, max_length: int, prefix_token: 
     Raises:
         ScoringError: When a continuation is empty or longer than the window.
     """
-    fitted = [_fit(request, max_length, prefix_token) for request in requests]
+    fitted = [_fit(request, max_length, prefix_token, bos) for request in requests]
     return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))
 
 
-def _fit(request: Request, max_length: int, prefix_token: int) -> tuple[Request, bool]:
+def _fit(
+    request: Request, max_length: int, prefix_token: int, bos: int | None
+) -> tuple[Request, bool]:
     context, continuation, name = request.context, request.continuation, request.name
     if not continuation:
         raise ScoringError(f"{name}: nothing to score, its continuation is empty; leave it out")
@@ -87,4 +94,8 @@ def _fit(request: Request, max_length: int, prefix_token: int) -> tuple[Request,
             f"of {max_length}; leave it out or raise the sequence length"
         )
     kept = max_length + 1 - len(continuation)
-    return Request(context[-kept:], continuation, name), len(context) > kept
+    if len(context) <= kept:
+        return Request(context, continuation, name), False
+    first = context[:1] if context[0] == bos else ()
+    rest = context[len(context) - kept + len(first) :]
+    return Request((*first, *rest), continuation, name), True

@@ -76,7 +76,10 @@ class Vllm:
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent):
                 self.version = json.loads((folder / "version.json").read_text())
-                yield {keys[line["number"]]: _answer(line, stopping) for line in lines}
+                yield {
+                    (key := keys[line["number"]]): _answer(line, requests[key.request], stopping)
+                    for line in lines
+                }
 
     def _write_request(
         self,
@@ -209,8 +212,8 @@ def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
     return int.from_bytes(digest.digest(), "little") >> 2  # vLLM needs fewer than 63 bits
 
 
-def _answer(line: dict[str, Any], stopping: Stopping) -> Answer:
-    answer = stopping.answer(line["tokens"], line["reason"])
+def _answer(line: dict[str, Any], request: GenerationRequest, stopping: Stopping) -> Answer:
+    answer = stopping.answer(request.tokens, line["tokens"], line["reason"])
     if line["reason"] == "stop_string" and answer.text == answer.raw:
         raise ScoringError(
             "vLLM ended an answer at a stop string that is not in its text; its tokenizer differs"

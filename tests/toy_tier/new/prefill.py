@@ -29,17 +29,16 @@ def origins(plan, name):
 
 
 def make(plan, name):
-    from evaluation.prefill.encoding import encode, vocabulary_size  # which takes a while to import
-    from evaluation.prefill.tokenizers import fetch_tokenizer, load_tokenizer
+    from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 
     about, (origin,) = fetch_tokenizer(plan), origins(plan, name)
     definition, folder = define(plan, name, about), plan.cache_folder("toy", name)
     sources = Sources(plan, [origin])
     if is_current(folder, definition, sources.are_as):
         return
-    tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=True)
+    tokenizer = stage_tokenizer(plan)
     rows = [
-        {"id": f"{name}/{number}", "tokens": encode(tokenizer, [row["riddle"], row["answer"]])}
+        {"id": f"{name}/{number}", "tokens": tokenizer.encode([row["riddle"], row["answer"]])}
         for number, row in enumerate(origin.rows())
     ]
     with new_entry(folder) as building:
@@ -48,7 +47,7 @@ def make(plan, name):
         meta = {
             "definition": definition,
             "items": counts,
-            "vocab_size_needed": vocabulary_size(tokenizer),
+            "vocab_size_needed": tokenizer.rows,
             "source": sources.describe(),
         }
         write_meta(building, meta, [RIDDLES])

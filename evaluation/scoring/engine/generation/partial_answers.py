@@ -55,7 +55,7 @@ class PartialAnswer:
         return cls(
             AnswerKey(prompt.index, sample),
             request,
-            StopSearch(stopping),
+            StopSearch(stopping, request.tokens),
             Stream(request, sample, width) if request.sampling.temperature else None,
             tuple(prefix for prefix in chain if prefix is not None),
             None if is_shared else prompt.rest,
@@ -97,7 +97,8 @@ class PartialAnswer:
         Returns:
             The answer; its reason is `length` if no other one ended it.
         """
-        return self.search.stopping.answer(self.tokens, self.stop_reason or "length")
+        reason = self.stop_reason or "length"
+        return self.search.stopping.answer(self.request.tokens, self.tokens, reason)
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:

@@ -1,0 +1,93 @@
+"""Read completions anew from their token ids where earlier versions of this program read other text.
+
+Until now, an answer was decoded without its prompt. So tokenizers whose text depends on what stands before
+lost its first blank, or wrote bytes as `<0x0A>`. The ids are right, and need not be generated again.
+"""
+
+import logging
+from collections.abc import Iterable, Mapping, Set
+from typing import Any
+
+import pyarrow as pa
+
+from evaluation.prefill.caches import Prompt
+from evaluation.scoring.answers import Stopping
+from evaluation.scoring.session import Job
+from evaluation.scoring.stored_completions import (
+    COMPLETIONS,
+    STOP,
+    prompt_key,
+    until_stopped,
+)
+from evaluation.store import StoredScore
+
+log = logging.getLogger(__name__)
+
+TEXT = "text"
+"""Part of the key of completions whose text depends on their prompts."""
+
+
+def text_key(tokenizer: Mapping[str, Any]) -> dict[str, str]:
+    """Return the part of a key that says how ids are read; none where no version read them otherwise.
+
+    Args:
+        tokenizer: `meta.json` of the stage's tokenizer.
+    """
+    return {} if tokenizer["decodes_anywhere"] else {TEXT: "after the prompt"}
+
+
+def read_anew(
+    job: Job,
+    item: str,
+    key: Mapping[str, Any],
+    prompts: Iterable[Prompt],
+    lacking: Set[str],
+    stopping: Stopping,
+) -> bool:
+    """Store the completions that are stored under a former key, with their text as it is read now.
+
+    Args:
+        job: The job, whose names get those of the new parts.
+        item: Name of the completions in the store.
+        key: Their key now.
+        prompts: The prompts of the task or the probes.
+        lacking: The `sample_key` of each completion that is not stored under the key.
+        stopping: The rules for ending an answer.
+
+    Returns:
+        Whether there were any.
+    """
+    wanted = set(lacking)
+    of_prompt = {prompt_key(prompt): prompt for prompt in prompts}
+    for former in _former_keys(job, key):
+        prefix = job.store.prefix(item, former)
+        rows, _ = job.store.find_rows(prefix, wanted, lambda row, summary: row)
+        anew = [new for row in rows.values() if (new := _anew(row, of_prompt, stopping))]
+        if anew:
+            log.info("%s: %d completions are read anew from their ids", item, len(anew))
+            table = pa.Table.from_pylist(anew, schema=COMPLETIONS)
+            summary = {"seconds": 0.0, "tokens_processed": 0, STOP: list(stopping.strings)}
+            job.add(item, key, job.stamped(StoredScore(table, {}), summary))
+            wanted -= {row["key"] for row in anew}
+    return len(wanted) < len(lacking)
+
+
+def _former_keys(job: Job, key: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the keys under which earlier versions stored the same ids."""
+    fingerprints = [key["tokenizer"], *job.tokenizer["formerly"]]
+    plain = {name: value for name, value in key.items() if name != TEXT}
+    return [former for one in fingerprints if (former := {**plain, "tokenizer": one}) != key]
+
+
+def _anew(
+    row: Mapping[str, Any], prompts: Mapping[str, Prompt], stopping: Stopping
+) -> dict[str, Any] | None:
+    """Return a row with its text read anew; None if it ended at a stop string that it does not have."""
+    prompt = prompts[row["key"].rpartition("-")[0]]
+    count = until_stopped(stopping, prompt.tokens)(row["tokens"])
+    tokens = list(row["tokens"][:count])
+    answer = stopping.answer(prompt.tokens, tokens, row["stop_reason"])
+    if row["stop_reason"] == "stop_string" and answer.text == answer.raw:
+        return None
+    changed = {"text": answer.raw, "stop_reason": answer.stop_reason}
+    return {**row, **changed, "completion_tokens": count, "tokens": tokens}

@@ -1,0 +1,154 @@
+"""A tokenizer's files: found in a folder or on the hub, checked, and copied as they are.
+
+Files are never written anew by a library: a tokenizer that transformers saves may encode text
+differently than the one that it loaded.
+"""
+
+import json
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.errors import SourceError
+from evaluation.regular_files import check_regular, open_regular
+
+TOKENIZER_JSON = "tokenizer.json"
+CONFIG = "tokenizer_config.json"
+SPECIAL_TOKENS = "special_tokens_map.json"
+ADDED_TOKENS = "added_tokens.json"
+
+PATTERNS = (
+    *("tokenizer*.json", SPECIAL_TOKENS, ADDED_TOKENS, "*.model", "*.model.v*", "*.tiktoken"),
+    *("vocab.*", "merges.txt", "chat_template*"),
+)
+"""Names of the files that text and prompts depend on."""
+
+_TABLES = (TOKENIZER_JSON, CONFIG, SPECIAL_TOKENS, ADDED_TOKENS)
+"""Files that must be JSON objects."""
+
+SHIFTED = "sentencepiece.bpe.model"
+"""Name that XLM-R, CamemBERT, mBART, XGLM and NLLB give to a model whose ids they shift."""
+
+_PIECES = ("tokenizer.model", "spiece.model", SHIFTED)
+"""Usual names of SentencePiece models, the first of which is read."""
+
+Kind = Literal["json", "pieces", "bytes"]
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The file that holds a tokenizer's vocabulary: tokenizer.json, a SentencePiece model, or vocab.json."""
+
+    kind: Kind
+    path: Path
+
+
+def tokenizer_files(folder: Path) -> list[Path]:
+    """Return the files of a tokenizer's folder.
+
+    Args:
+        folder: A folder, which may hold a model's weights, too.
+
+    Returns:
+        Existing files and broken links, sorted by name.
+    """
+    matched = {path for pattern in PATTERNS for path in folder.glob(pattern)}
+    return sorted(path for path in matched if not path.is_dir() or path.name in _TABLES)
+
+
+def check_files(folder: Path) -> None:
+    """Check that the files are regular, and that those which must be JSON objects begin so.
+
+    Reading a pipe would block, and errors of libraries do not name the damaged file.
+
+    Raises:
+        SourceError: When one is not.
+    """
+    for path in tokenizer_files(folder):
+        try:
+            check_regular(path)
+            if path.name in _TABLES:
+                with open_regular(path) as file:
+                    begin = file.read(1000).lstrip()
+                if not begin.startswith(b"{"):
+                    raise SourceError(f"{path}: is not a JSON object; copy the tokenizer again")
+        except OSError as error:
+            why = f"cannot be read ({error.strerror})"
+            raise SourceError(f"{path}: {why}; copy the tokenizer again") from None
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Return the content of a JSON file of the tokenizer; an empty one if there is no such file.
+
+    Raises:
+        SourceError: When it is not a JSON object.
+    """
+    if not path.exists():
+        return {}
+    try:
+        with open_regular(path) as file:
+            content = json.loads(file.read())
+    except (ValueError, RecursionError) as error:
+        raise SourceError(f"{path}: is not JSON ({error}); copy the tokenizer again") from None
+    if not isinstance(content, dict):
+        raise SourceError(f"{path}: is not a JSON object; copy the tokenizer again")
+    return content
+
+
+def copy_files(source: Path, target: Path) -> None:
+    """Copy a tokenizer's files into an existing folder, byte by byte."""
+    for path in tokenizer_files(source):
+        shutil.copyfile(path, target / path.name)
+
+
+def find_vocabulary(folder: Path, *, use_fast: bool) -> Vocabulary:
+    """Return the file that encodes text.
+
+    Args:
+        folder: The tokenizer's folder.
+        use_fast: Whether tokenizer.json comes first; otherwise only a SentencePiece model will do.
+
+    Raises:
+        SourceError: When there is none, or it is not clear which one is meant.
+    """
+    if use_fast and (folder / TOKENIZER_JSON).exists():
+        return Vocabulary("json", folder / TOKENIZER_JSON)
+    if model := find_pieces(folder):
+        return Vocabulary("pieces", model)
+    if use_fast and (folder / "vocab.json").exists() and (folder / "merges.txt").exists():
+        return Vocabulary("bytes", folder / "vocab.json")
+    raise SourceError(f"tokenizer {folder}: {_lacking(folder, use_fast=use_fast)}")
+
+
+def _lacking(folder: Path, *, use_fast: bool) -> str:
+    if not use_fast and (folder / TOKENIZER_JSON).exists():
+        return (
+            "`use_fast: false` needs a SentencePiece model, but there is none of "
+            f"{', '.join(_PIECES)}; set `use_fast: true`"
+        )
+    names = [path.name for path in tokenizer_files(folder)]
+    there = f"only {', '.join(names)}" if names else "no file of a tokenizer"
+    return (
+        f"it has no vocabulary ({there}), and would encode every text to nothing; copy tokenizer.json or "
+        "tokenizer.model into it"
+    )
+
+
+def find_pieces(folder: Path) -> Path | None:
+    """Return the SentencePiece model with a usual name, or else the only one with another name."""
+    for name in _PIECES:
+        if (folder / name).exists():
+            return folder / name
+    others = [p for p in tokenizer_files(folder) if p.match("*.model") or p.match("*.model.v*")]
+    if len({path.read_bytes() for path in others}) > 1:
+        raise SourceError(
+            f"tokenizer {folder}: it is not clear which of {_names(others)} the model was trained with; "
+            f"copy that one to {folder / 'tokenizer.model'}"
+        )
+    return others[0] if others else None
+
+
+def _names(paths: Iterable[Path]) -> str:
+    return " and ".join(path.name for path in paths)
