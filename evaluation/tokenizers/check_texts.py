@@ -9,6 +9,8 @@ from typing import Any
 from evaluation.errors import ConfigError
 from evaluation.input_files import read_json, read_lines
 
+PROGRAM = "def f(x):\n    if x:\n        return 1\n"
+
 _PLAIN = (
     "",
     "a",
@@ -17,7 +19,7 @@ _PLAIN = (
     "the quick brown fox; Don't panic!",
     *(f"{' ' * count}return x" for count in range(1, 9)),
     "\tif x:\n\t\treturn [1, 2]",
-    "def f(x):\n    if x:\n        return 1\n",
+    PROGRAM,
     "one\ntwo\r\nthree\n\n\nfour",
     "1234567890 3.14159 2,048 0x1F",
     "🦊 👩‍👩‍👧‍👦 🇩🇪",

@@ -1,0 +1,147 @@
+"""Each kind of tokenizer encodes any text like the library that made training data, and gives it back."""
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+import sentencepiece
+import tokenizers
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import PreTrainedTokenizerFast
+
+from evaluation.scoring.answers import StopSearch, stopping_with
+from evaluation.settings.verifiers import Program
+from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.loading import load_tokenizer
+from evaluation.verification.registry import verify
+from tests.tokenizers.kinds import JSON, PIECES, TURNS
+from tests.verification.sandbox.references import needs_sandbox
+
+LIKE_PIECES = [  # those whose ids are those of SentencePiece itself
+    name for name in PIECES if name not in ("llama, no prefix", "user's symbols")
+]
+KEEPS_ANY_TEXT = ("gpt2", "gemma.json", "llama", "no dummy prefix", "gemma", "unigram", "no class")
+characters = st.characters(exclude_categories=["Cs"])
+any_text = st.text(st.one_of(characters, st.sampled_from(" \n\t  x1é日🦊")), max_size=40)
+
+
+@cache
+def loaded(folder: Path) -> Tokenizer:
+    return load_tokenizer(folder, use_fast=True)
+
+
+@pytest.mark.parametrize("kind", JSON)
+@settings(deadline=None, max_examples=1000)
+@given(text=any_text, turn=st.booleans())
+def test_ids_of_a_json_are_those_of_the_file(
+    kinds: dict[str, Path], kind: str, text: str, turn: bool
+) -> None:
+    text = f"{TURNS[0]}{text}{TURNS[1]}\n" if turn else text
+    ours = loaded(kinds[kind])
+    assert ours.encode([text]) == [raw(kinds[kind]).encode(text, add_special_tokens=False).ids]
+
+
+@cache
+def raw(folder: Path) -> tokenizers.Tokenizer:
+    return tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+
+
+@pytest.mark.parametrize("kind", JSON)
+def test_ids_of_a_json_are_those_of_the_base_class(kinds: dict[str, Path], kind: str) -> None:
+    theirs = PreTrainedTokenizerFast.from_pretrained(kinds[kind])
+    ours = loaded(kinds[kind])
+    texts = ["Hello <s> x</s>", "  x", f"{TURNS[0]}user\n", "日 🦊", "<unk>", "<|endoftext|>a"]
+    assert ours.encode(texts) == theirs(texts, add_special_tokens=False)["input_ids"]
+    assert (ours.bos_token_id, ours.eos_token_id) == (theirs.bos_token_id, theirs.eos_token_id)
+    assert len(ours) == len(theirs)
+    assert ours.chat_template == theirs.chat_template
+
+
+@pytest.mark.parametrize("kind", LIKE_PIECES)
+@settings(deadline=None, max_examples=1000)
+@given(text=any_text)
+def test_ids_of_a_model_are_those_of_sentencepiece(
+    kinds: dict[str, Path], kind: str, text: str
+) -> None:
+    if "not legacy" in kind:
+        text = text.replace("▁", " ")  # as transformers does first
+    ours = loaded(kinds[kind])
+    assert ours.encode([text]) == [list(pieces(kinds[kind]).encode(text))]
+    assert [one.ids for one in ours.encode_documents([text])] == ours.encode([text])
+
+
+@cache
+def pieces(folder: Path) -> sentencepiece.SentencePieceProcessor:
+    return sentencepiece.SentencePieceProcessor(model_file=str(folder / "tokenizer.model"))
+
+
+@pytest.mark.parametrize("kind", KEEPS_ANY_TEXT)
+@settings(deadline=None, max_examples=1000)
+@given(text=any_text, answer=any_text)
+def test_any_text_is_given_back(kinds: dict[str, Path], kind: str, text: str, answer: str) -> None:
+    ours, text = loaded(kinds[kind]), text.replace("▁", " ").replace("\0", "")
+    answer = answer.replace("▁", " ").replace("\0", "")
+    prompt, whole = ours.encode([text, text + answer])
+    assert ours.decode(whole) == text + answer
+    if whole[: len(prompt)] == prompt and text:
+        assert ours.decode_answer(prompt, whole[len(prompt) :]) == answer
+        assert ours.decode_answer(prompt[-16:], whole[len(prompt) :]) == answer
+
+
+PROMPT = "def total(values):"
+BODY = "\n    result = 0\n    for value in values:\n        result += value\n    return result\n"
+HUMAN_EVAL = {
+    "tests": "def check(candidate):\n    assert candidate([1, 2]) == 3\n",
+    "entry_point": "total",
+}
+KEEPS_LAYOUT = [kind for kind in (*PIECES, *JSON) if kind != "no byte fallback"]
+
+
+def divided(tokenizer: Tokenizer, prompt: str, answer: str) -> tuple[list[int], list[int], str]:
+    """Ids of a prompt and its answer, cut at the last token's border in the prompt, and the answer's text."""
+    (ids,) = tokenizer.encode([prompt + answer])
+    ends = [n for n in range(len(ids) + 1) if prompt.startswith(tokenizer.decode(ids[:n]))]
+    end = max(ends)
+    return ids[:end], ids[end:], (prompt + answer)[len(tokenizer.decode(ids[:end])) :]
+
+
+@needs_sandbox
+@pytest.mark.parametrize("kind", KEEPS_LAYOUT)
+def test_a_program_known_by_heart_is_read_as_it_was_written(
+    kinds: dict[str, Path], kind: str
+) -> None:
+    """Its text and its stop string, token by token, as generation sees them; and it runs."""
+    ours = loaded(kinds[kind])
+    before, ids, text = divided(ours, PROMPT, f"{BODY}print(1)")
+    stopping = stopping_with(ours, (), ("\nprint",))
+    search, tokens = StopSearch(stopping, before), list[int]()
+    while not search.reached(tokens):
+        tokens.append(ids[len(tokens)])
+    answer = stopping.answer(before, tokens, "length")
+    assert answer.text == text.partition("\nprint")[0]
+    assert answer.stop_reason == "stop_string"
+    human_eval = {**HUMAN_EVAL, "prefix": f"{PROMPT}{BODY}print(1)".removesuffix(text)}
+    assert verify(Program(kind="program"), human_eval, answer.text).credit == 1.0
+
+
+@pytest.mark.parametrize("kind", KEEPS_LAYOUT)
+def test_a_blank_at_the_beginning_stops_an_answer(kinds: dict[str, Path], kind: str) -> None:
+    ours = loaded(kinds[kind])
+    before, ids, text = divided(ours, "Answer: the", " fox jumps")
+    search = StopSearch(stopping_with(ours, (), (text.partition("x")[0],)), before)
+    assert any(search.reached(ids[: n + 1]) for n in range(len(ids)))
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama.json", "gemma.json", "mistral.json", "gpt2"])
+def test_a_character_that_is_cut_off_harms_no_other(kinds: dict[str, Path], kind: str) -> None:
+    ours = loaded(kinds[kind])
+    before, ids, text = divided(ours, "Answer:\n", "a\n\n\U0001f600")
+    assert ours.decode_answer(before, ids) == text
+    for cut in range(1, len(ours.encode(["\U0001f600"])[0])):
+        shorter = ours.decode_answer(before, ids[:-cut]).rstrip("\ufffd")
+        assert shorter in (text[:-1], text)  # all four bytes are the last tokens, or fewer
+    border = next(n for n in range(len(ids)) if ours.decode_answer(before, ids[:n]) == text[:-1])
+    inside = [*before, *ids[: border + 1]]  # the first of its bytes are the prompt's
+    if len(ids) > border + 1:
+        assert ours.decode_answer(inside, ids[border + 1 :]) == "\U0001f600"
