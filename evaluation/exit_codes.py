@@ -96,6 +96,11 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
             return 128 + signal.SIGPIPE
         logging.debug("where it happened:", exc_info=True)
         return report(machine_fault(error, is_scoring=is_scoring))
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # of Rust, which no module exports
+            raise
+        logging.debug("where it happened:", exc_info=True)
+        return report(panic(error))
 
 
 @contextlib.contextmanager
@@ -145,6 +150,15 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     again = " (an item that is in the score store is not scored again)" * is_scoring
     reason = os.strerror(error.errno)  # a library's own text may have other details
     return f"{where}: {reason}; {remedy} and run the command again{again}"
+
+
+def panic(error: BaseException) -> str:
+    """Return a sentence for a panic of a library in Rust, such as tokenizers."""
+    reason = " ".join(str(error).split())[:200]
+    return (
+        f"a library gave up on its input ({reason}); the line above names its file; most often a "
+        "tokenizer.json is damaged or of another version: download the tokenizer again"
+    )
 
 
 def _is_out_of_memory(error: BaseException) -> bool:

@@ -1,7 +1,9 @@
 """The edges of the command line: streams, signals, a missing environment, what the system refuses."""
 
 import argparse
+import contextlib
 import errno
+import io
 import os
 import signal
 import sys
@@ -11,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.commands.parser import build_parser, parsers_of
-from evaluation.exit_codes import exit_code, machine_fault
+from evaluation.exit_codes import _without_errors, exit_code, machine_fault
 from tests.histories.warm import run_python, run_shell
 from tests.tables import cases
 from tests.workflow.paper import ROOT, Paper
@@ -97,6 +99,19 @@ def test_ctrl_c_while_it_starts(paper: Paper, module: str, code: int, said: str)
     finally:
         signal.signal(signal.SIGINT, handled)
     assert (done.returncode, done.stderr) == (code, said)
+
+
+def test_a_panic_of_a_library_in_rust_is_a_sentence() -> None:
+    """No module exports its class, which is no Exception."""
+    panic = type("PanicException", (BaseException,), {})("index out of bounds")
+
+    def fails() -> int:
+        raise panic
+
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        assert _without_errors(fails, is_scoring=False) == 1
+    assert said.getvalue().startswith("error: a library gave up on its input (index out of bounds)")
 
 
 def test_too_little_memory_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 import math
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -112,10 +113,17 @@ def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
-        reason = f"{type(error).__name__}: {' '.join(str(error).split())[:400]}"
         raise CheckpointError(
-            f"{checkpoint.path}: transformers cannot load it; check its config.json ({reason})"
+            f"{checkpoint.path}: transformers cannot load it; check its config.json ({_reason(error)})"
         ) from None
+
+
+def _reason(error: BaseException) -> str:
+    """Return a library's message without names of classes of errors, which tell a user nothing."""
+    words = re.sub(r"\b\w*(?:Error|Exception): ", "", " ".join(str(error).split())[:400])
+    if isinstance(error, KeyError):
+        return f"it has no {words}"
+    return words or "no reason is given"
 
 
 def _check_sizes(checkpoint: Checkpoint) -> None:

@@ -60,13 +60,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def _verify_answers(options: argparse.Namespace) -> int:
     """Verify a file of completions, and print the pass rates as JSON."""
-    from evaluation.files import link_target, write_jsonl
+    from evaluation.files import write_jsonl
     from evaluation.grading.by_hand import check_verified, verify_by_hand
+    from evaluation.output_files import check_replaces_nothing, output_file
 
+    if options.output is not None:  # before minutes are spent
+        check_replaces_nothing(options.output, [options.completions])
     plan = _plan_with(plan_stages(load_config(options.config)), options)
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
-        write_jsonl(link_target(options.output), rows)
+        write_jsonl(output_file(options.output, [options.completions]), rows)
     print(json.dumps(summary, indent=1, ensure_ascii=False), flush=True)
     check_verified(plan, rows)
     return 0
@@ -84,7 +87,8 @@ def _plan_with(plans: dict[str, StagePlan], options: argparse.Namespace) -> Stag
 
 def _curriculum(options: argparse.Namespace) -> int:
     """Write the ids of prompts, ordered by pass rate."""
-    from evaluation.files import link_target, write_text
+    from evaluation.files import write_text
+    from evaluation.output_files import output_file
     from evaluation.reporting.curriculum import check_ids
     from evaluation.reporting.curriculum import curriculum as choose
 
@@ -97,6 +101,7 @@ def _curriculum(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(link_target(options.output), text)
+        read = [] if options.known is None else [options.known]
+        write_text(output_file(options.output, read), text)
     print(f"{len(chosen)} prompts", file=sys.stderr)
     return 0

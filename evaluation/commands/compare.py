@@ -18,7 +18,8 @@ from evaluation.commands import (
     whole_number,
 )
 from evaluation.errors import BridgeError, ConfigError, ResultsError
-from evaluation.files import link_target, write_text
+from evaluation.files import write_text
+from evaluation.output_files import output_file
 from evaluation.results.comparison_file import COMPARISON_FILES, Comparison, RunComparison
 from evaluation.settings.runs import By
 from evaluation.terminal_layout import show
@@ -189,7 +190,7 @@ def _table(options: argparse.Namespace) -> int:
     if options.output is None:
         sys.stdout.write(text)
     else:
-        write_text(link_target(options.output), text)
+        write_text(output_file(options.output), text)
     for note in notes:
         show(note, sys.stderr)
     if options.format == "text" and not options.json:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,11 @@ from evaluation.dependencies.outdated import are_tables_outdated
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
+from evaluation.orchestration.outputs_on_disk import (
+    check_writable,
+    remove_special_files,
+    reset_future_times,
+)
 from evaluation.orchestration.pace import earlier_seconds
 from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
 from evaluation.orchestration.run_log import print_steps, running_log
@@ -75,10 +80,13 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
 
 
 def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
-    """Stop if a checkpoint to be scored is missing; return the estimated cost of generating answers."""
+    """Stop if a checkpoint is missing or a cache locked; return the estimated cost of generating answers."""
     lines = []
     for plan in inputs.plans.values():
+        if "prefill" in targets:
+            check_writable(stage_entries(plan), inputs.outdated.caches)
         if any(_needs_whole_stage(target, plan) for target in targets or ["all"]):
+            check_writable(stage_entries(plan), inputs.outdated.caches)
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
             outdated = [subject for subject in subjects if inputs.outdated.score(subject)]
@@ -133,7 +141,7 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 
 def start(workflow: Any) -> None:
-    """Prepare a run at its start; `check_cluster` and `guard_run` may refuse it.
+    """Prepare a run at its start; `check_cluster`, `guard_run` and `reset_future_times` may refuse it.
 
     Args:
         workflow: Snakemake's workflow.
@@ -146,19 +154,9 @@ def start(workflow: Any) -> None:
     jobs = list(workflow.dag.needrun_jobs())
     for job in jobs:
         remove_special_files(map(Path, job.output))
+        reset_future_times(map(Path, job.input))
     if log := running_log():
         log.pace.earlier = earlier_seconds(jobs)
-
-
-def remove_special_files(outputs: Iterable[Path]) -> None:
-    """Remove pipes, devices and links to them from the outputs: Snakemake would copy them for ever.
-
-    Args:
-        outputs: Files and folders that the run will make.
-    """
-    for path in outputs:
-        if os.path.lexists(path) and not path.is_file() and not path.is_dir():
-            path.unlink()
 
 
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:

@@ -113,6 +113,7 @@ def _check_fetched(path: Path) -> None:
 def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            _refuse_twice(path, file.schema_arrow.names)
             columns = _columns(fields, file.schema_arrow.names)
             size = sum(
                 file.metadata.row_group(n).total_byte_size for n in range(file.num_row_groups)
@@ -126,6 +127,15 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
         reason = " ".join(str(error).split())[:300]
         raise SourceError(f"{path}: not readable as Parquet: {reason}; copy it again") from None
+
+
+def _refuse_twice(path: Path, names: Sequence[str]) -> None:
+    """Raise SourceError for two columns of one name, of which rows would have only one."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise SourceError(
+            f"{path}: has {names.count(twice)} columns named {twice!r}; rename or remove all but one"
+        )
 
 
 def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from evaluation.errors import OutputError, ScoringError
 from evaluation.files import as_utf8, atomic_path, link_target, make_folder
 from evaluation.input_files import STANDARD, read_json, read_lines
+from evaluation.output_files import check_replaces_nothing
 from evaluation.wording import kind_of
 
 TEXT = {"context", "continuation"}
@@ -95,6 +96,7 @@ def check_output(requests: Path, output: Path) -> None:
         OutputError: When answers cannot be written there; it names the path.
     """
     _check_apart(requests, output)
+    check_replaces_nothing(output)
     if is_standard_output(output) or _is_written_through(output):
         return
     try:

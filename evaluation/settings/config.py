@@ -23,7 +23,7 @@ from evaluation.settings.model import (
     Text,
     one_sentence,
 )
-from evaluation.settings.names import Name, check_folders, check_names
+from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
 from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
@@ -190,11 +190,21 @@ class Config(Settings):
         check_names(self.stages)
         own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
         check_folders(self.results, self.cache, own)
+        check_results_apart(self.results, self._folders_read())
         for name, stage in self.stages.items():
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
             _check_merges(name, stage, self.stages)
         return self
+
+    def _folders_read(self) -> dict[str, str]:
+        """Return the folders that a run reads, by their key."""
+        read = {"suites": self.suites}
+        tokenizers = {"tokenizer": self.tokenizer}
+        for name, stage in self.stages.items():
+            read[f"stages.{name}.checkpoints"] = stage.checkpoints
+            tokenizers[f"stages.{name}.tokenizer"] = stage.tokenizer
+        return read | {f"{key}.name": one.name for key, one in tokenizers.items() if one}
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:

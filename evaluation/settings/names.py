@@ -155,3 +155,11 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
                     f"{key}: the folder of stage {other} lies inside {folder}; choose another"
                 )
         seen[own] = name
+
+
+def check_results_apart(results: str, read: Mapping[str, str]) -> None:
+    """Raise ValueError if the results would go into a folder that the run reads, by its key in `read`."""
+    root = os.path.realpath(results)
+    for key, folder in read.items():
+        if os.path.isdir(folder) and os.path.realpath(folder) == root:
+            raise ValueError(f"results: {results} is also `{key}`; choose a folder of its own")

@@ -1,6 +1,7 @@
 """Read YAML files so that nothing a user wrote is lost, guessed at, or able to crash Python.
 
-Dates stay text, and a key given twice is an error. Deeply nested files are refused before they are
+Dates stay text. A key given twice is an error, and so is a number that YAML reads otherwise than it looks:
+`010` is 8 there, and `1:20` is 80. Deeply nested files are refused before they are
 built, as the C parser would overflow its stack; files with too many aliased values, afterwards.
 """
 
@@ -26,6 +27,11 @@ _KINDS = ("bool", "float", "int", "map", "null", "seq", "str")
 """Kinds of values; a tag of another kind (`!!binary`, `!!set`) is refused."""
 
 
+_NUMBERS = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
+_NOT_AS_IT_LOOKS = re.compile(r"[-+]?0[0-9_]|[-+]?[0-9_]+:")
+"""Octal and sexagesimal numbers of YAML 1.1."""
+
+
 class _Loader(_LOADER):  # type: ignore[misc]
     """A loader that reads dates as text and refuses a key given twice."""
 
@@ -39,6 +45,16 @@ class _Loader(_LOADER):  # type: ignore[misc]
         for tag, construct in _LOADER.yaml_constructors.items()
         if tag is None or tag.rpartition(":")[2] in _KINDS
     }
+
+    def construct_scalar(self, node: Any) -> Any:
+        """Return a scalar's text; refuse numbers with a leading zero or a colon."""
+        is_number = node.tag in _NUMBERS and not node.style
+        if is_number and _NOT_AS_IT_LOOKS.match(node.value):
+            raise ConfigError(
+                f"line {node.start_mark.line + 1}: YAML reads {node.value} as {_as_read(node)}; write "
+                f"'{node.value}' in quotes if it is text, else the number without zeros before it or colons"
+            )
+        return super().construct_scalar(node)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> Any:
         """Build a mapping.
@@ -65,6 +81,12 @@ class _Loader(_LOADER):  # type: ignore[misc]
                 )
             lines[key.value] = line
         return super().construct_mapping(node, deep=deep)
+
+
+def _as_read(node: Any) -> Any:
+    """Return the number that YAML 1.1 makes of a scalar."""
+    loader = yaml.SafeLoader("")
+    return loader.construct_object(yaml.ScalarNode(node.tag, node.value))
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """How a run starts: which steps its jobs see, what it finds in the place of its outputs, and what stops it."""
 
+import errno
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +12,17 @@ import pytest
 from snakemake.exceptions import format_exception_to_string
 
 from evaluation.command_hints import CONFIG_VARIABLE
+from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.errors import ConfigError, EvaluationError
-from evaluation.orchestration.hooks import remove_special_files
+from evaluation.orchestration.outputs_on_disk import (
+    check_writable,
+    remove_special_files,
+    reset_future_times,
+)
 from evaluation.orchestration.run_configuration import keep_config, run_config
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.settings.config import load_config
+from tests.workflow.world import World
 
 
 def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -> None:
@@ -30,6 +38,38 @@ def test_pipes_and_devices_in_the_place_of_results_are_removed(tmp_path: Path) -
     remove_special_files(paths)
     assert [path for path in paths if os.path.lexists(path)] == [file, folder, link]
     assert Path("/dev/zero").exists()
+
+
+def test_times_in_the_future_are_reset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Snakemake would stop after the first job that reads such a file."""
+    late, past = tmp_path / "late", tmp_path / "past"
+    for path, moment in ((late, time.time() + 3600), (past, 1000.0)):
+        path.touch()
+        os.utime(path, (moment, moment))
+    reset_future_times([late, past, tmp_path / "absent"])
+    assert late.stat().st_mtime <= time.time()
+    assert past.stat().st_mtime == 1000.0
+    os.utime(late, (time.time() + 3600,) * 2)
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted", str(path))
+
+    monkeypatch.setattr(os, "utime", refuse)
+    with pytest.raises(RunError, match=f"have its owner run `touch {late}`"):
+        reset_future_times([late])
+
+
+def test_an_outdated_cache_that_may_not_be_written(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entries = stage_entries(world.plans["stage1"])
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    check_writable(entries, CacheStates())
+    entries[-1].record.write_text(entries[-1].record.read_text().replace('"key": "', '"key": "0'))
+    with pytest.raises(
+        RunError, match=r"you may not write it; .* set `cache` to a folder of your own"
+    ):
+        check_writable(entries, CacheStates())
 
 
 def test_a_sentence_that_ends_a_run_stands_alone() -> None:

@@ -57,6 +57,13 @@ def test_columns_that_are_no_text(name: str, tmp_path: Path, fast_folder: Path) 
         prefill_slice(plan, "s")
 
 
+def test_two_columns_of_one_name(tmp_path: Path) -> None:
+    table = pa.table([pa.array(["a"]), pa.array(["b"])], names=["text", "text"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r"a\.parquet: has 2 columns named 'text'; rename"):
+        list(read_rows(tmp_path / "a.parquet", None))
+
+
 def test_binary_columns_of_a_task(tmp_path: Path, fast_folder: Path) -> None:
     row = GOOD | {"question": b"Who?", "unused": b"\xff"}
     pq.write_table(pa.Table.from_pylist([row]), tmp_path / "a.parquet")

@@ -1,9 +1,11 @@
 """Templates of data, and of Tier4 prompts: what they make, where answers end, and what is refused."""
 
 import datetime
+import itertools
 import math
 import resource
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -281,6 +283,18 @@ def test_templates_that_do_not_parse(source: str) -> None:
     with pytest.raises(ConfigError, match=r"^k: not a Jinja2 template") as raised:
         compile_template("k", source)
     assert len(str(raised.value)) < 800
+
+
+def test_time_in_which_a_row_computes_nothing_does_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As while the process is stopped by Ctrl-Z."""
+    monkeypatch.setattr(limits, "SECONDS", 0.1)
+    monkeypatch.setattr(limits, "_AGAIN", 0.1)
+    with row_limits():
+        time.sleep(0.5)
+    with pytest.raises(limits.OutOfTime), row_limits():
+        sum(number for number in itertools.count())
 
 
 def test_limits_are_lifted_behind_a_row() -> None:
