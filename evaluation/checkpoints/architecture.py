@@ -1,41 +1,18 @@
-"""Read a Nanotron model configuration: the sizes and features of the model that it describes.
-
-A branch of Nanotron may add keys. A key's name does not tell what it computes, so a model that sets an
-unknown key is refused: without that key, another model would be scored.
-"""
+"""Read a Nanotron model configuration: the sizes and features of the model that it describes."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from evaluation.checkpoints.config_files import Keys, short
+from evaluation.checkpoints.config_files import Keys
+from evaluation.checkpoints.model_keys import Family, check_known
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 
 _MOST_LAYERS = 10_000
 """A larger number is a mistake, and must not cost memory."""
 
-_MODEL = frozenset(
-    "hidden_act hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads "
-    "rms_norm_eps rope_interleaved rope_theta tie_word_embeddings vocab_size".split()
-)
-"""Keys that change what both of Nanotron's classes compute."""
-
-_QWEN2 = frozenset(
-    "attention_bias moe_config no_rope_layer rope_seq_len_interpolation_factor sliding_window_size".split()
-)
-"""Further keys that change what Nanotron's Qwen2 computes."""
-
-_EXPERTS = frozenset(
-    "enable_shared_expert layers moe_intermediate_size num_experts shared_expert_intermediate_size "
-    "top_k".split()
-)
-
-_TRAINING = frozenset(
-    "architectures bos_token_id dtype eos_token_id flex_attention_mask initializer_range log_attn_probs "
-    "max_position_embeddings model_type pad_token_id pretraining_tp ring_attn_heads_k_stride rope_scaling "
-    "router_aux_loss_coef token_dispatcher_type torch_dtype transformers_version use_cache "
-    "z_loss_coefficient z_loss_enabled".split()
-)
-"""Keys that do not change what a model computes; `rope_scaling` is logged when a model is loaded."""
+_MARKERS: dict[str, Family] = {
+    "is_llama_config": "Llama", "is_qwen2_config": "Qwen2", "is_starcoder2_config": "Starcoder2",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,8 +31,8 @@ class Experts:
 class Architecture:
     """Everything about a Nanotron model that shapes its weights or its forward pass."""
 
-    llama: bool
-    """Whether it is Nanotron's LlamaForTraining, which ignores documents, or its Qwen2ForTraining."""
+    family: Family
+    """Nanotron's class: Llama and Starcoder2 ignore documents, Qwen2 does not."""
     vocab_size: int
     hidden_size: int
     intermediate_size: int
@@ -112,10 +89,13 @@ def parse_architecture(
         CheckpointError: A value is missing or impossible.
     """
     keys = Keys(config, where)
-    llama = _is_llama(keys)
+    family = _family(keys)
+    if family == "Starcoder2":
+        return _starcoder2(keys, sequence_length)
+    llama = family == "Llama"
     heads = keys.count("num_attention_heads")
     found = Architecture(
-        llama=llama,
+        family=family,
         vocab_size=keys.count("vocab_size"),
         hidden_size=keys.count("hidden_size"),
         intermediate_size=keys.count("intermediate_size"),
@@ -140,20 +120,63 @@ def parse_architecture(
     return found
 
 
-def _is_llama(keys: Keys) -> bool:
-    """Return whether the class is Nanotron's Llama; raise unless it is Llama or Qwen2 with known keys."""
+def _family(keys: Keys) -> Family:
+    """Return Nanotron's class of the model; raise for another one, and for unknown keys."""
     marked = [str(key) for key, value in keys.config.items() if value is True]
     models = [key for key in marked if key.startswith("is_") and key.endswith("_config")]
-    if models in (["is_llama_config"], ["is_qwen2_config"]):
-        llama = models == ["is_llama_config"]
-        _check_known(keys, llama=llama)
-        return llama
+    if len(models) == 1 and models[0] in _MARKERS:
+        check_known(keys, _MARKERS[models[0]])
+        return _MARKERS[models[0]]
     named = ", ".join(models)[:100] or "no `is_…_config` key"
-    if "is_starcoder2_config" in models:
-        named = "Starcoder2"
     raise UnsupportedCheckpoint(
-        f"{keys.where}: {named} cannot be represented; Nanotron's Llama and Qwen2 can"
+        f"{keys.where}: {named} cannot be represented; Nanotron's {', '.join(_MARKERS.values())} can"
     )
+
+
+def _starcoder2(keys: Keys, sequence_length: int | None) -> Architecture:
+    """Read the configuration of Nanotron's Starcoder2 with grouped queries, whose embedding is tied."""
+    for key, value in (
+        ("grouped_query", True),
+        ("multi_query", False),
+        ("use_rotary_embeddings", True),
+        ("use_position_embeddings", False),
+        ("scale_attn_weights", True),
+    ):
+        if keys.flag(key, value) is not value:
+            raise UnsupportedCheckpoint(
+                f"{keys.where}: `{key}` is {str(not value).lower()}, for which no checkpoint of Nanotron "
+                "could be compared with its own logits; score it by a `command` of your own"
+            )
+    window = keys.optional_count("sliding_window_size")
+    if window is not None and keys.config.get("global_attn_layers"):
+        raise UnsupportedCheckpoint(
+            f"{keys.where}: `sliding_window_size` with `global_attn_layers` cannot be represented by "
+            "transformers' Starcoder2; score it by a `command` of your own"
+        )
+    hidden, heads = keys.count("hidden_size"), keys.count("num_attention_heads")
+    found = Architecture(
+        family="Starcoder2",
+        vocab_size=keys.count("vocab_size"),
+        hidden_size=hidden,
+        intermediate_size=keys.count("intermediate_size", 4 * hidden),
+        layers=keys.count("num_hidden_layers", most=_MOST_LAYERS),
+        heads=heads,
+        kv_heads=keys.count("num_kv_heads"),
+        activation=str(keys.config.get("activation_function", "gelu_pytorch_tanh")),
+        norm_eps=keys.number("layer_norm_epsilon", 1e-5),
+        tied_embeddings=True,
+        positions=max(keys.count("max_position_embeddings", 1), sequence_length or 1),
+        rope_theta=keys.number("rope_theta", 10_000.0),
+        rope_interleaved=False,
+        rope_factor=None,
+        qkv_bias=True,
+        sliding_window=window,
+        no_rope_layer=None,
+        mup=False,
+        experts=None,
+    )
+    _check_possible(found, keys.where)
+    return found
 
 
 def _uses_mup(use_mup: bool | None, where: str) -> bool:
@@ -215,69 +238,3 @@ def _check_possible(found: Architecture, where: str) -> None:
             f"{where}: `num_attention_heads` {found.heads} is not a multiple of "
             f"`num_key_value_heads` {found.kv_heads}; correct one of them"
         )
-
-
-def _check_known(keys: Keys, *, llama: bool) -> None:
-    """Raise UnsupportedCheckpoint for an unknown key, which may change what the model computes."""
-    # Nanotron's Llama has a key `attention_bias`, but ignores it.
-    known = _MODEL | _TRAINING | ({"attention_bias"} if llama else _QWEN2)
-    _check_keys(keys, known, "Llama" if llama else "Qwen2")
-    experts = keys.config.get("moe_config")
-    if not llama and isinstance(experts, dict):
-        _check_keys(
-            Keys(experts, keys.where, "moe_config."), _EXPERTS | _TRAINING, "mixture of experts"
-        )
-
-
-def _check_keys(keys: Keys, known: frozenset[str], model: str) -> None:
-    for key, value in keys.config.items():
-        name = str(key)
-        is_marker = name.startswith("is_") and name.endswith("_config")
-        is_private = name.startswith("_")  # which kernels and layouts training used
-        if name in known or is_marker or is_private or _is_neutral(value):
-            continue
-        raise UnsupportedCheckpoint(
-            f"{keys.where}: {short(keys.prefix + name)} is {short(value)}, a key that Nanotron's {model} "
-            "does not have and that may change what is computed; score it by a `command` of your own, "
-            "or take the key out if it changes nothing"
-        )
-
-
-def _is_neutral(value: Any) -> bool:
-    """Return whether a value is empty, null, false, zero, or a factor of 1.0."""
-    return value is None or value in (False, "", 0) or value in ([], {}) or repr(value) == "1.0"
-
-
-def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Return a key that has different values in two model configurations.
-
-    Args:
-        one: A model configuration.
-        other: Another one, which may have fewer keys.
-
-    Returns:
-        The first such key, or a model's marker; None if they agree.
-    """
-    for key in sorted((_MODEL | _QWEN2) & one.keys() & other.keys()):
-        is_default = key in _MODEL and None in (one[key], other[key])
-        if not is_default and not _are_same(one[key], other[key]):
-            return key
-    markers = [
-        {str(key) for key, value in table.items() if str(key).startswith("is_") and value is True}
-        for table in (one, other)
-    ]
-    if all(markers) and markers[0] != markers[1]:
-        return min(markers[0] ^ markers[1])
-    return None
-
-
-def _are_same(one: Any, other: Any) -> bool:
-    """Compare two values; YAML reads `1e-05` as text, so text that is a number counts as one."""
-    try:
-        if isinstance(one, dict) and isinstance(other, dict):
-            return all(_are_same(one[key], other[key]) for key in one.keys() & other.keys())
-        if isinstance(one, str) != isinstance(other, str):
-            return float(one) == float(other)
-        return bool(one == other)
-    except (TypeError, ValueError, OverflowError, RecursionError):
-        return False

@@ -189,6 +189,8 @@ def _transformers_config(arch: Architecture) -> dict[str, Any]:
     rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
     if arch.rope_factor is not None:
         rope |= {"rope_type": "linear", "factor": arch.rope_factor}
+    if arch.family == "Starcoder2":
+        return _starcoder2_config(arch, rope)
     common = {
         "vocab_size": arch.vocab_size,
         "hidden_size": arch.hidden_size,
@@ -206,6 +208,25 @@ def _transformers_config(arch: Architecture) -> dict[str, Any]:
         "pad_token_id": None,
     }
     return common | _specific_config(arch)
+
+
+def _starcoder2_config(arch: Architecture, rope: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "vocab_size": arch.vocab_size,
+        "hidden_size": arch.hidden_size,
+        "intermediate_size": arch.intermediate_size,
+        "num_hidden_layers": arch.layers,
+        "num_attention_heads": arch.heads,
+        "num_key_value_heads": arch.kv_heads,
+        "hidden_act": arch.activation,
+        "norm_epsilon": arch.norm_eps,
+        "max_position_embeddings": arch.positions,
+        "rope_parameters": rope,
+        "sliding_window": arch.sliding_window,
+        "bos_token_id": None,
+        "eos_token_id": None,
+        "pad_token_id": None,
+    }
 
 
 def _specific_config(arch: Architecture) -> dict[str, Any]:

@@ -7,6 +7,7 @@ architecture. The features of a model decide its class in transformers:
     layers without RoPE                            SmolLM3ForCausalLM
     sliding window, or q/k/v biases                Qwen2ForCausalLM
     everything else, and all of Nanotron's Llama   LlamaForCausalLM
+    Nanotron's Starcoder2                          Starcoder2ForCausalLM
 
 Shapes of parameters, with H query heads and K key-value heads of size d, hidden size h, intermediate size m:
 
@@ -37,6 +38,8 @@ class Target:
     divisor: float = 1.0
     transposed: bool = False
     """Whether the last two dimensions are swapped."""
+    offset: int = 0
+    """The parameter's row that takes the first of these rows."""
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,8 @@ def model_class(arch: Architecture) -> str:
     Returns:
         A name such as `LlamaForCausalLM`, from the table at the top of this module.
     """
+    if arch.family == "Starcoder2":
+        return "Starcoder2ForCausalLM"
     if arch.experts is not None:
         return "Qwen2MoeForCausalLM"
     if arch.no_rope_layer is not None:
@@ -74,6 +79,8 @@ def expected_parameters(arch: Architecture) -> dict[str, Source]:
     Returns:
         By Nanotron's name, each parameter's whole shape and the targets of its rows.
     """
+    if arch.family == "Starcoder2":
+        return _starcoder2(arch)
     vocabulary = (arch.vocab_size, arch.hidden_size)
     found = {
         "model.token_position_embeddings.pp_block.token_embedding.weight": _one(
@@ -153,3 +160,41 @@ def _experts(ours: str, theirs: str, hidden: int, experts: Experts) -> dict[str,
         gate = f"{shared}_gate.weight"
         found[f"{ours}.{gate}"] = _one(f"{theirs}.{gate}", (1, hidden))
     return found
+
+
+def _starcoder2(arch: Architecture) -> dict[str, Source]:
+    hidden, size, q_rows = arch.hidden_size, arch.intermediate_size, arch.heads * arch.head_dim
+    found = {
+        "model.token_embeddings.pp_block.token_embedding.weight": _one(
+            "model.embed_tokens.weight", (arch.vocab_size, hidden)
+        ),
+        **_linear("model.final_layer_norm.pp_block", "model.norm", (hidden,)),
+    }
+    for layer in range(arch.layers):
+        ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
+        found |= _linear(f"{ours}.ln_1", f"{theirs}.input_layernorm", (hidden,))
+        found |= _linear(f"{ours}.ln_2", f"{theirs}.post_attention_layernorm", (hidden,))
+        found |= _linear(f"{ours}.attn.dense", f"{theirs}.self_attn.o_proj", (hidden, q_rows))
+        found |= _linear(f"{ours}.ff.c_fc", f"{theirs}.mlp.c_fc", (size, hidden))
+        found |= _linear(f"{ours}.ff.c_proj", f"{theirs}.mlp.c_proj", (hidden, size))
+        for kind, columns in (("weight", (hidden,)), ("bias", ())):
+            found[f"{ours}.attn.query_key_value.{kind}"] = _grouped(theirs, kind, arch, columns)
+    return found
+
+
+def _linear(ours: str, theirs: str, shape: tuple[int, ...]) -> dict[str, Source]:
+    shapes = {"weight": shape, "bias": shape[:1]}
+    return {f"{ours}.{kind}": _one(f"{theirs}.{kind}", own) for kind, own in shapes.items()}
+
+
+def _grouped(theirs: str, kind: str, arch: Architecture, columns: tuple[int, ...]) -> Source:
+    """Return the targets of rows that alternate: for each key-value head its queries, key and value."""
+    size, queries = arch.head_dim, arch.heads // arch.kv_heads * arch.head_dim
+    targets = []
+    for head in range(arch.kv_heads):
+        row = head * (queries + 2 * size)
+        for part, rows in (("q", queries), ("k", size), ("v", size)):
+            name = f"{theirs}.self_attn.{part}_proj.{kind}"
+            targets.append(Target(name, row, row + rows, offset=head * rows))
+            row += rows
+    return Source((arch.kv_heads * (queries + 2 * size), *columns), tuple(targets))

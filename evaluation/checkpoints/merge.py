@@ -6,10 +6,10 @@ A merge has the configuration of its main member: that of the largest weight, th
 from dataclasses import fields, replace
 from pathlib import Path
 
-from evaluation.checkpoints.architecture import contradiction
 from evaluation.checkpoints.config_files import short
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.locations import Location, Merge, absent_folder
+from evaluation.checkpoints.model_keys import contradiction
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.fingerprints import fingerprint

@@ -17,7 +17,13 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES, TensorEntry, read_header
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CheckpointError, ConfigError, NonFiniteError, ScoringError
+from evaluation.errors import (
+    CheckpointError,
+    ConfigError,
+    NonFiniteError,
+    ScoringError,
+    UnsupportedCheckpoint,
+)
 from evaluation.files import write_json
 from evaluation.interpreters import NotStarted, PythonProgram, is_python, refusal
 
@@ -223,12 +229,17 @@ def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
 
 def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
     arch = checkpoint.architecture
+    if arch.family == "Starcoder2":
+        raise UnsupportedCheckpoint(
+            f"{checkpoint.path}: Starcoder2, whose configuration today's Nanotron cannot build; compare it "
+            "with stored logits (`--reference`)"
+        )
     # Checkpoints older than these two keys were computed with these values; today's Nanotron has
     # other defaults.
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
-        "kind": "llama" if arch.llama else "qwen2",
+        "kind": arch.family.lower(),
         "model_config": config,
         "use_mup": arch.mup,
     }

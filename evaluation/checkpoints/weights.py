@@ -103,7 +103,8 @@ def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
         for row in range(low, high, rows):
             end = min(high, row + rows)
             local = ((row + shift, end + shift), *pair.local[1:])
-            yield _Chunk(shard, local, target, ((row - target.start, end - target.start), *others))
+            shift_back = target.offset - target.start
+            yield _Chunk(shard, local, target, ((row + shift_back, end + shift_back), *others))
 
 
 def _dtype(shard: Shard) -> torch.dtype:
@@ -183,7 +184,10 @@ def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torc
     """
     for target in source.targets:
         rows = whole[target.start : target.stop]
-        place = tuple((0, size) for size in rows.shape)
+        place = (
+            (target.offset, target.offset + len(rows)),
+            *((0, size) for size in rows.shape[1:]),
+        )
         _put(rows, target, place, parameters[target.name].detach())
 
 

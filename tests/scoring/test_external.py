@@ -178,8 +178,8 @@ def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> N
     subject = planned(world, program(world, PROGRAM))
     for name in ("model_config.json", "config.yaml"):
         path = world.folder / "ckpts/stage1/10" / name
-        path.write_text(path.read_text().replace("is_llama_config", "is_starcoder2_config"))
-    with pytest.raises(UnsupportedCheckpoint, match="Starcoder2"):
+        path.write_text(path.read_text().replace("is_llama_config", "is_mamba_config"))
+    with pytest.raises(UnsupportedCheckpoint, match="is_mamba_config"):
         check_complete(open_checkpoint(subject.checkpoint))
     assert score_subject(subject).error is None
     collect(subject)
