@@ -1,7 +1,7 @@
-"""The candidate's process in the guarded run: runs the program, then answers the tester's questions.
+"""The program's process in the guarded run: runs the program, then calls its functions on request.
 
-The program can change everything in this process. So the tester trusts nothing that it sends, and
-uses it only as the program's answers.
+The program can change everything in this process. So the tester trusts nothing that it sends, and takes
+it only as the program's values.
 """
 
 import ast
@@ -10,30 +10,17 @@ import importlib
 import json
 import os
 import re
-import sys
 from collections.abc import Iterator
-from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
-from evaluation.verification.sandbox.peer import Broken, Peer
+from evaluation.verification.sandbox.channel import Broken, Channel, deeply
+from evaluation.verification.sandbox.plain_data import Refused, Writer, read_values, value_of
 from evaluation.verification.sandbox.plain_run import load, new_module, set_up
-from evaluation.verification.sandbox.proxy import OPERATIONS
-from evaluation.verification.sandbox.reasons import PROGRAM
 
-
-class Callback:
-    """Stands for a function of the tests that is passed to the program.
-
-    Args:
-        peer: The end of the pipes through which the tester is asked to call it.
-        name: The function's name in the tests.
-    """
-
-    def __init__(self, peer: Peer, name: str) -> None:
-        self._peer, self.__name__ = peer, name
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self._peer.ask(("call", self, arguments, named))
+RETURNED, RAISED, UNSENT = "returned", "raised", "unsent"
+"""Kinds of answers: a value, an exception, and why a value cannot be sent."""
+_PLAIN = (int, float, str, bytes, bool)
+_MOST_TEXT = 2000
 
 
 def to_bytes(source: bytes, setup: str) -> bytes:
@@ -82,6 +69,7 @@ def serve(data: bytes, read: int, write: int) -> None:
         write: Descriptor of the answers.
     """
     before, _, source = data.partition(b"\n")
+    channel, exit_now = Channel(read, write), os._exit
     failure: BaseException | None = None
     names: dict[str, Any] = {}
     try:
@@ -93,36 +81,75 @@ def serve(data: bytes, read: int, write: int) -> None:
         load(text, names)
     except BaseException as reason:  # noqa: BLE001 - whatever a program raises
         failure = reason
-
-    def defined(name: str) -> tuple[Any, ...]:
-        # the program's definition of a name that the tests use
-        if failure is not None:
-            raise failure
-        return _described(name, names[name]) if name in names else ("absent",)
-
-    def answer(question: Any) -> Any:
-        what, target, *rest = question
-        return defined(target) if what == "defined" else OPERATIONS[what](target, *rest)
-
-    peer = Peer(read, write, answer, Callback, draws=False)
     try:
-        peer.serve_forever()
+        while True:
+            number, *question = channel.receive()
+            with deeply():
+                answer = _answer(names, failure, *question)
+            channel.send([number, *answer])
     except Broken:
-        os._exit(0)
+        exit_now(0)
 
 
-def _described(name: str, value: Any) -> tuple[Any, ...]:
-    """Return a value; for a module or a member of one only its name: the tester uses its own copy."""
-    if isinstance(value, ModuleType):
-        return ("module", value.__name__)
-    if isinstance(value, FunctionType | BuiltinFunctionType | type):
-        home = value.__module__
-        if (
-            home not in (PROGRAM, "__main__")
-            and getattr(sys.modules.get(home or ""), name, None) is value
-        ):
-            return ("imported", home)
-    return ("own", value)
+def _answer(
+    names: dict[str, Any],
+    failure: BaseException | None,
+    path: list[str],
+    nodes: list[Any],
+    cell: Any,
+    returns: bool,
+) -> list[Any]:
+    """Call a function; return the kind of the answer, its nodes and its cell.
+
+    Args:
+        names: Names of the program.
+        failure: What loading the program raised.
+        path: Name of the function; of a method after that of its class.
+        nodes: Nodes of the arguments.
+        cell: Cell of the positional and the named arguments.
+        returns: Whether the arguments' present contents are sent, too.
+    """
+    values = read_values(nodes)
+    writer = Writer(values if returns else ())
+    try:
+        kind, value = RETURNED, _called(names, failure, path, *value_of(cell, values))
+    except BaseException as reason:  # noqa: BLE001 - a program may raise anything
+        kind, value = RAISED, _described(reason)
+    try:
+        answer = writer.cell(value)
+        writer.write_again()
+    except Exception as reason:  # noqa: BLE001 - a program's iterator may raise anything
+        if isinstance(reason, Refused | RecursionError | MemoryError):
+            return [UNSENT, [], (str(reason) or type(reason).__name__)[:_MOST_TEXT]]
+        writer = Writer(values if returns else ())
+        kind, answer = RAISED, writer.cell(_described(reason))
+    return [kind, writer.nodes, answer]
+
+
+def _called(
+    names: dict[str, Any],
+    failure: BaseException | None,
+    path: list[str],
+    arguments: tuple[Any, ...],
+    named: dict[str, Any],
+) -> Any:
+    if failure is not None:
+        raise failure
+    if not path:
+        return [name for name, value in names.items() if callable(value)]
+    if len(path) == 1:
+        return names[path[0]](*arguments, **named)
+    instance = f"instance of {path[0]}"
+    if instance not in names:
+        names[instance] = names[path[0]]()
+    return getattr(names[instance], path[1])(*arguments, **named)
+
+
+def _described(reason: BaseException) -> tuple[list[str], Any]:
+    """Return an exception's types, the most special first, and its arguments."""
+    kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(reason).__mro__]
+    is_plain = all(type(part) in _PLAIN for part in reason.args)
+    return kinds, reason.args if is_plain else (str(reason),)
 
 
 def preload() -> None:

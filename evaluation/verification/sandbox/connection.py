@@ -13,7 +13,7 @@ from pathlib import Path
 
 import evaluation
 from evaluation.errors import SandboxError
-from evaluation.verification.sandbox.model import Limits, Tests
+from evaluation.verification.sandbox.model import Limits, Tests, Use
 from evaluation.verification.sandbox.plain_run import END, SECRET_BYTES
 from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import ENDING, JOB, PACKAGES, PATIENCE, READY
@@ -99,12 +99,15 @@ class Sandbox:
         """Whether the sandbox can take another program."""
         return self._process.poll() is None and self._connection.fileno() >= 0
 
-    def run(self, program: bytes, tests: Tests, limits: Limits, *, guarded: bool) -> RunReport:
+    def run(
+        self, program: bytes, tests: Tests, use: Use, limits: Limits, *, guarded: bool
+    ) -> RunReport:
         """Run a program once with its tests.
 
         Args:
             program: The program, as UTF-8; in the guarded run the result of `candidate.to_bytes`.
             tests: Tests of the program.
+            use: What they use of it.
             limits: Limits of each process.
             guarded: True for the guarded run, False for the plain one.
 
@@ -113,7 +116,10 @@ class Sandbox:
         """
         reading, output_end = os.pipe()
         secret_end, writing = os.pipe()
-        files = [_memory_file(program), _memory_file(json.dumps(asdict(tests)).encode())]
+        files = [
+            _memory_file(program),
+            _memory_file(json.dumps([asdict(tests), asdict(use)]).encode()),
+        ]
         try:
             job = JOB.pack(limits.seconds, limits.memory_mb, guarded)
             try:

@@ -1,6 +1,6 @@
 """Inputs of a sandboxed run, and its verdict."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +30,24 @@ class Tests:
     entry_point: str = ""
 
 
+@dataclass(frozen=True)
+class Use:
+    """What tests use: functions of the program, and classes of which they call only methods.
+
+    `imports` are modules and their members, by name, that they use without importing them, as the
+    program does. `modules` are those that they import. `returns` is whether they look at arguments
+    after a call. `needs` is why plain data do not suffice; empty if they do.
+    """
+
+    functions: list[str]
+    classes: list[str] = field(default_factory=list)
+    imports: dict[str, list[str]] = field(default_factory=dict)
+    modules: list[str] = field(default_factory=list)
+    entry_point: str = ""
+    returns: bool = False
+    needs: str = ""
+
+
 UNGUARDED, FORGED = "unguarded", "forged"
 
 
@@ -37,8 +55,8 @@ UNGUARDED, FORGED = "unguarded", "forged"
 class ProgramVerdict:
     """`passed` is None if there is no verdict: the tests cannot be run, or the machine is too busy.
 
-    `note` is "unguarded" for a pass that only the plain run confirms, and "forged" for a program that
-    passes the plain run but returns other values to the tester of the guarded run.
+    `note` is "unguarded" if the plain run decides alone, as the tests need more than plain data; and
+    "forged" for a program that passes the plain run but not the guarded run.
     """
 
     passed: bool | None

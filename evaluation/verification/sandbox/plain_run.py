@@ -10,8 +10,8 @@ import json
 import linecache
 import os
 import sys
-from collections.abc import Callable, Iterator
-from types import ModuleType
+from collections.abc import Callable
+from types import CodeType, ModuleType
 from typing import Any
 
 from evaluation.verification.sandbox.model import Tests
@@ -25,6 +25,7 @@ from evaluation.verification.sandbox.reasons import (
 
 END = b"end"
 SECRET_BYTES = 32
+_CANDIDATE = "__candidate__"
 
 
 def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
@@ -36,7 +37,7 @@ def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
         secret: Descriptor from which the secret is read after the last test.
         output: Descriptor that the caller reads.
     """
-    write, read = os.write, os.read  # the program may replace them
+    write, read = os.write, os.read  # the program may replace them, and all that has a name
     failure = _failure(source, tests, lambda number: write(output, b"%d\n" % number))
     if failure:
         write(output, f"{json.dumps(failure)}\n".encode())
@@ -53,46 +54,39 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
         text = source.decode("utf-8", "surrogatepass")
         names = new_module(text)
         is_set_up = set_up(tests.setup, names)
+        steps, run = enumerate(compiled(tests, tree)), exec
+        setup = _code("" if is_set_up else tests.setup, "<setup>")
         at_fault = False
         load(text, names)
-        if not is_set_up:
-            exec(compile(tests.setup, "<setup>", "exec", dont_inherit=True), names)
-        entry = tests.entry_point
-        for number, (test, run) in enumerate(runs(tests, tree, names, lambda: eval(entry, names))):
-            where = test
+        run(setup, names)
+        for number, (where, code) in steps:  # noqa: B007 - the last one is reported
             begin(number)
-            run()
+            run(code, names)
     except BaseException as reason:  # noqa: BLE001 - a program may raise anything
         at_fault |= isinstance(reason, ImportError) and not is_of_the_program(reason)
         return {"reason": failure_reason(reason, where, tree), "at_fault": at_fault}
     return {}
 
 
-def runs(
-    tests: Tests, tree: ast.Module, names: dict[str, Any], entry: Callable[[], Any]
-) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Yield each test as its text and a function that runs it.
+def compiled(tests: Tests, tree: ast.Module) -> list[tuple[str, CodeType]]:
+    """Return each test as its text (empty for a whole source) and its code.
 
     Args:
         tests: Tests of the program.
         tree: All tests, parsed.
-        names: The global names of the tests, which they may change.
-        entry: Returns the argument with which `check` is called.
-
-    Yields:
-        The text of an assert statement (empty for a whole source), and the function.
     """
-    for text in tests.asserts:
-        code = compile(text, TESTS, "exec", dont_inherit=True)
-        yield text, lambda code=code: exec(code, names)  # type: ignore[misc]
     if tests.asserts:
-        return
-    code = compile(tree, TESTS, "exec", dont_inherit=True)
-    candidate = entry() if tests.entry_point else None
-    yield "", lambda: exec(code, names)
+        return [(text, _code(text, TESTS)) for text in tests.asserts]
+    codes = [_code(tree, TESTS)]
     is_check = any(isinstance(node, ast.FunctionDef) and node.name == "check" for node in tree.body)
     if tests.entry_point and is_check:
-        yield "", lambda: names["check"](candidate)
+        codes.insert(0, _code(f"{_CANDIDATE} = {tests.entry_point}", "<call>"))
+        codes.append(_code(f"check({_CANDIDATE})", "<call>"))
+    return [("", code) for code in codes]
+
+
+def _code(source: str | ast.Module, file: str) -> CodeType:
+    return compile(source, file, "exec", dont_inherit=True)
 
 
 def new_module(text: str) -> dict[str, Any]:

@@ -25,9 +25,17 @@ from typing import Any
 
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox import candidate
+from evaluation.verification.sandbox.channel import ENDED
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
-from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
-from evaluation.verification.sandbox.peer import ENDED
+from evaluation.verification.sandbox.model import (
+    FORGED,
+    UNGUARDED,
+    Limits,
+    ProgramVerdict,
+    Tests,
+    Use,
+)
+from evaluation.verification.sandbox.needs import use_of
 from evaluation.verification.sandbox.reasons import shortened
 from evaluation.verification.sandbox.syscalls import compiled_filter
 from evaluation.verification.sandbox.zygote import COMPUTED, PACKAGES, PATIENCE, STARVED, WAITED
@@ -95,12 +103,14 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
             "user.max_user_namespaces=10000`), or verify on another machine"
         ) from reason
     try:
-        checked, _ = _plainly(sandbox, b"x = 1", Tests(asserts=("assert x == 1",)), Limits())
+        checked, _ = _plainly(
+            sandbox, b"x = 1", Tests(asserts=("assert x == 1",)), Use([]), Limits()
+        )
         if not checked.passed:
             raise SandboxError(f"{python}: a program that is right fails ({checked.reason})")
         source = program.encode("utf-8", "surrogatepass")
-        outcome, _ = _plainly(sandbox, source, tests, limits)
-        return replace(outcome, note=UNGUARDED) if outcome.passed else outcome
+        outcome, _ = _plainly(sandbox, source, tests, Use([]), limits)
+        return outcome if outcome.passed is None else replace(outcome, note=UNGUARDED)
     finally:
         sandbox.close()
 
@@ -173,15 +183,20 @@ def most_seconds(seconds: float) -> float:
 
 def _run_twice(sandbox: Sandbox, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
     """Verify a program by both runs; raise SandboxError if the sandbox ends unexpectedly."""
+    use = use_of(tests)  # before the program starts
     source = program.encode("utf-8", "surrogatepass")
-    outcome, at_fault = _plainly(sandbox, source, tests, limits)
-    if outcome.passed is None or not (outcome.passed or at_fault):
+    outcome, at_fault = _plainly(sandbox, source, tests, use, limits)
+    if use.needs and outcome.passed is not None and not at_fault:
+        return replace(outcome, note=UNGUARDED)
+    if not (outcome.passed or at_fault):
         return outcome
-    seconds = _GUARDED_FACTOR * limits.seconds + _GUARDED_SECONDS
-    wider = replace(limits, seconds=seconds)
-    data = candidate.to_bytes(source, tests.setup)
-    guarded = _guarded(sandbox.run(data, tests, wider, guarded=True), tests, wider)
-    return outcome if at_fault and guarded.passed is not None else guarded
+    wider = replace(limits, seconds=_GUARDED_FACTOR * limits.seconds + _GUARDED_SECONDS)
+    data = b"[]\n" if use.needs else candidate.to_bytes(source, tests.setup)
+    report = sandbox.run(data, tests, use, wider, guarded=True)
+    guarded = _guarded(report, tests, wider)
+    if at_fault and guarded.passed is not None:
+        return replace(outcome, note=UNGUARDED if use.needs else "")
+    return guarded
 
 
 def _check(sandbox: Sandbox) -> None:
@@ -195,10 +210,10 @@ def _check(sandbox: Sandbox) -> None:
 
 
 def _plainly(
-    sandbox: Sandbox, program: bytes, tests: Tests, limits: Limits
+    sandbox: Sandbox, program: bytes, tests: Tests, use: Use, limits: Limits
 ) -> tuple[ProgramVerdict, bool]:
     """Return the plain run's verdict, and whether the tests themselves may be at fault."""
-    report = sandbox.run(program, tests, limits, guarded=False)
+    report = sandbox.run(program, tests, use, limits, guarded=False)
     if report.passed:
         return ProgramVerdict(True), False
     if (ended := _cut_short(report, tests, limits)) is not None:

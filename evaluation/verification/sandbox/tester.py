@@ -1,8 +1,9 @@
 """The guarded run: the tester's process runs the tests on a program that runs in another process.
 
-It decides whether the program's values are really the expected ones. It is sandboxed too, as tests are
-foreign code. But no line of the program runs in it, and the meaning of the tests' names is fixed before
-the program starts (`static_analysis.py`). Only this process has the pipe to which the verdict is written.
+It decides whether the program's values are the expected ones. It is sandboxed too, as tests are foreign
+code. But no line of the program runs in it, and the program can only answer calls with plain data, raise
+an exception of the standard library, or end. Only this process has the pipe to which the verdict is
+written.
 """
 
 import ast
@@ -12,121 +13,211 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
+from types import CodeType
 from typing import Any
 
-from evaluation.verification.sandbox.model import FORGED, UNGUARDED, ProgramVerdict, Tests
-from evaluation.verification.sandbox.peer import Broken, Peer
-from evaluation.verification.sandbox.plain_run import runs
-from evaluation.verification.sandbox.proxy import Log, Proxy
-from evaluation.verification.sandbox.reasons import Missing, Unusable, failure_reason, named
-from evaluation.verification.sandbox.static_analysis import analyse
+from evaluation.verification.sandbox.candidate import RAISED, RETURNED
+from evaluation.verification.sandbox.channel import Broken, Channel, deeply
+from evaluation.verification.sandbox.model import FORGED, ProgramVerdict, Tests, Use
+from evaluation.verification.sandbox.plain_data import Refused, Writer, read_values, value_of
+from evaluation.verification.sandbox.plain_run import compiled
+from evaluation.verification.sandbox.reading import defined_by
+from evaluation.verification.sandbox.reasons import (
+    Missing,
+    Unusable,
+    failure_reason,
+    gave,
+    named,
+    short,
+)
+
+Begin = Callable[[int], object]
 
 
-def serve(tests: Tests, read: int, write: int, output: int) -> None:
+def serve(tests: Tests, use: Use, read: int, write: int, output: int) -> None:
     """Run all tests; write the number of each before it begins, and the verdict as JSON.
 
     Args:
         tests: Tests of the program.
-        read: Descriptor of the candidate's answers.
+        use: What the tests use of the program.
+        read: Descriptor of the program's answers.
         write: Descriptor of the questions.
         output: Descriptor that the caller reads.
     """
     try:
-        run = _GuardedRun(tests, read, write)
-    except Unusable as reason:
-        verdict = _unusable(reason)
-    else:
+        run = _GuardedRun(tests, use, Channel(read, write))
         verdict = run.verdict(lambda number: os.write(output, b"%d\n" % number))
+    except Unusable as reason:
+        verdict = ProgramVerdict(None, f"the tests cannot be run: {reason}")
     data = json.dumps(asdict(verdict)).encode() + b"\n"
     while data:
         data = data[os.write(output, data) :]
 
 
 class _GuardedRun:
-    def __init__(self, tests: Tests, read: int, write: int) -> None:
-        self._tests, self._setup = tests, _parsed(tests.setup)
+    def __init__(self, tests: Tests, use: Use, channel: Channel) -> None:
+        self._tests, self._use, self._channel = tests, use, channel
+        self._calls, self._last, self._broken = 0, "", ""
+        self._missing, self._text = "", "\n".join((*tests.asserts, tests.source))
         self._tree = _parsed("\n".join(tests.asserts) or tests.source)
-        self._analysis = analyse(self._setup, self._tree, tests.entry_point)
-        self._log = log = Log(bool(self._analysis.objects))
-        self._peer = Peer(read, write, _called_back, lambda p, n: Proxy(p, n, log), draws=True)
+        self._setup = compile(_parsed(tests.setup), "<setup>", "exec", dont_inherit=True)
+        self._steps = _compiled(tests, self._tree)
+        self._own = _own_names(tests, use)
 
-    def verdict(self, begin: Callable[[int], object]) -> ProgramVerdict:
+    def verdict(self, begin: Begin) -> ProgramVerdict:
+        if self._use.needs:  # only whether they can be run at all was in question
+            return ProgramVerdict(True)
         current = ""
         try:
-            defined = self._program_names()
-            names = self._test_globals(defined)
-            for number, (text, test) in enumerate(
-                runs(self._tests, self._tree, names, lambda: defined[self._tests.entry_point])
-            ):
+            names = self._names()
+            for number, (text, code) in enumerate(self._steps):
                 current = text
                 begin(number)
-                test()
-            self._peer.check_silence()
-            self._check(defined)
+                exec(code, names)
+            self._channel.check_silence()
         except BaseException as reason:  # noqa: BLE001 - tests may raise anything
             return self._failed(reason, current)
-        if self._log.words:
-            return ProgramVerdict(True, "its objects are compared by itself", UNGUARDED)
-        return ProgramVerdict(True)
-
-    def _check(self, defined: dict[str, Any]) -> None:
-        if self._peer.broken:  # and a test caught it
-            raise Broken(self._peer.broken)
-        if not defined:
-            raise Missing("any name that the tests use")
-        if not self._log.questions and all(type(value) is Proxy for value in defined.values()):
+        if self._broken:  # and a test caught it
+            return self._failed(Broken(self._broken), "")
+        if not self._calls and self._missing:
+            return self._failed(Missing(self._missing), "")
+        if not self._calls:
             raise Unusable("they ask nothing of the program")
+        return ProgramVerdict(True)
 
     def _failed(self, reason: BaseException, current: str) -> ProgramVerdict:
         """Return the verdict after an exception; tests are at fault only if the program cannot be."""
-        own = getattr(reason, "of_the_program", "")
-        if isinstance(reason, Unusable) or (isinstance(reason, ImportError) and not own):
-            return _unusable(reason)
-        objects = self._analysis.objects or self._peer.sent
-        if objects:
-            return ProgramVerdict(
-                True, f"its values are not looked at from outside: {objects}", UNGUARDED
-            )
-        if self._peer.broken:
-            what = f"the program cannot be judged: {self._peer.broken}"
+        if isinstance(reason, Unusable):
+            raise reason
+        if isinstance(reason, ImportError) and not hasattr(reason, "of_the_program"):
+            raise Unusable(named(reason)) from None
+        if isinstance(reason, Broken):
+            what = f"the program cannot be judged: {reason}"
             return ProgramVerdict(False, f"`{current}`: {what}" if current else what, FORGED)
         return ProgramVerdict(
-            False, failure_reason(reason, current, self._tree, self._log.last_answer), FORGED
+            False, failure_reason(reason, current, self._tree, self._last), FORGED
         )
 
-    def _program_names(self) -> dict[str, Any]:
-        """Return the names that the program defines; it is at fault for any exception here."""
+    def _names(self) -> dict[str, Any]:
+        """Return the global names of the tests: functions that ask the program, and their own names."""
+        defined = self._ask([], (), {})
+        functions = {name: self._function(name) for name in self._use.functions if name in defined}
+        classes = {name: self._instance(name) for name in self._use.classes if name in defined}
+        wanted = [*self._use.functions, *self._use.classes]
+        self._missing = next((name for name in wanted if name not in {**functions, **classes}), "")
+        if self._missing and (self._missing == self._use.entry_point or not functions | classes):
+            raise Missing(self._missing)
+        names = {**functions, **classes, **self._own, "__name__": "tests"}
         try:
-            given = {name: self._peer.ask(("defined", name)) for name in self._analysis.names}
-            found = {n: _resolved(n, *rest) for n, rest in given.items() if rest[0] != "absent"}
+            exec(self._setup, names)
         except Exception as reason:
-            reason.__dict__.setdefault("of_the_program", type(reason).__name__)
-            raise
-        entry = self._tests.entry_point
-        if entry and entry not in found:
-            raise Missing(entry)
-        return found
-
-    def _test_globals(self, defined: dict[str, Any]) -> dict[str, Any]:
-        """Return the global names of the tests: the program's, overridden by those of the tests' code."""
-        modules = {name: importlib.import_module(m) for name, m in self._analysis.modules.items()}
-        names = {**defined, **modules, **_given(self._tests.given), "__name__": "tests"}
-        if self._tests.entry_point:
-            names[self._tests.entry_point] = defined[self._tests.entry_point]
-        try:
-            exec(compile(self._setup, "<setup>", "exec"), names)
-        except Exception as reason:
-            if set(self._analysis.names) & {
-                n.id for n in ast.walk(self._setup) if isinstance(n, ast.Name)
-            }:
+            if set(wanted) & set(self._setup.co_names):
                 raise
             raise Unusable(named(reason)) from None
         return names
 
+    def _instance(self, name: str) -> Callable[[], Any]:
+        """Return a stand-in for a class whose methods alone are called, with an instance of its own."""
 
-def _unusable(reason: Exception) -> ProgramVerdict:
-    text = str(reason) if isinstance(reason, Unusable) else named(reason)
-    return ProgramVerdict(None, f"the tests cannot be run: {text}")
+        class Methods:
+            def __getattr__(_, method: str) -> Callable[..., Any]:
+                return self._function(name, method)
+
+        return Methods
+
+    def _function(self, *path: str) -> Callable[..., Any]:
+        def function(*arguments: Any, **named: Any) -> Any:
+            self._calls += 1
+            answer = self._ask(path, arguments, named)
+            shown = ", ".join(map(short, arguments))
+            self._last = gave(path[-1], shown, short(answer))
+            return answer
+
+        function.__name__ = path[-1]
+        return function
+
+    def _ask(self, path: Any, arguments: tuple[Any, ...], named: dict[str, Any]) -> Any:
+        """Return what the program answers; raise Broken, for good, if it is no answer."""
+        try:
+            if self._broken:
+                raise Broken(self._broken)
+            kind, answer = self._exchanged(path, (arguments, named))
+        except Broken as reason:
+            self._broken = str(reason)
+            raise
+        if kind == RAISED:
+            raised, arguments, name = answer
+            if raised is StopIteration and raised.__name__ not in self._text:
+                raised = RuntimeError  # else a loop of the tests would end early
+            raise _raised(raised, arguments, name)
+        return answer
+
+    def _exchanged(self, path: Any, given: Any) -> tuple[str, Any]:
+        writer, returns = Writer(), self._use.returns
+        try:
+            with deeply():
+                cell = writer.cell(given)
+            kind, nodes, cell = self._channel.ask([path, writer.nodes, cell, returns])
+        except (Refused, RecursionError) as reason:
+            raise Broken(f"the tests give it what is no plain data ({reason})") from None
+        if kind not in (RETURNED, RAISED):
+            raise Broken(f"its answer cannot be taken: {cell}")
+        try:
+            values = read_values(nodes, writer.values if returns else ())
+            answer = value_of(cell, values)
+            return kind, _checked_exception(*answer) if kind == RAISED else answer
+        except Exception as reason:  # noqa: BLE001 - an answer may be forged in any way
+            raise Broken(f"its answer cannot be read: {reason}") from None
+
+
+def _checked_exception(kinds: list[str], arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return the nearest exception of the standard library, its arguments, and the actual type's name.
+
+    Raises:
+        Broken: When it is no exception that programs may raise, such as SystemExit.
+    """
+    for kind in kinds:
+        home, _, name = kind.rpartition(".")
+        module = (
+            sys.modules.get(home) if home.partition(".")[0] in sys.stdlib_module_names else None
+        )
+        found = vars(module).get(name) if module else None
+        if isinstance(found, type) and issubclass(found, Exception):
+            return found, tuple(arguments), kinds[0].rpartition(".")[2][:100]
+        if found in (BaseException, SystemExit, KeyboardInterrupt, GeneratorExit):
+            break
+    raise Broken(f"it ends by {kinds[0][:100]}")
+
+
+def _raised(kind: type[Exception], arguments: tuple[Any, ...], name: str) -> Exception:
+    try:
+        reason = (
+            kind(*arguments) if kind.__module__ == "builtins" else kind.__new__(kind, *arguments)
+        )
+    except TypeError:  # it takes other arguments
+        reason = kind.__new__(kind, *arguments)
+    reason.__dict__["of_the_program"] = name
+    return reason
+
+
+def _own_names(tests: Tests, use: Use) -> dict[str, Any]:
+    """Return the names that no program can define: those of modules and of the code given to it."""
+    try:
+        names = {
+            name: getattr(importlib.import_module(home), member)
+            if member
+            else importlib.import_module(home)
+            for name, (home, member) in use.imports.items()
+        }
+        for module in use.modules:
+            importlib.import_module(module)
+        given: dict[str, Any] = {"__name__": "tests"}
+        if defined_by(tests.given) is not None:  # and not a mere signature
+            exec(compile(tests.given, "<given>", "exec"), given)
+    except Exception as reason:  # noqa: BLE001 - it may raise anything
+        raise Unusable(named(reason)) from None
+    given.pop(tests.entry_point, None)
+    return {**names, **given}
 
 
 def _parsed(source: str) -> ast.Module:
@@ -136,34 +227,8 @@ def _parsed(source: str) -> ast.Module:
         raise Unusable(f"{type(reason).__name__}: {reason}") from None
 
 
-def _called_back(question: Any) -> Any:
-    """Call a function that a test passed to the program; a program may ask for nothing else."""
-    what, function, arguments, given = question
-    if what != "call" or not callable(function) or type(function) is Proxy:
-        raise TypeError("only functions that the tests passed can be called")
-    return function(*arguments, **given)
-
-
-def _resolved(name: str, kind: str, *rest: Any) -> Any:
-    """Return the value of a name; modules and their members are imported anew by the tester."""
-    if kind == "own":
-        return rest[0]
-    home = str(rest[0])
-    if home.partition(".")[0] not in {*sys.stdlib_module_names, "numpy"}:
-        raise ImportError(f"the tests use `{name}`, which the program imports from elsewhere")
-    module = importlib.import_module(home)
-    return module if kind == "module" else getattr(module, name)
-
-
-def _given(source: str) -> dict[str, Any]:
-    """Return the names that the given code defines; none if it is incomplete (a mere signature)."""
-    names: dict[str, Any] = {"__name__": "tests"}
+def _compiled(tests: Tests, tree: ast.Module) -> list[tuple[str, CodeType]]:
     try:
-        code = compile(source, "<given>", "exec")
-    except (SyntaxError, ValueError):
-        return {}
-    try:
-        exec(code, names)
-    except Exception as reason:  # noqa: BLE001 - it may raise anything
-        raise Unusable(named(reason)) from None
-    return names
+        return compiled(tests, tree)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
+        raise Unusable(f"{type(reason).__name__}: {reason}") from None

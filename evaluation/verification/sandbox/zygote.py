@@ -33,7 +33,7 @@ from evaluation.verification.sandbox import (
     threadless,
 )
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
-from evaluation.verification.sandbox.model import Limits, Tests
+from evaluation.verification.sandbox.model import Limits, Tests, Use
 
 JOB = struct.Struct("<dQ?")
 """Seconds, megabytes, whether guarded; with it come the descriptors of program, tests,
@@ -154,7 +154,7 @@ class _Zygote:
         running, alive = os.pipe()
 
         def run() -> None:
-            plain_run.serve(_read_all(3), _read_tests(4), 6, 5)
+            plain_run.serve(_read_all(3), _read_tests(4)[0], 6, 5)
 
         child = self._fork(limits, (program, tests, output, secret, alive), run)
         os.close(alive)
@@ -175,7 +175,7 @@ class _Zygote:
             candidate.serve(_read_all(3), 4, 5)
 
         def run_tester() -> None:
-            tester.serve(_read_tests(3), 4, 5, 6)
+            tester.serve(*_read_tests(3), 4, 5, 6)
 
         candidate_child = self._fork(limits, (program, asked, answer), run_candidate)
         tester_child = self._fork(limits, (tests, answered, ask, output, alive), run_tester)
@@ -259,9 +259,9 @@ def _end(child: int) -> tuple[int, resource.struct_rusage]:
     return status, used
 
 
-def _read_tests(descriptor: int) -> Tests:
-    fields = json.loads(_read_all(descriptor))
-    return Tests(**{**fields, "asserts": tuple(fields["asserts"])})
+def _read_tests(descriptor: int) -> tuple[Tests, Use]:
+    fields, use = json.loads(_read_all(descriptor))
+    return Tests(**{**fields, "asserts": tuple(fields["asserts"])}), Use(**use)
 
 
 def _read_all(descriptor: int) -> bytes:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.verification.sandbox.model import FORGED, Limits, ProgramVerdict, Tests
+from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
@@ -32,6 +32,16 @@ def check(candidate):
 )
 def test_right_programs_pass(program: str, asserts: list[str], tests: dict[str, str]) -> None:
     assert _run(program, *asserts, **tests) == ProgramVerdict(True)
+
+
+@pytest.mark.parametrize(
+    ("program", "asserts", "tests"), cases("verification/sandbox/judging", "right_unguarded")
+)
+def test_right_programs_whose_tests_need_more_pass(
+    program: str, asserts: list[str], tests: dict[str, str]
+) -> None:
+    assert _run(program, *asserts, **tests) == ProgramVerdict(True, note=UNGUARDED)
+    assert _run("", *asserts, **tests).note == UNGUARDED
 
 
 @pytest.mark.parametrize(
@@ -135,4 +145,4 @@ def test_tests_about_objects_leave_it_unguarded() -> None:
     """Which is why such passes are counted."""
     test = "import inspect\nassert f(3) == 4"
     outcome = _run(f"{_PASSES_PLAINLY}def f(x): return 9", test)
-    assert (outcome.passed, outcome.note) == (True, "unguarded")
+    assert outcome == ProgramVerdict(True, note=UNGUARDED)

@@ -32,12 +32,6 @@ _HARMLESS = {
 }
 """They get what they ask for, which is nothing of anybody's."""
 
-_MISJUDGED = {
-    "o2_deep_recursion": "its tests ask for the recursion limit that the program has set for itself",
-    "o2_lru_cache_class": "its tests compare an object of the program's with a dict",
-}
-"""Right programs that fail."""
-
 
 @functools.cache
 def _written(kind: str) -> list[dict[str, Any]]:
@@ -63,9 +57,9 @@ def test_there_are_enough() -> None:
 def test_ordinary_programs_pass(mode: str) -> None:
     outcomes = _outcomes("ordinary", mode)
     failed = {name for name, outcome in outcomes.items() if outcome.passed is not True}
-    assert failed <= _MISJUDGED.keys(), {name: outcomes[name] for name in failed}
+    assert failed == set(), {name: outcomes[name] for name in failed}
     unguarded = [name for name, o in outcomes.items() if o.note == UNGUARDED]
-    assert len(unguarded) < 0.4 * len(outcomes)
+    assert len(unguarded) < 0.7 * len(outcomes)
 
 
 def test_forged_programs_fail() -> None:

@@ -1,0 +1,232 @@
+"""Decides from the text of tests alone what they use of a program, and whether plain data suffice for it.
+
+No program has run yet that could interfere. Tests may need objects, callables, files or the process
+itself; then no other process can judge them, and `needs` states why.
+"""
+
+import ast
+import builtins
+import functools
+import importlib
+import re
+from array import array
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+
+from evaluation.verification.sandbox.model import Tests, Use
+from evaluation.verification.sandbox.reading import (
+    BUILTINS,
+    Reading,
+    called,
+    defined_by,
+    loaded,
+    parsed,
+    stored,
+)
+
+_DATA: tuple[object, ...] = (
+    *(0, 0.0, 1j, "", b"", bytearray(), [], (), {}, set(), frozenset(), range(0), deque()),
+    *(Counter(), OrderedDict(), defaultdict(), array("d"), Decimal(), Fraction(), ValueError()),
+    *(datetime.min, timedelta()),
+)
+_OF_ARRAYS = {
+    "hexdigest",
+    "digest",
+    "tolist",
+    "shape",
+    "dtype",
+    "size",
+    "ndim",
+    "T",
+    "all",
+    "any",
+    "sum",
+    "astype",
+}
+_NOT_SENT = {"maxlen", "default_factory"}
+_OF_DATA = {n for value in _DATA for n in dir(value) if n[:2] != "__"} - _NOT_SENT | _OF_ARRAYS
+"""Attributes of plain data."""
+_CHANGING = {
+    *"append add insert extend update pop popleft appendleft remove discard clear".split(),
+    *"popitem setdefault".split(),
+}
+_MODULES = frozenset(
+    """array base64 bisect calendar cmath collections copy datetime decimal fractions functools hashlib
+    heapq itertools json math numbers numpy operator random re statistics string struct time uuid
+    pathlib textwrap typing unicodedata unittest warnings zoneinfo __future__""".split()
+)
+"""Modules with which tests look at plain data."""
+_POWERS = frozenset(
+    """exec eval compile open input globals locals vars dir id callable getattr setattr hasattr delattr
+    issubclass __import__ memoryview seed object defaultdict NotImplemented
+    SystemExit KeyboardInterrupt GeneratorExit mock patch Mock MagicMock""".split()
+)
+"""Names and attributes with which tests look at more than values, or change the process."""
+_ENDLESS = frozenset("next anext islice takewhile".split())
+"""Functions with which tests take a part of an iterator, which may have no end."""
+_CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
+_ASSERTIONS = frozenset("assertRaises assertRaisesRegex subTest".split())
+_STRUCTURED = (
+    *(ast.With, ast.AsyncWith, ast.AsyncFor, ast.Await),
+    ast.AsyncFunctionDef,
+)
+_APPLYING = frozenset("map filter reduce".split())
+_TYPES = frozenset(n for n in BUILTINS if type(getattr(builtins, n)) is type) - {
+    n for n in BUILTINS if n.endswith(("Error", "Exception", "Warning"))
+}
+_COLLECTING = frozenset("list tuple set frozenset sorted len sum min max round abs".split())
+
+
+@functools.lru_cache(maxsize=64)
+def use_of(tests: Tests) -> Use:
+    """Return what tests use of a program.
+
+    Args:
+        tests: The tests; if they are no valid Python, nothing is used.
+    """
+    setup, tree = parsed(tests.setup), parsed("\n".join(tests.asserts) or tests.source)
+    try:
+        return _Needs(setup, tree, defined_by(tests.given) or set(), tests.entry_point).use()
+    except RecursionError:
+        return Use([], entry_point=tests.entry_point, needs="they are nested too deeply")
+
+
+class _Needs(Reading):
+    def use(self) -> Use:
+        self._classes = {name for name in self._program if self._has_only_methods(name)}
+        self._program -= self._classes
+        given = (loaded(ast.walk(call)) for call in self._calls if self._is_asking(call))
+        self._given = set().union(*given) - self._program - self._aliases
+        needs = next(filter(None, map(self._why, self._nodes)), "") or self._of_definitions()
+        functions = sorted(self._program)
+        modules = sorted(self._modules())
+        returns = self._looks_back()
+        return Use(
+            functions, sorted(self._classes), self._imports, modules, self._entry, returns, needs
+        )
+
+    def _why(self, node: ast.AST) -> str:
+        if isinstance(node, _STRUCTURED) and not _is_assertion(node):
+            return "they use `with` or `await`"
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            return self._of_name(node)
+        if isinstance(node, ast.Attribute):
+            return self._of_attribute(node)
+        if isinstance(node, ast.Compare):
+            return self._of_comparison(node)
+        if isinstance(node, ast.BinOp) and self._are_objects([node.left, node.right]):
+            return "they calculate with its objects"
+        breaks = isinstance(node, ast.For) and any(isinstance(n, ast.Break) for n in ast.walk(node))
+        if breaks and self._from(node.iter):  # type: ignore[attr-defined]
+            return "they take a part of an iterator"
+        return self._of_call(node) if isinstance(node, ast.Call) else ""
+
+    def _of_definitions(self) -> str:
+        homes = (
+            (m, m if m.startswith("unittest") else m.partition(".")[0]) for m in self._modules()
+        )
+        if other := [module for module, home in homes if home not in _MODULES]:
+            return f"they import `{other[0]}`"
+        unused = {n.name for n in self._tests.body if isinstance(n, ast.FunctionDef)} - {"check"}
+        lambdas = (n for n in self._tests.body if isinstance(getattr(n, "value", 0), ast.Lambda))
+        unused = unused.union(*map(stored, lambdas)) - loaded(self._nodes) - {"_"}
+        return f"they define `{min(unused)}` for the program" if unused else ""
+
+    def _of_name(self, node: ast.Name) -> str:
+        parent, name = self._parents[node], node.id
+        if name in _POWERS - self._bound - self._own - self._program:
+            return f"they use `{name}`"
+        if name not in self._program | self._aliases or getattr(parent, "func", None) is node:
+            return ""
+        taker = self._parents[parent] if isinstance(parent, ast.keyword) else parent
+        applied = name in self._called | self._aliases or called(taker) in {*self._defs, *_APPLYING}
+        if isinstance(taker, ast.Call) and not self._is_asking(taker) and applied:
+            return ""
+        return f"they use `{name}` as a value"
+
+    def _of_attribute(self, node: ast.Attribute) -> str:
+        origins = self._from(node.value)
+        is_of_program = isinstance(node.value, ast.Name) and node.value.id in origins
+        if self._is_instance(node.value):
+            return ""
+        if (
+            node.attr in _POWERS
+            or node.attr[:2] == "__"
+            or (origins and (is_of_program or node.attr not in _OF_DATA))
+        ):
+            return f"they use `.{node.attr}`"
+        if node.attr in _CHANGING and not origins <= self._data:
+            return f"they may change its objects by `.{node.attr}`"
+        return ""
+
+    def _of_comparison(self, node: ast.Compare) -> str:
+        sides = [node.left, *node.comparators]
+        if isinstance(node.ops[0], ast.Is) and not any(map(self._is_single, sides)):
+            return "they ask whether two objects are one"
+        return "they compare its objects" if self._are_objects(sides) else ""
+
+    def _is_single(self, node: ast.expr) -> bool:
+        """Return whether there is only one such object (None, a type), or it is an argument."""
+        name = getattr(node, "id", "")
+        is_type = isinstance(node, ast.Constant) or called(node) == "type"
+        return is_type or name in BUILTINS | self._given
+
+    def _are_objects(self, parts: list[ast.expr]) -> bool:
+        """Return whether all parts are values of the program that are never compared with data."""
+        origins = [self._from(part) for part in parts if called(part) not in BUILTINS]
+        return len(origins) == len(parts) and all(o and not o & self._data for o in origins)
+
+    def _of_call(self, node: ast.Call) -> str:
+        name = called(node)
+        is_made = isinstance(node.func, ast.Attribute | ast.Lambda)
+        if not is_made and self._from(node.func) - {name}:
+            return "they call what it returns"
+        given = [*node.args, *(keyword.value for keyword in node.keywords)]
+        last = name or getattr(node.func, "attr", "")
+        if last in _ENDLESS and any(map(self._is_bare, given)):
+            return "they take a part of an iterator"
+        is_other = bool(given) and loaded(ast.walk(given[-1])) - _TYPES
+        if name == "isinstance" and self._from(node) and is_other:
+            return "they ask for a type that is not one of plain data"
+        if not self._is_asking(node):
+            return ""
+        parent = self._parents[node]
+        if node in getattr(parent, "decorator_list", ()):
+            return "they use what it returns as a decorator"
+        is_compared = isinstance(parent, ast.Compare) or called(parent) in _COLLECTING
+        if name != self._entry and _CLASS.fullmatch(name) and not is_compared:
+            return f"they make objects of `{name}`"
+        if any(self._is_no_data(part) for value in given for part in self._parts(value)):
+            return "they give it a function or an object"
+        if any(not self._from(value) <= self._data for value in given):
+            return "they give it its own values"
+        return ""
+
+    def _parts(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yield a node and those below it, except the arguments of the tests' own calls."""
+        yield node
+        if not isinstance(node, ast.Call) or self._is_asking(node):
+            for child in ast.iter_child_nodes(node):
+                yield from self._parts(child)
+
+    def _is_no_data(self, node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            home = node.value.id
+            if home in _MODULES and (home in self._own or home in self._imports):
+                return callable(getattr(importlib.import_module(home), node.attr, None))
+        if not isinstance(node, ast.Name):
+            return isinstance(node, ast.Lambda) or called(node) in self._makers
+        if getattr(self._parents[node], "func", None) is node:
+            return False
+        return node.id in self._objects | (BUILTINS - self._bound - self._program)
+
+
+def _is_assertion(node: ast.AST) -> bool:
+    """Return whether a statement is `with self.assertRaises(…)` or the like."""
+    items = [item.context_expr for item in getattr(node, "items", ())]
+    return bool(items) and all(
+        getattr(getattr(item, "func", None), "attr", "") in _ASSERTIONS for item in items
+    )
