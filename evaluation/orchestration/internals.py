@@ -19,30 +19,40 @@ workflow.scheduler._lock                the handler of a stop signal takes it, a
 workflow.scheduler._executor            the Slurm executor, and the name of its jobs (run_uuid)
 executor.check_active_jobs, report_job_…    while the controller is unreachable, all queries of a round
                                         fail; the executor then forgets the jobs that it asked about,
-                                        and waits for ever. Here they stay on its list
+                                        and waits for ever. Here they stay on its list. A job that the
+                                        controller forgets is ended by its outputs
+executor.run_jobs                       how these outputs were before
 plugin.query_job_status                 shows which jobs are stuck (slurm.py), so that the queue is
                                         queried once a round
 """
 
 import sys
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
 
-_TESTED = "9.27"
+_TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
+"""Versions that everything is tested with, by package."""
+
+_SLURM = "snakemake_executor_plugin_slurm"
 
 
 def _require(owner: object, *names: str) -> None:
-    """Refuse a Snakemake that lacks an attribute we rely on; name the tested version."""
+    """Refuse a Snakemake or executor that lacks an attribute we rely on; name the tested version."""
     missing = [name for name in names if not hasattr(owner, name)]
     if missing:
+        module = getattr(owner, "__name__", None) or type(owner).__module__
+        package = _SLURM.replace("_", "-") if module.startswith(_SLURM) else "snakemake"
+        what = f"{type(owner).__name__}.{missing[0]}" if module != _SLURM else missing[0]
         raise EvaluationError(
-            f"Snakemake {version('snakemake')} has no {type(owner).__name__}.{missing[0]}, which this "
-            f"workflow relies on; install the version it is tested with (pip install 'snakemake~={_TESTED}')"
+            f"{package} {version(package)} has no {what}, which this workflow relies on; install the "
+            f"version it is tested with (pip install '{package}=={_TESTED[package]}')"
         )
 
 
@@ -55,18 +65,27 @@ class Internals:
     @property
     def is_module(self) -> bool:
         """Whether the rules that are being read are a module of another workflow."""
+        _require(self.workflow, "modifier")
+        _require(self.workflow.modifier, "is_main_snakefile")
         return not self.workflow.modifier.is_main_snakefile()
 
     @property
     def is_forced_by_hand(self) -> bool:
         """Whether the run was started with `--forcerun`."""
+        _require(self.workflow, "dag_settings")
+        _require(self.workflow.dag_settings, "forcerun")
         return bool(self.workflow.dag_settings.forcerun)
 
     @property
     def slurm_executor(self) -> Any | None:
         """The Slurm executor of the run; None if jobs run on this machine."""
-        executor = getattr(self.workflow.scheduler, "_executor", None)
-        return executor if hasattr(executor, "run_uuid") else None
+        _require(self.workflow, "scheduler")
+        _require(self.workflow.scheduler, "_executor")
+        executor = self.workflow.scheduler._executor
+        if not type(executor).__module__.startswith(_SLURM):
+            return None
+        _require(executor, "run_uuid")
+        return executor
 
     def decide_by_records(self) -> None:
         """Let records alone decide what runs again; files of a failed run are complete or absent."""
@@ -90,6 +109,8 @@ class Internals:
         Args:
             file: An output of one of its rules.
         """
+        _require(self.workflow, "dag")
+        _require(self.workflow.dag, "forcefiles")
         self.workflow.dag.forcefiles.add(file)
 
     def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
@@ -100,9 +121,12 @@ class Internals:
         """
         from snakemake.logging import logger
 
+        _require(self.workflow, "execute")
         execute = self.workflow.execute
 
         def prepared(*, executor_plugin: Any, **others: Any) -> Any:
+            _require(executor_plugin, "common_settings")
+            _require(executor_plugin.common_settings, "dryrun_exec")
             lines = prepare(executor_plugin.common_settings.dryrun_exec)
             done = execute(executor_plugin=executor_plugin, **others)
             for line in lines:
@@ -117,6 +141,7 @@ class Internals:
         Args:
             prepare: Called once, even if the module is used several times.
         """
+        _require(self.workflow, "_onstart")
         begin = self.workflow._onstart
 
         def onstart(log: Any) -> None:
@@ -129,54 +154,95 @@ class Internals:
 
     def let_stops_in(self) -> None:
         """Let a stop signal end a run at any moment; called before its scheduler starts."""
+        _require(self.workflow, "scheduler")
         _require(self.workflow.scheduler, "_lock")
         self.workflow.scheduler._lock = threading.RLock()
 
 
-def keep_unanswered(executor: Any) -> None:
-    """Keep jobs on the executor's list if a round of queries reported nothing about them.
+def keep_unanswered(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:
+    """Keep jobs on the executor's list as long as nothing is known about them; end forgotten ones.
+
+    A round in which the queue does not answer says nothing. If it answers several times without a job,
+    as controllers do that forget ended jobs, the job is over: it succeeded if it wrote its outputs.
 
     Args:
         executor: Snakemake's Slurm executor.
+        look: Gets in every round the state of each job by its id, as the executor has just received them.
     """
-    ended: set[str] = set()
+    _require(executor, "check_active_jobs", "run_jobs", "report_job_success", "report_job_error")
+    plugin: Any = sys.modules[type(executor).__module__]
+    _require(plugin, "query_job_status")
+    watch = _Watch()
     for method in ("report_job_success", "report_job_error"):
-        setattr(executor, method, _noting(getattr(executor, method), ended))
-    ask = executor.check_active_jobs
+        setattr(executor, method, watch.noting(getattr(executor, method)))
+    ask, run, query = executor.check_active_jobs, executor.run_jobs, plugin.query_job_status
+
+    async def query_job_status(*arguments: Any) -> tuple[dict[str, str] | None, float | None]:
+        answer: tuple[dict[str, str] | None, float | None] = await query(*arguments)
+        watch.states = answer[0]
+        look(answer[0] or {})
+        return answer
+
+    def run_jobs(jobs: list[Any]) -> None:
+        for job in jobs:
+            watch.before[job] = _outputs(job)
+        run(jobs)
 
     async def check_active_jobs(jobs: list[Any]) -> AsyncIterator[Any]:
-        running = set()
+        watch.states, running = None, set()
         async for job in ask(jobs):
             running.add(job.external_jobid)
             yield job
         for job in jobs:
-            if job.external_jobid not in running | ended:
+            if job.external_jobid in running | watch.ended:
+                continue
+            if not watch.is_forgotten(job.external_jobid):
                 yield job
+            elif watch.before.get(job.job) != _outputs(job.job):
+                executor.report_job_success(job)
+            else:
+                executor.report_job_error(
+                    job,
+                    msg=f"Slurm has forgotten job {job.external_jobid}, which did not write its outputs.",
+                )
 
+    plugin.query_job_status = query_job_status
+    executor.run_jobs = run_jobs
     executor.check_active_jobs = check_active_jobs
 
 
-def _noting(report: Callable[..., None], ended: set[str]) -> Callable[..., None]:
-    def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
-        ended.add(job.external_jobid)
-        report(job, *arguments, **keywords)
-
-    return noting
+SILENT_ROUNDS = 5
+"""Rounds of queries that are answered without a job until it counts as forgotten."""
 
 
-def look_at_states(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:
-    """Have a function called in every round of queries.
+class _Watch:
+    """What is known about the jobs of a run."""
 
-    Args:
-        executor: Snakemake's Slurm executor.
-        look: Gets the state of each job by its id, as the executor has just received them.
-    """
-    plugin: Any = sys.modules[type(executor).__module__]
-    ask = plugin.query_job_status
+    def __init__(self) -> None:
+        self.ended: set[str] = set()
+        self.before: dict[Any, object] = {}
+        self.states: Mapping[str, str] | None = None
+        self._silent: Counter[str] = Counter()
 
-    async def query_job_status(*arguments: Any) -> tuple[dict[str, str] | None, float | None]:
-        answer: tuple[dict[str, str] | None, float | None] = await ask(*arguments)
-        look(answer[0] or {})
-        return answer
+    def noting(self, report: Callable[..., None]) -> Callable[..., None]:
+        def noting(job: Any, *arguments: Any, **keywords: Any) -> None:
+            self.ended.add(job.external_jobid)
+            report(job, *arguments, **keywords)
 
-    plugin.query_job_status = query_job_status
+        return noting
+
+    def is_forgotten(self, job: str) -> bool:
+        """Return whether the queue has been silent about a job often enough; counts this round."""
+        if self.states is None:
+            return False
+        self._silent[job] = 0 if job in self.states else self._silent[job] + 1
+        return self._silent[job] >= SILENT_ROUNDS
+
+
+def _outputs(job: Any) -> list[object]:
+    """Return the state of a job's outputs; a job that ended well has written them again."""
+    states: list[object] = []
+    for path in map(Path, job.output):
+        status = path.stat() if path.exists() else None
+        states.append(status and (status.st_ino, status.st_size, status.st_mtime_ns))
+    return states

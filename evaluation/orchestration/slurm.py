@@ -11,7 +11,9 @@ executor would wait for both until somebody puts them back into the queue; this 
 import contextlib
 import getpass
 import json
+import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,14 +24,18 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import EvaluationError
-from evaluation.files import write_json
-from evaluation.orchestration.internals import Internals, keep_unanswered, look_at_states
+from evaluation.files import write_json, write_text
+from evaluation.orchestration import submission
+from evaluation.orchestration.internals import Internals, keep_unanswered
 from evaluation.orchestration.processes import Process, process
 from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
 
 _RECORDS = Path(".snakemake") / "slurm_runs"
 """Has a file for each run, named like all jobs of the run, that identifies its process."""
+
+_COMMANDS = Path(".snakemake") / "commands"
+"""Has the sbatch that the executor calls."""
 
 _PLACEHOLDER = "YOUR_ACCOUNT"
 """The placeholder for the account in the shipped profile."""
@@ -52,12 +58,24 @@ def check_cluster(workflow: Any) -> None:
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
+    _check_names(workflow.resource_settings)
     if _PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
         yours = f" (yours: {', '.join(found)})" if (found := _known_accounts()) else ""
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
             f"charged to{yours} into the profile's config.yaml, under default-resources"
         )
+
+
+def _check_names(settings: Any) -> None:
+    """Raise EvaluationError for a name that the executor would split or Slurm cannot have."""
+    for key in ("slurm_account", "slurm_partition"):
+        for name in _values(settings, key):
+            if re.search(r"[\s'\"\\]", name.strip()):
+                raise EvaluationError(
+                    f"{key} is {name!r}, with a blank or quote in it, which no name of Slurm has; "
+                    f"correct it in the profile's config.yaml"
+                )
 
 
 def guard_run(workflow: Any) -> None:
@@ -71,13 +89,29 @@ def guard_run(workflow: Any) -> None:
     executor = Internals(workflow).slurm_executor
     if executor is None:
         return
-    keep_unanswered(executor)
     # Without `requeue` the executor itself resubmits the jobs of a failed node.
     requeue = workflow.executor_settings.requeue
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
-    look_at_states(executor, requeuing(executor.run_uuid, states))
+    keep_unanswered(executor, requeuing(executor.run_uuid, states))
+    submit_patiently()
     end_orphans(_RECORDS)
     write_json(_RECORDS / f"{executor.run_uuid}.json", asdict(process()))
+
+
+def submit_patiently(folder: Path = _COMMANDS) -> None:
+    """Have the executor submit by `submission.py`, as the first sbatch on PATH.
+
+    Args:
+        folder: Folder that gets this sbatch.
+    """
+    folder = folder.absolute()
+    words = [sys.executable, "-I", submission.__file__, str(folder)]
+    write_text(folder / "sbatch", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    (folder / "sbatch").chmod(0o755)
+    folders = os.environ["PATH"].split(os.pathsep)
+    others = [one for one in folders if one != str(folder)]
+    os.environ["PATH"] = os.pathsep.join([str(folder), *others])
+    os.environ[submission.STDERR] = f"/proc/{os.getpid()}/fd/2"
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
@@ -196,9 +230,14 @@ def _known_accounts() -> list[str]:
 
 
 def _accounts(settings: Any) -> Iterator[str]:
+    return _values(settings, "slurm_account")
+
+
+def _values(settings: Any, key: str) -> Iterator[str]:
+    """Yield the values of a resource in the profile."""
     for resources in (settings.default_resources or {}, *settings.overwrite_resources.values()):
-        if "slurm_account" in resources:
-            yield str(resources["slurm_account"].raw)
+        if key in resources:
+            yield str(resources[key].raw)
 
 
 def _accounts_count() -> bool:

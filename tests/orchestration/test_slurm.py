@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import EvaluationError
-from evaluation.orchestration.internals import keep_unanswered, look_at_states
+from evaluation.orchestration.internals import SILENT_ROUNDS, keep_unanswered
 from evaluation.orchestration.processes import Process, process
 from evaluation.orchestration.slurm import end_orphans, requeuing
 
@@ -87,51 +87,57 @@ def test_orphans_that_do_not_end_are_named(queue: Path) -> None:
         end_orphans(queue / "runs", patience=0.0)
 
 
-@dataclass
+@dataclass(frozen=True)
+class Job:
+    """One of Snakemake's, and its output."""
+
+    output: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Submitted:
     external_jobid: str
+    job: Job = Job(())
 
 
 class Executor:
-    """Yields running jobs, reports ended ones, and is silent while the queue does not answer."""
+    """Asks like Snakemake's, which drops jobs that a round of queries does not report."""
 
     run_uuid = "run"
 
     def __init__(self) -> None:
-        self.answers = False
         self.succeeded: list[str] = []
+        self.failed: dict[str, str] = {}
+
+    def run_jobs(self, jobs: list[Job]) -> None:
+        pass
 
     def report_job_success(self, job: Submitted) -> None:
         self.succeeded.append(job.external_jobid)
 
     def report_job_error(self, job: Submitted, msg: str = "") -> None:
-        raise AssertionError(msg)
+        self.failed[job.external_jobid] = msg
 
     async def check_active_jobs(self, jobs: list[Submitted]) -> AsyncIterator[Submitted]:
-        for job in jobs if self.answers else []:
-            if job.external_jobid == "1":
+        states, _ = await vars(sys.modules[__name__])["query_job_status"]("squeue")
+        for job in jobs:
+            state = (states or {}).get(job.external_jobid)
+            if state == "COMPLETED":
                 self.report_job_success(job)
-            else:
+            elif state is not None:
                 yield job
 
 
-def test_jobs_stay_on_the_list_while_the_queue_does_not_answer() -> None:
-    executor = Executor()
-    keep_unanswered(executor)
-
-    async def round_of(jobs: list[Submitted]) -> list[Submitted]:
+def round_of(executor: Executor, jobs: list[Submitted]) -> list[Submitted]:
+    async def run() -> list[Submitted]:
         return [job async for job in executor.check_active_jobs(jobs)]
 
-    jobs = [Submitted("1"), Submitted("2")]
-    assert asyncio.run(round_of(jobs)) == jobs
-    executor.answers = True
-    assert asyncio.run(round_of(jobs)) == [Submitted("2")]
-    assert executor.succeeded == ["1"]
+    return asyncio.run(run())
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """What the executor's own query answers, as a function of its module."""
+    """What the executor's own query answers, as a function of its module; empty: it fails."""
     states: dict[str, str] = {}
 
     async def query_job_status(command: str) -> tuple[dict[str, str] | None, float | None]:
@@ -142,6 +148,43 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return states
 
 
+def ignore(states: object) -> None:
+    pass
+
+
+def test_jobs_stay_on_the_list_while_the_queue_does_not_answer(told: dict[str, str]) -> None:
+    executor = Executor()
+    keep_unanswered(executor, ignore)
+    jobs = [Submitted("1"), Submitted("2")]
+    for _ in range(2 * SILENT_ROUNDS):
+        assert round_of(executor, jobs) == jobs
+    told.update({"1": "COMPLETED", "2": "RUNNING"})
+    assert round_of(executor, jobs) == [Submitted("2")]
+    assert (executor.succeeded, executor.failed) == (["1"], {})
+
+
+def test_a_job_that_the_controller_has_forgotten_ended_as_its_outputs_say(
+    told: dict[str, str], tmp_path: Path
+) -> None:
+    """Its outputs of an earlier run do not count."""
+    done, lost = (Job((str(tmp_path / name),)) for name in ("done", "lost"))
+    for path in tmp_path / "done", tmp_path / "lost":
+        path.write_text("before")
+    executor = Executor()
+    keep_unanswered(executor, ignore)
+    executor.run_jobs([done, lost])
+    jobs = [Submitted("1", done), Submitted("2", lost), Submitted("3")]
+    told.update({"1": "RUNNING", "3": "RUNNING"})
+    (tmp_path / "done").write_text("behind it")
+    assert {*round_of(executor, jobs)} == {*jobs}
+    del told["1"]
+    for _ in range(SILENT_ROUNDS - 1):
+        jobs = round_of(executor, jobs)
+    assert executor.failed == {"2": "Slurm has forgotten job 2, which did not write its outputs."}
+    assert round_of(executor, jobs) == [Submitted("3")]
+    assert executor.succeeded == ["1"]
+
+
 def query() -> dict[str, str] | None:
     """A round of the executor."""
     answer = asyncio.run(vars(sys.modules[__name__])["query_job_status"]("squeue"))
@@ -149,7 +192,7 @@ def query() -> dict[str, str] | None:
 
 
 def test_a_round_without_stuck_jobs_asks_nothing_more(queue: Path, told: dict[str, str]) -> None:
-    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
+    keep_unanswered(Executor(), requeuing("run", ["PREEMPTED"]))
     assert query() is None
     told.update({"7": "RUNNING", "8": "NODE_FAIL"})
     assert query() == told
@@ -160,7 +203,7 @@ def test_a_round_that_tells_of_stuck_jobs_requeues_them(
     queue: Path, told: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The queue is asked again first; a job that Slurm refuses is named, and not asked about any more."""
-    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
+    keep_unanswered(Executor(), requeuing("run", ["PREEMPTED"]))
     told.update({"7": "PREEMPTED", "8": "PREEMPTED", "9": "PREEMPTED"})
     (queue / "stuck").write_text("7 PREEMPTED\n8 PREEMPTED\n")
     assert query() == told
@@ -174,6 +217,6 @@ def test_a_round_that_tells_of_stuck_jobs_requeues_them(
 
 def test_a_silent_controller_does_not_end_the_round(queue: Path, told: dict[str, str]) -> None:
     (queue / "squeue").write_text("#!/bin/sh\nexit 1")
-    look_at_states(Executor(), requeuing("run", ["PREEMPTED"]))
+    keep_unanswered(Executor(), requeuing("run", ["PREEMPTED"]))
     told["7"] = "PREEMPTED"
     assert query() == told
