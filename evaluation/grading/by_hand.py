@@ -133,7 +133,8 @@ def verify_by_hand(
 
 
 def _shown(verdict: Verdict) -> dict[str, Any]:
-    return {"credit": verdict.credit, "answer": verdict.answer, "reason": verdict.reason}
+    note = {"note": verdict.note} if verdict.note else {}
+    return {"credit": verdict.credit, "answer": verdict.answer, "reason": verdict.reason, **note}
 
 
 def _cut(completion: str, stops: Sequence[str]) -> str:

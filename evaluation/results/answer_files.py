@@ -174,7 +174,9 @@ class VerifierRates(FileModel):
     )
     errors: int = optional("Samples on which the verifier failed.", 0, ge=0)
     unguarded: int = optional(
-        "Programs that pass the plain run, where the guarded run cannot check all values.", 0, ge=0
+        "Programs whose tests need more than plain data, so that the plain run alone decided.",
+        0,
+        ge=0,
     )
     forged: int = optional("Programs that pass the plain run and fail the guarded run.", 0, ge=0)
     pass_at_k: dict[str, MeanRate] = optional(

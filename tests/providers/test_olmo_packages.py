@@ -155,7 +155,7 @@ def test_a_task_from_the_suite_to_its_verdicts(
     rows, summary = verified(plan, "theirs", tmp_path, completions)
     verdicts = [row["verdicts"][HEADLINE] for row in rows]
     assert [verdict["credit"] for verdict in verdicts] == [1, 0]
-    assert summary["verifiers"][HEADLINE]["unguarded"] == 1
+    assert summary["verifiers"][HEADLINE]["unguarded"] == 2
     assert verdicts[1]["reason"] == "Exception: AssertionError: False is not true"
     assert summary["primary"] == HEADLINE
 
