@@ -7,7 +7,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from evaluation.dependencies.outdated import are_tables_outdated
 from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
+from evaluation.orchestration.notification import send
 from evaluation.orchestration.outputs_on_disk import (
     check_writable,
     remove_special_files,
@@ -185,17 +186,28 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
             _make_tables_after_failure(plan)
         _show(_vanished(plans, logs))
         _show(failing(plans))
+        _notify(inputs, "failed", [ending(tables), failing(plans)])
         return
     _show(ending(tables))
     left_out = [line for plan in tables for line in _recorded_errors(plan)]
     if "comparison" in rules and (error := _error(inputs.results, COMPARISON)):
         left_out.append(f"comparison: {error}")
+    what_failed = "\n".join(["What failed:", *left_out]) if left_out else ""
+    _notify(inputs, "ended with failures" if left_out else "is done", [ending(tables), what_failed])
     if left_out:
-        _show("\n".join(["What failed:", *left_out]))
+        _show(what_failed)
         raise EvaluationError(
             f"{len(left_out)} results could not be made, and tables and reports name them; the rest "
             f"is done. The first: {left_out[0]}"
         )
+
+
+def _notify(inputs: RuleInputs, outcome: str, parts: Iterable[str]) -> None:
+    """Send the message that is configured, and show what could not be sent."""
+    text = "\n\n".join(filter(None, parts))
+    if text:  # a run that makes no tables, such as prefill, tells nobody
+        subject = f"Evaluation of {Path(inputs.results).resolve().name} {outcome}"
+        _show("\n".join(send(inputs.config.notify, subject, text)))
 
 
 def ending(plans: Sequence[StagePlan]) -> str:

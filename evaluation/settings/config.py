@@ -14,7 +14,6 @@ from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.model import (
     Boolean,
     ExpandedPath,
-    FolderOrId,
     Fraction,
     OutputPath,
     SequenceLength,
@@ -24,29 +23,14 @@ from evaluation.settings.model import (
     one_sentence,
 )
 from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
+from evaluation.settings.notify import Notify
 from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
 from evaluation.settings.steps import step_named
+from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
-
-
-class Tokenizer(Settings):
-    """The tokenizer of a stage."""
-
-    name: FolderOrId = Field(description="Hub id or folder.")
-    revision: Text | None = Field(None, description="Commit or branch on the hub.")
-    use_fast: Boolean = Field(True, description="False takes the slow (sentencepiece) one.")
-    prepend_bos: Boolean = Field(False, description="Put BOS before every document and context.")
-    also_known_as: tuple[Text, ...] = Field(
-        (), description="Other names that checkpoints give for this same tokenizer."
-    )
-    check_texts: ExpandedPath | None = Field(
-        None,
-        description="JSONL file of texts for the tokenizer's check; a line is a text, or "
-        "`{text, ids}` with the ids that training had.",
-    )
 
 
 class Bridge(Settings):
@@ -180,6 +164,7 @@ class Config(Settings):
     weights_and_biases: WeightsAndBiases = Field(
         WeightsAndBiases(), description="Where `export --format wandb` puts curves."
     )
+    notify: Notify = Field(Notify(), description="Where a message goes at the end of a run.")
     stages: dict[Name, Stage] = Field(min_length=1, description="The stages in training order.")
     runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to compare with this one."

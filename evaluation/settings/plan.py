@@ -21,10 +21,11 @@ from pathlib import Path
 
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
-from evaluation.settings.config import Config, Stage, Tokenizer
+from evaluation.settings.config import Config, Stage
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
+from evaluation.settings.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,13 +6,14 @@ from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
-from evaluation.settings.config import Config, Stage, Tokenizer
+from evaluation.settings.config import Config, Stage
 from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suite_settings import settled_suite
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
+from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
 

@@ -16,12 +16,13 @@ from pydantic.fields import FieldInfo
 
 from evaluation.errors import ConfigError
 from evaluation.files import write_json, write_text
-from evaluation.settings.config import Config, Tokenizer
+from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask, Sampling
 from evaluation.settings.model import models_in, tag_key
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
 from evaluation.settings.suites import Probe, Suite
+from evaluation.settings.tokenizer import Tokenizer
 
 Parts = Mapping[type[BaseModel], str]
 """Models that have their own table, and its heading; variants of one thing share a heading."""
