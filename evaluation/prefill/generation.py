@@ -99,6 +99,7 @@ def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
         "strata": dict(prompt.strata),
         "question": prompt.question,
         "row": prompt.row,
+        "cluster": prompt.cluster,
     }
 
 

@@ -14,6 +14,7 @@ from itertools import chain, islice
 from typing import Any
 
 from evaluation.errors import SourceError
+from evaluation.prefill.clusters import provided_clusters
 from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.providers.program import Provider
@@ -186,7 +187,12 @@ def provided_prompts(
         "metrics": metrics,
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
-    prompts = [_with_system(_prompt(one, rendered), task.system) for one in rendered.documents]
+    fields = [_fields(one) for one in rendered.documents]
+    clusters = provided_clusters(key, task.task, task.cluster, fields)
+    prompts = [
+        replace(_with_system(_prompt(one, rendered), task.system), cluster=cluster)
+        for one, cluster in zip(rendered.documents, clusters, strict=True)
+    ]
     return TaskPrompts(prompts, rendered.info.documents, room), rendered.info, recorded
 
 
@@ -208,6 +214,12 @@ def limits_of(plan: StagePlan) -> Limits:
     return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 
+def _fields(document: Document) -> Mapping[str, Any]:
+    """Return the fields of a document's row, without the name of the task."""
+    fields: Mapping[str, Any] = document.document.get("doc", document.document)
+    return fields
+
+
 def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     turns: tuple[Message, ...] | str = document.prompt or ""
     if document.messages is not None:
@@ -215,7 +227,7 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
     parts = len(rendered.info.num_fewshot)
     strata = {"part": document.part} if parts > 1 else {}
     asked = [turns] if isinstance(turns, str) else [turn.content for turn in turns]
-    same = question_identity(asked), row_identity(document.document)
+    same = question_identity(asked), row_identity(_fields(document))
     return TaskPrompt(document.id, turns, document.document, strata, *same)
 
 

@@ -62,6 +62,7 @@ class TaskPrompt:
     question: str = ""
     row: str | None = None
     """Identities of the question as rendered, and of the row; see `row_identity`."""
+    cluster: str | None = None
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from evaluation.settings.suites import Message
 Shot = tuple[str, str]
 """A solved example: a question and its answer."""
 
-_TEXTS = ("id", "prompt", "system", "answer", "description")
+_TEXTS = ("id", "prompt", "system", "answer", "description", "cluster")
 
 
 class PromptRecipe:
@@ -67,7 +67,8 @@ class PromptRecipe:
         id = texts.get("id") or f"{self._name}/{number}"
         question = question_identity([texts["prompt"]])
         turns = self._turns(texts, shots)
-        return TaskPrompt(id, turns, document, strata, question, row_identity(row))
+        cluster = texts.get("cluster")
+        return TaskPrompt(id, turns, document, strata, question, row_identity(row), cluster)
 
     def identities(self, row: Row) -> frozenset[str]:
         """Return by what a row is recognised among solved examples.

@@ -155,6 +155,9 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     strata: dict[Label, Text] = Field(
         {}, description="Templates: fixed groups to report by, e.g. `level`, `subject`."
     )
+    cluster: Text | None = Field(
+        None, description="Template of a prompt's sampled group, e.g. its passage or its template."
+    )
     verifiers: dict[Label, Verifier] = Field(
         min_length=1, description="Verifiers of a completion, by the name they are reported under."
     )
@@ -168,7 +171,7 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     @property
     def asked(self) -> dict[str, Any]:
         """The settings that decide the prompts."""
-        views = {*self.VIEWS, *CHAT_KEYS, "document", "strata"}
+        views = {*self.VIEWS, *CHAT_KEYS, "document", "strata", "cluster"}
         return self.model_dump(mode="json", exclude=views) | self.chat_definition
 
     @model_validator(mode="after")

@@ -141,6 +141,10 @@ class ProviderTask(_ByName, ChatSettings):
         None,
         description="How tokens are drawn; if not given, as in olmo-eval, or greedily for other providers.",
     )
+    cluster: Text | None = Field(
+        None,
+        description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ passage }}`; if not given, as docs/verdicts.md lists.",
+    )
     metrics: tuple[Text, ...] = Field(
         (), description="Metrics to report, by the provider's names; all if not given."
     )
@@ -154,6 +158,11 @@ class ProviderTask(_ByName, ChatSettings):
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """The settings that decide what is fetched and scored."""
+        return self.asked | ({"cluster": self.cluster} if self.cluster else {})
 
     @property
     def asked(self) -> dict[str, Any]:

@@ -1,0 +1,45 @@
+"""Groups of prompts that vary together: by a suite's template, or as known of a provider's task."""
+
+from typing import Any
+
+import pytest
+
+from evaluation.errors import SourceError
+from evaluation.prefill.clusters import provided_clusters
+from evaluation.prefill.task_prompts import PromptRecipe
+from evaluation.settings.generation import GenerationTask
+from tests.bridge.answers import TASK
+
+PASSAGE = "The river Rhine rises in Switzerland."
+
+
+@pytest.mark.parametrize(
+    ("task", "document", "cluster"),
+    [
+        ("drop", {"passage": PASSAGE, "question": "Where?"}, PASSAGE),
+        ("drop:olmo3base", {"metadata": {"passage_id": 7}}, "7"),
+        ("coqa", {"story": PASSAGE, "id": "q1"}, PASSAGE),
+        ("squad_completion", {"context": PASSAGE}, PASSAGE),
+        ("gsm_symbolic", {"original_id": 12, "instance": 3}, "12"),
+        ("gsm8k", {"passage": PASSAGE}, None),
+        ("drop", {"question": "Where?"}, None),
+    ],
+)
+def test_known_tasks_are_grouped(task: str, document: dict[str, Any], cluster: str | None) -> None:
+    assert provided_clusters("generation_tasks.t", task, None, [document]) == [cluster]
+
+
+def test_a_template_takes_precedence() -> None:
+    documents = [{"passage": PASSAGE, "part": 1}, {"passage": PASSAGE, "part": 2}]
+    found = provided_clusters("generation_tasks.t", "drop", "part {{ part }}", documents)
+    assert found == ["part 1", "part 2"]
+    with pytest.raises(SourceError, match=r"t\.cluster writes nothing .* passage, part"):
+        provided_clusters("generation_tasks.t", "drop", "{{ ' ' }}", documents)
+
+
+def test_an_own_task_names_its_clusters() -> None:
+    task = GenerationTask.model_validate({**TASK, "cluster": "{{ passage }}"})
+    row = {"q": "Where?", "g": "5", "passage": PASSAGE}
+    assert PromptRecipe("sums", task).prompt(row, 0, ()).cluster == PASSAGE
+    assert "cluster" not in task.asked
+    assert task.definition["cluster"] == "{{ passage }}"
