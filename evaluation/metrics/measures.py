@@ -10,6 +10,11 @@ log-probabilities l_c (sums over the tokens of candidate c, in nats) and the rig
     correct_probability   exp(l_g) / sum_c exp(l_c): the softmax over the sums themselves, as `raw`
                           ranks them, so not divided by any length
     gold_margin           l_g / characters of g - max over the others of l_c / characters of c
+    brier_score           sum_c (p_c - y_c)^2, with p the softmax as above and y_c 1 for the right answers,
+                          each 1/k of k (Brier, Monthly Weather Review 78, 1950)
+    calibration_error     sign_b (y - p) of the likeliest candidate, with sign_b that of the sum of (y - p)
+                          over the questions in its bin b of p, of BINS of equal width. The mean over
+                          questions is the expected calibration error (Guo et al., arXiv 1706.04599)
 
 A task's value is the unweighted mean over its questions. Bytes and characters are those of the
 candidate's text without a leading space, as `per_byte` and `per_char` count them. Where several
@@ -21,6 +26,7 @@ Where only the right answer is scored, all of its bytes count. Only the first of
 """
 
 import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -32,6 +38,7 @@ from evaluation.metrics.accuracy import (
     Groups,
     candidate_scores,
     check_items,
+    credit_items,
     layout_of,
     standard_error,
 )
@@ -39,6 +46,9 @@ from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TIERS, TaskKind
 
 MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
+
+BINS = 15
+"""Bins of the calibration error."""
 
 
 def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:
@@ -57,15 +67,10 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
     """
     groups, scores = check_items(table, kind), candidate_scores(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
-    bits = {"gold_bits_per_byte": -_best(scores["per_byte"], gold, groups) / math.log(2)}
     if kind == "gold":
-        return bits
+        return {"gold_bits_per_byte": _bits(scores, gold, groups)}
     _check_wrong_candidates(table, gold, groups)
-    return {
-        **bits,
-        "correct_probability": _probability(scores["raw"], gold, groups),
-        "gold_margin": margins(scores["per_char"], gold, groups),
-    }
+    return {name: _FORMULAS[name](scores, gold, groups) for name in MEASURES}
 
 
 def greedy(table: pa.Table) -> Floats:
@@ -151,10 +156,53 @@ def _best(scores: Floats, counted: NDArray[np.bool_], groups: Groups) -> Floats:
     return best
 
 
-def _probability(logprob: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Return the right candidates' share of the sum of exp(logprob), with the largest subtracted before exp."""
+def _softmax(logprob: Floats, groups: Groups) -> Floats:
+    """Return each candidate's share of the sum of exp(logprob), with the largest subtracted before exp."""
     top = np.repeat(np.maximum.reduceat(logprob, groups.starts), groups.sizes)
     weights = np.exp(logprob - top)
-    right = np.add.reduceat(np.where(gold, weights, 0.0), groups.starts)
-    share: Floats = right / np.add.reduceat(weights, groups.starts)
+    share: Floats = weights / np.repeat(np.add.reduceat(weights, groups.starts), groups.sizes)
     return share
+
+
+Formula = Callable[[Mapping[str, Floats], NDArray[np.bool_], Groups], Floats]
+"""A measure of each question, from candidates' scores by their way of comparing and from which are right."""
+
+
+def _bits(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    return -_best(scores["per_byte"], gold, groups) / math.log(2)
+
+
+def _probability(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    """Return the right candidates' share of all probability."""
+    shares = np.where(gold, _softmax(scores["raw"], groups), 0.0)
+    total: Floats = np.add.reduceat(shares, groups.starts)
+    return total
+
+
+def _brier(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    """Return the squared distances from the right answer."""
+    right = np.add.reduceat(gold.astype(np.float64), groups.starts)
+    wanted = gold / np.repeat(right, groups.sizes)
+    distance = (_softmax(scores["raw"], groups) - wanted) ** 2
+    total: Floats = np.add.reduceat(distance, groups.starts)
+    return total
+
+
+def _calibration(scores: Mapping[str, Floats], gold: NDArray[np.bool_], groups: Groups) -> Floats:
+    """Return what each question adds to the expected calibration error."""
+    shares = _softmax(scores["raw"], groups)
+    confidence = np.maximum.reduceat(shares, groups.starts)
+    gap = credit_items(scores["raw"], gold, groups).credit - confidence
+    place = np.minimum((confidence * BINS).astype(np.int64), BINS - 1)
+    signs = np.sign(np.bincount(place, weights=gap, minlength=BINS))
+    return np.asarray(signs[place] * gap, dtype=np.float64)
+
+
+_FORMULAS: Mapping[str, Formula] = {
+    "gold_bits_per_byte": _bits,
+    "correct_probability": _probability,
+    "gold_margin": lambda scores, gold, groups: margins(scores["per_char"], gold, groups),
+    "brier_score": _brier,
+    "calibration_error": _calibration,
+}
+"""A formula for each secondary metric of Tier3."""

@@ -15,6 +15,7 @@ from evaluation.errors import ResultsError
 from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
 from evaluation.results.files import FileModel, unreadable, unusable
+from evaluation.settings.tiers import TIERS
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports this module
     import pyarrow as pa
@@ -75,23 +76,14 @@ CANDIDATES = (
 
 MEASURED = (
     *CANDIDATES,
-    Column(
-        "gold_bits_per_byte",
-        "double",
-        "Bits of the right answer per UTF-8 byte; only in a question's first row.",
-        nullable=True,
-    ),
-    Column(
-        "correct_probability",
-        "double",
-        "Share of the right answer in exp(`logprob`); only in a question's first row.",
-        nullable=True,
-    ),
-    Column(
-        "gold_margin",
-        "double",
-        "`logprob` per character of the right answer minus that of the best other; only in a question's first row.",
-        nullable=True,
+    *(
+        Column(
+            metric.name,
+            "double",
+            f"{metric.description.rstrip('.')}; only in a question's first row.",
+            nullable=True,
+        )
+        for metric in TIERS["tier3"].secondary
     ),
 )
 """`tier3_cf_candidates.parquet`: the same with measures of each question."""

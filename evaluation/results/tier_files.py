@@ -6,13 +6,13 @@ An external program's files may hold less; `_lacking` names what only the engine
 """
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, create_model, model_validator
 
 from evaluation.results.files import FileModel, optional
 from evaluation.settings.sources import Normalization
-from evaluation.settings.tiers import TaskKind
+from evaluation.settings.tiers import TIERS, TaskKind
 
 EXTERNAL = "external"
 """Beginning of the protocol in files that an external command wrote."""
@@ -163,7 +163,32 @@ class Tier2File(TierFile):
         return None
 
 
-class TaskEntry(ItemEntry):
+def _measured(base: type[FileModel], text: str) -> type[FileModel]:
+    """Return a model with a field for each metric that is computed from candidates."""
+    fields: dict[str, Any] = {
+        metric.name: (
+            float | None,
+            optional(text.format(metric.description.rstrip(".")), ge=metric.least, le=metric.most),
+        )
+        for metric in TIERS["tier3"].secondary
+    }
+    return create_model(f"Measured{base.__name__}", __base__=base, **fields)
+
+
+if TYPE_CHECKING:
+
+    class _MeasuredEntry(ItemEntry):
+        """An entry with these fields."""
+
+    class _MeasuredMeans(FileModel):
+        """Means with these fields."""
+
+else:
+    _MeasuredEntry = _measured(ItemEntry, "{}, mean over questions.")
+    _MeasuredMeans = _measured(FileModel, "{}, mean over tasks.")
+
+
+class TaskEntry(_MeasuredEntry):
     """A task of Tier3."""
 
     kind: TaskKind = optional("`ranked`, or `gold`: only the right answer was scored.", "ranked")
@@ -175,15 +200,6 @@ class TaskEntry(ItemEntry):
     stderr: float | None = optional(
         "Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked; by clusters where there are some.",
         ge=0,
-    )
-    gold_bits_per_byte: float | None = optional(
-        "Bits per UTF-8 byte of the right answer, mean; lower is better.", ge=0
-    )
-    correct_probability: Rate | None = optional(
-        "Share of the right answer in the candidates' probabilities, mean."
-    )
-    gold_margin: float | None = optional(
-        "Nats per character of the right answer minus those of the best other, mean."
     )
     greedy: Rate | None = optional(
         "Share of right answers that greedy decoding gives token by token; of tasks of kind `gold`."
@@ -198,7 +214,7 @@ class TaskEntry(ItemEntry):
         """Its values by metric, the metric that decides objectives first."""
         found = {"acc": self.accuracy}
         if self.kind == "gold":
-            found = {"gold_bits_per_byte": self.gold_bits_per_byte, "greedy": self.greedy}
+            found = {name: getattr(self, name) for name in TIERS["tier3"].unranked}
         return {name: value for name, value in found.items() if value is not None}
 
     @model_validator(mode="after")
@@ -209,14 +225,11 @@ class TaskEntry(ItemEntry):
         return self
 
 
-class TaskMeans(FileModel):
+class TaskMeans(_MeasuredMeans):
     """Unweighted means over all tasks that have the metric."""
 
     accuracy: Rate | None = optional("Mean of the primary accuracies.")
     centered: float | None = optional("Mean of the centered accuracies.")
-    gold_bits_per_byte: float | None = optional("Mean over tasks.", ge=0)
-    correct_probability: Rate | None = optional("Mean over tasks.")
-    gold_margin: float | None = optional("Mean over tasks.")
     greedy: Rate | None = optional("Mean over tasks.")
 
 

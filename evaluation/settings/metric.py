@@ -9,7 +9,8 @@ class Metric:
 
     `is_secondary` marks a secondary metric: it detects smaller differences, belongs to no family of tests,
     and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
-    no objective gives a margin.
+    no objective gives a margin. `description` and the bounds `least` and `most` are those of a value in
+    files, where the metric is computed from a table of candidates (`metrics.measures`).
     """
 
     name: str
@@ -20,6 +21,9 @@ class Metric:
     is_secondary: bool = False
     worth: float = 0.01
     called: str | None = None
+    description: str = ""
+    least: float | None = None
+    most: float | None = None
 
     @property
     def words(self) -> str:

@@ -28,7 +28,9 @@ class Objective(Settings):
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
         None,
-        description="Metric that decides it, if not the tier's headline: for tier3 `gold_bits_per_byte`, `correct_probability`, `gold_margin` or `greedy`.",
+        description="Metric that decides it, if not the tier's headline: for tier3 "
+        + ", ".join(f"`{metric.name}`" for metric in TIERS["tier3"].secondary)
+        + " or `greedy`.",
     )
     margin: Fraction = Field(
         ge=0,

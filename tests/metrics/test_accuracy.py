@@ -195,3 +195,26 @@ def test_what_cannot_be_measured_is_named():
     table = table.set_column(table.column_names.index("gold"), "gold", pa.array([True, True]))
     with pytest.raises(ScoringError, match="task/0: all of its candidates are right"):
         choice_measures(table)
+
+
+def test_calibration_by_hand() -> None:
+    """Two questions with right answers of probability 3/4 and 1/4, and the other candidate the rest."""
+    logprobs = [[math.log(3), 0.0], [0.0, math.log(3)]]
+    found = choice_measures(table_of(*({"logprob": one} for one in logprobs)))
+    assert found["brier_score"] == pytest.approx([2 * 0.25**2, 2 * 0.75**2])
+    assert abs(found["calibration_error"].mean()) == pytest.approx(abs((1 + 0) / 2 - 0.75))
+
+
+@given(st.lists(st.lists(st.floats(-8, 0), min_size=3, max_size=3), min_size=4, max_size=60))
+def test_calibration_error_is_that_of_bins(logprobs: list[list[float]]) -> None:
+    """By its definition: gaps of bins of the confidence, weighted by their questions."""
+    shares = special.softmax(np.array(logprobs), axis=1)
+    best = shares.max(axis=1)
+    is_best = np.array(logprobs) == np.max(logprobs, axis=1, keepdims=True)
+    credit = is_best[:, 0] / is_best.sum(axis=1)
+    places = np.minimum((best * 15).astype(int), 14)
+    gaps = [abs((credit - best)[places == one].sum()) for one in range(15)]
+    found = choice_measures(table_of(*({"logprob": one} for one in logprobs)))
+    assert found["calibration_error"].mean() == pytest.approx(sum(gaps) / len(best), abs=1e-9)
+    right = np.eye(3)[0]
+    assert found["brier_score"] == pytest.approx(((shares - right) ** 2).sum(axis=1), abs=1e-12)

@@ -9,6 +9,7 @@ import pytest
 from evaluation.errors import ResultsError
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import make_plans
 from tests.reporting.pages import STEPS, page_data, write_report
 
@@ -34,7 +35,7 @@ def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> 
     assert {"bits per byte", "correct_probability", "gold_margin", "nats per character"} <= set(
         measures
     )
-    assert measures.count("quiz") == measures.count("overall") == 3
+    assert measures.count("quiz") == measures.count("overall") == len(TIERS["tier3"].secondary)
     title = paths["curves", "tier2"].read_text().split("<dc:title>")[1]
     assert title.startswith("second: Perplexity, curves<")
     before = {path: path.read_bytes() for path in paths.values()}
