@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.locations import folders_of
 from evaluation.checkpoints.subjects import stage_subjects
-from evaluation.checkpoints.training import read_training
+from evaluation.checkpoints.training import read_training, recorded_revision
 from evaluation.errors import CheckpointError, ConfigError, EvaluationError
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
@@ -62,6 +62,22 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[C
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*other_names, named]))}"
         )
+    _check_revision(plan, checkpoint)
+
+
+def _check_revision(plan: StagePlan, checkpoint: Checkpoint) -> None:
+    """Refuse a checkpoint that was trained with another revision of the stage's tokenizer on the hub."""
+    wanted, name = plan.tokenizer, checkpoint.tokenizer_name
+    trained = recorded_revision(checkpoint.training_config)
+    if trained is None or name != wanted.name or os.path.isdir(name):
+        return
+    same = f"{name}@{trained}"
+    if trained not in (wanted.revision or "main", "main") and same not in wanted.also_known_as:
+        raise CheckpointError(
+            f"{checkpoint.path}: trained with revision {trained!r} of tokenizer {name!r}, but {plan.name} is "
+            f"evaluated with {wanted.revision or 'main'!r}; set {plan.tokenizer_key or 'tokenizer'}.revision: "
+            f"{trained}, or {_also_known_as(plan, [same])}"
+        )
 
 
 def _unknown_names(plan: StagePlan, names: Iterable[str | None]) -> list[str]:
@@ -112,21 +128,29 @@ def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str |
     )
 
 
-def check_tokenizer_fits(checkpoint: Checkpoint, vocab_size_needed: int) -> None:
-    """Refuse a checkpoint that lacks an embedding for a token id.
+def check_tokenizer_fits(
+    checkpoint: Checkpoint, vocab_size_needed: int, tokens: int | None = None
+) -> None:
+    """Refuse a checkpoint that lacks an embedding for a token id, or has far more than there are tokens.
 
     Args:
         checkpoint: The checkpoint that will score the tokens.
         vocab_size_needed: The largest token id plus one.
+        tokens: Number of the tokenizer's tokens; None if it is not known.
 
     Raises:
-        CheckpointError: Its embedding has fewer rows.
+        CheckpointError: Its embedding has fewer rows, or more than twice as many as there are tokens.
     """
     if vocab_size_needed > checkpoint.vocab_size:
         raise CheckpointError(
             f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer "
             f"uses ids up to {vocab_size_needed - 1}; use the tokenizer the checkpoint was trained "
             "with"
+        )
+    if tokens is not None and checkpoint.vocab_size > 2 * tokens:
+        raise CheckpointError(
+            f"{checkpoint.path}: its embedding has {checkpoint.vocab_size} rows, but the tokenizer has only "
+            f"{tokens} tokens; use the tokenizer the checkpoint was trained with, and all of its files"
         )
 
 

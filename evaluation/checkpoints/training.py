@@ -1,7 +1,7 @@
 """Read what a Nanotron checkpoint records about its training.
 
     config.yaml               model.init_method.use_mup, which scales attention
-                              tokenizer.tokenizer_name_or_path (null if not recorded)
+                              tokenizer.tokenizer_name_or_path (null if not recorded), and its revision
                               tokens.sequence_length, general.step
     checkpoint_metadata.json  metas.consumed_tokens_total, since format 1.5; before that
                               metas.data_stages[].{consumed_train_samples, sequence_length};
@@ -95,6 +95,13 @@ def _tokenizer_name(content: dict[str, Any], path: Path) -> str | None:
     if "tokenizer_name_or_path" not in section:
         raise _truncated(path, "tokenizer.tokenizer_name_or_path")
     return Keys(section, str(path), "tokenizer.").text("tokenizer_name_or_path")
+
+
+def recorded_revision(content: dict[str, Any] | None) -> str | None:
+    """Return the revision on the hub of the tokenizer that a config.yaml names; None if it names none."""
+    section = (content or {}).get("tokenizer")
+    revision = section.get("tokenizer_revision") if isinstance(section, dict) else None
+    return None if revision is None else str(revision)
 
 
 def _step(content: dict[str, Any], path: Path) -> int | None:

@@ -150,7 +150,9 @@ def _disagreement(
     try:
         is_bridge = subject.role == "bridge"
         check_agreement(plan, checkpoint, is_bridge=is_bridge, others=beside)
-        check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan))
+        tokenizer = caches.tokenizers.get(plan.tokenizer_folder)
+        tokens = None if tokenizer is None else len(tokenizer)
+        check_tokenizer_fits(checkpoint, caches.vocab_size_needed(plan), tokens)
     except EvaluationError as error:
         return str(error)
     return None

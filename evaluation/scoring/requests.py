@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
+from evaluation.checkpoints.training import recorded_revision
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
@@ -152,6 +153,7 @@ def _prefix_token(tokenizer: Tokenizer | None) -> int | None:
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> Tokenizer:
+    revision = None if name else recorded_revision(checkpoint.training_config)
     if name is None and checkpoint.kind == "huggingface":
         name = str(checkpoint.path)
     name = name or checkpoint.tokenizer_name
@@ -160,6 +162,6 @@ def _tokenizer(name: str | None, checkpoint: Checkpoint) -> Tokenizer:
             f"{checkpoint.path} names no tokenizer, but the requests hold strings; give one "
             "(--tokenizer)"
         )
-    tokenizer = load_tokenizer(name, use_fast=True)
+    tokenizer = load_tokenizer(name, use_fast=True, revision=revision)
     check_sentence(tokenizer)
     return tokenizer

@@ -52,7 +52,7 @@ class Job:
         self._subject, self._state = subject, checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
-        check_tokenizer_fits(self.checkpoint, vocab_size_needed)
+        check_tokenizer_fits(self.checkpoint, vocab_size_needed, tokenizer["vocab_size"])
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
         self._contents = Contents(Path(plan.config.results))

@@ -20,7 +20,9 @@ from evaluation.wording import no_such
 Found = TypeVar("Found")
 
 _TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
-"""Key of a training configuration."""
+_TOKENIZER_REVISION = "tokenizer.tokenizer_revision"
+_TOKENIZER_LENGTH = "tokenizer.tokenizer_max_length"
+"""Keys of a training configuration."""
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
@@ -177,7 +179,26 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
         return found
     if not isinstance(found, str) or not found:
         raise ConfigError(f"{origin}: no {_TOKENIZER_NAME}; set `tokenizer: {{name: …}}` instead")
-    return Tokenizer(name=found)
+    _check_longest(config, name, stage, found)
+    _, revision = _resolved(config, name, stage, "tokenizer", _TOKENIZER_REVISION)
+    if revision is not None and not isinstance(revision, str):
+        raise ConfigError(
+            f"{origin}: {_TOKENIZER_REVISION} is {str(revision)[:60]!r}, expected a commit or branch; set "
+            f"`tokenizer: {{name: {found}, revision: …}}` instead"
+        )
+    return Tokenizer(name=found, revision=revision or None)
+
+
+def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> None:
+    """Refuse a training that cut texts shorter than the sequences which are scored."""
+    origin, longest = _resolved(config, name, stage, "tokenizer", _TOKENIZER_LENGTH)
+    length = _sequence_length(config, name, stage)
+    if longest is not None and (type(longest) is not int or longest < length):
+        raise ConfigError(
+            f"{origin}: {_TOKENIZER_LENGTH} is {str(longest)[:60]!r}, so training cut texts that are scored whole, "
+            f"as sequence_length is {length:,}; if that is meant, set `tokenizer: {{name: {tokenizer}}}`, which "
+            "leaves the limit out"
+        )
 
 
 def tokenizer_origin(plan: StagePlan) -> str:

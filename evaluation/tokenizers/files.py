@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.errors import SourceError
+from evaluation.files import write_json
 from evaluation.regular_files import check_regular, open_regular
 
 TOKENIZER_JSON = "tokenizer.json"
@@ -101,6 +102,23 @@ def copy_files(source: Path, target: Path) -> None:
     """Copy a tokenizer's files into an existing folder, byte by byte."""
     for path in tokenizer_files(source):
         shutil.copyfile(path, target / path.name)
+
+
+def write_plain_copy(source: Path, target: Path) -> Path:
+    """Copy a tokenizer into a new folder for another program that loads it with transformers.
+
+    Where there is a tokenizer.json, the class is the one that reads it as it is: others rebuild parts of it.
+
+    Returns:
+        The new folder's absolute path.
+    """
+    target.mkdir()
+    copy_files(source, target)
+    if (target / TOKENIZER_JSON).exists():
+        config = {**read_table(source / CONFIG), "tokenizer_class": "PreTrainedTokenizerFast"}
+        config.pop("auto_map", None)
+        write_json(target / CONFIG, config)
+    return target.absolute()
 
 
 def find_vocabulary(folder: Path, *, use_fast: bool) -> Vocabulary:

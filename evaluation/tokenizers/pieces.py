@@ -10,29 +10,18 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-import sentencepiece
-
-from evaluation.errors import SourceError
 from evaluation.tokenizers.base import EncodedText, Tokenizer
-from evaluation.tokenizers.config import AddedToken, TokenizerConfig, read_config
+from evaluation.tokenizers.config import read_config
+from evaluation.tokenizers.piece_models import (
+    DEFAULTS,
+    GEMMA,
+    added_tokens,
+    check_class,
+    open_model,
+    without_prefix,
+)
 
 _SPACE = "▁"
-
-LLAMA, GEMMA = "LlamaTokenizer", "GemmaTokenizer"
-
-_DEFAULTS = {
-    LLAMA: {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
-    GEMMA: {
-        "bos_token": "<bos>",
-        "eos_token": "<eos>",
-        "unk_token": "<unk>",
-        "pad_token": "<pad>",
-    },
-}
-"""Special tokens of the classes whose ids are SentencePiece's own, where no file names them."""
-
-_PLAIN = (None, "PreTrainedTokenizer", "TokenizersBackend", "SentencePieceBackend")
-"""Class names that say nothing; ids are then SentencePiece's own, and so are BOS, EOS and UNK."""
 
 
 class PieceTokenizer(Tokenizer):
@@ -51,13 +40,13 @@ class PieceTokenizer(Tokenizer):
         folder = model.parent
         config = read_config(folder)
         check_class(config, model)
-        self.model = _open_model(model)
-        defaults = _DEFAULTS.get(config.class_name or "", self._own_tokens())
+        self.model = open_model(model)
+        defaults = DEFAULTS.get(config.class_name or "", self._own_tokens())
         super().__init__(read_config(folder, defaults, with_json=True))
         self.is_legacy = config.class_name == GEMMA or self.config.flag("legacy", True)
         self.has_prefix = self.config.flag("add_prefix_space", True)
-        self._pieces = self.model if self.is_legacy else _without_prefix(self.model)
-        self.added = _added_tokens(self.model, self.config)
+        self._pieces = self.model if self.is_legacy else without_prefix(self.model)
+        self.added = added_tokens(self.model, self.config)
         self._ids = {token.content: number for number, token in self.added.items()}
         self._special = {t.content for t in (*self.config.special.values(), *self.config.more)}
         self._split = _splitting(self._ids)
@@ -215,7 +204,7 @@ class PieceTokenizer(Tokenizer):
     @property
     def adds_bos(self) -> bool:
         """Whether its own files, or else its class, say that BOS is put before each text."""
-        says = self.config.flag("add_bos_token", self.config.class_name in _DEFAULTS)
+        says = self.config.flag("add_bos_token", self.config.class_name in DEFAULTS)
         return says and self.bos_token_id is not None
 
     @property
@@ -224,91 +213,7 @@ class PieceTokenizer(Tokenizer):
         return False
 
 
-def _open_model(path: Path) -> sentencepiece.SentencePieceProcessor:
-    begin = path.read_bytes()[:200]
-    try:
-        model = sentencepiece.SentencePieceProcessor(model_file=str(path))
-        if model.get_piece_size() > 0:
-            return model
-    except (RuntimeError, OSError):
-        pass
-    is_tiktoken = re.match(rb"[A-Za-z0-9+/=]+ \d+\n", begin)
-    what = "is a vocabulary of tiktoken" if is_tiktoken else "is no SentencePiece model"
-    raise SourceError(
-        f"{path}: {what}; copy the tokenizer again, with a tokenizer.json, and set `use_fast: true`"
-    )
-
-
-def _without_prefix(
-    model: sentencepiece.SentencePieceProcessor,
-) -> sentencepiece.SentencePieceProcessor:
-    from sentencepiece import sentencepiece_model_pb2 as protobuf
-
-    proto = protobuf.ModelProto.FromString(  # type: ignore[attr-defined]  # made when it is imported
-        model.serialized_model_proto()
-    )
-    proto.normalizer_spec.add_dummy_prefix = False
-    return sentencepiece.SentencePieceProcessor(model_proto=proto.SerializeToString())
-
-
-def _added_tokens(
-    model: sentencepiece.SentencePieceProcessor, config: TokenizerConfig
-) -> dict[int, AddedToken]:
-    """Return added and special tokens by id: the model's own where it has them, else behind all others.
-
-    Raises:
-        SourceError: When two tokens would have one id, or one counts only as a whole word.
-    """
-    ids = {model.id_to_piece(number): number for number in range(model.get_piece_size())}
-    added = dict(config.added)
-    ids |= {token.content: number for number, token in added.items()}
-    next_id = len(ids)
-    there = {token.content for token in added.values()}
-    for token in (*config.special.values(), *config.more):
-        if token.content in there:
-            continue
-        there.add(token.content)
-        if token.content not in ids:
-            ids[token.content] = next_id
-            next_id += 1
-        number = ids[token.content]
-        if number in added:
-            raise _unclear(config, f"{token.content!r} and {added[number].content!r} have one id")
-        added[number] = token
-    for token in added.values():
-        if token.single_word:
-            raise _unclear(config, f"{token.content!r} counts only as a whole word (`single_word`)")
-    return added
-
-
-def _unclear(config: TokenizerConfig, what: str) -> SourceError:
-    return SourceError(
-        f"tokenizer {config.folder}: {what}, which a SentencePiece model cannot do; give it a "
-        "tokenizer.json and set `use_fast: true`, or correct its added tokens"
-    )
-
-
 def _splitting(ids: dict[str, int]) -> re.Pattern[str] | None:
     """Return a pattern that finds added tokens, of several at one place the longest."""
     texts = sorted(ids, key=len, reverse=True)
     return re.compile(f"({'|'.join(map(re.escape, texts))})") if texts else None
-
-
-def check_class(config: TokenizerConfig, model: Path) -> None:
-    """Refuse a class whose ids are not those of its SentencePiece model.
-
-    Raises:
-        SourceError: When tokenizer_config.json names such a class, or the model's name is typical of one.
-    """
-    name = config.class_name
-    if name in _DEFAULTS or (name in _PLAIN and model.name != "sentencepiece.bpe.model"):
-        return
-    what = (
-        f"tokens of {name}" if name not in _PLAIN else f"{model.name} without a `tokenizer_class`"
-    )
-    raise SourceError(
-        f"tokenizer {model.parent}: the ids of {what} are not those of the SentencePiece model alone (XLM-R "
-        "and its kin shift them), so they cannot be read from it; give it a tokenizer.json and set "
-        '`use_fast: true`, or, if training used the model as it is, write `"tokenizer_class": '
-        f'"{LLAMA}"` into its tokenizer_config.json'
-    )

@@ -19,16 +19,19 @@ def make_plan(
     sequence_length: int = 16,
     use_fast: bool = True,
     prepend_bos: bool = False,
+    check_texts: Path | None = None,
     **suite: Any,
 ) -> StagePlan:
     """The plan of a stage with one suite, of which the last arguments are the keys."""
-    content = {
+    content: dict[str, Any] = {
         "results": str(cache.parent / "results"),
         "cache": str(cache),
         "stages": {"s": {"checkpoints": "nowhere", "steps": [1], "suites": ["none"]}},
         "tokenizer": {"name": str(tokenizer), "use_fast": use_fast, "prepend_bos": prepend_bos},
         "mirrors": mirrors or {},
     }
+    if check_texts is not None:
+        content["tokenizer"] |= {"check_texts": str(check_texts)}
     config = validate_config(content, "the test")
     assert config.tokenizer
     return StagePlan(

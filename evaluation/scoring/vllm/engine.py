@@ -26,6 +26,7 @@ from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
 from evaluation.settings.computing import Generation
+from evaluation.tokenizers.files import write_plain_copy
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +96,7 @@ class Vllm:
         log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
         request = {
             "model": str(folder / "model"),
-            "tokenizer": str(plan.tokenizer_folder.absolute()),
+            "tokenizer": str(write_plain_copy(plan.tokenizer_folder, folder / "tokenizer")),
             "dtype": dtype,
             "gpus": plan.config.scoring.gpus_per_checkpoint,
             "window": max(len(one.tokens) + one.max_new_tokens for one, _ in samples),

@@ -1,0 +1,269 @@
+"""What is loaded, copied, refused and remarked: files as they are, and nothing that cannot be right."""
+
+import ast
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoTokenizer
+
+from evaluation.errors import ConfigError, SourceError
+from evaluation.prefill.caches import read_task
+from evaluation.prefill.cloze import prefill_task
+from evaluation.prefill.tokenizers import fetch_tokenizer, read_report
+from evaluation.tokenizers.files import copy_files, write_plain_copy
+from evaluation.tokenizers.loading import load_tokenizer
+from evaluation.tokenizers.self_check import self_check
+from tests.conftest import ROOT
+from tests.prefill.plans import make_plan
+from tests.tokenizers.kinds import added, write_folder
+from tests.workflow.world import write_rows
+
+
+def changed(folder: Path, **config: Any) -> Path:
+    """The folder with other keys in tokenizer_config.json."""
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **config}))
+    return folder
+
+
+@pytest.fixture
+def llama(kinds: dict[str, Path], tmp_path: Path) -> Path:
+    """A SentencePiece model's folder of its own."""
+    return Path(shutil.copytree(kinds["llama"], tmp_path / "llama"))
+
+
+@pytest.fixture
+def qwen(kinds: dict[str, Path], tmp_path: Path) -> Path:
+    """The folder of a tokenizer.json of its own."""
+    return Path(shutil.copytree(kinds["qwen"], tmp_path / "qwen"))
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama.json", "llama, legacy, with turns"])
+def test_files_are_copied_and_nothing_is_written_anew(
+    kinds: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    plan = make_plan(tmp_path / "cache", kinds[kind])
+    fetch_tokenizer(plan)
+    for path in kinds[kind].iterdir():
+        assert (plan.tokenizer_folder / path.name).read_bytes() == path.read_bytes()
+    texts = ["<|im_start|>user\n", "<s>Hello", "  x"]
+    ours = load_tokenizer(plan.tokenizer_folder, use_fast=True)
+    assert ours.encode(texts) == load_tokenizer(kinds[kind], use_fast=True).encode(texts)
+
+
+@pytest.mark.parametrize("name", ["XLMRobertaTokenizer", "CamembertTokenizerFast", "MBartTokenizer",
+                                  "XGLMTokenizer", "T5Tokenizer", "MagicTokenizer"])  # fmt: skip
+def test_classes_that_shift_ids_are_refused_by_name(llama: Path, name: str) -> None:
+    with pytest.raises(SourceError, match=name.removesuffix("Fast")) as caught:
+        load_tokenizer(changed(llama, tokenizer_class=name), use_fast=False)
+    remedy = re.search(r'`"tokenizer_class": "(\w+)"`', str(caught.value))
+    assert remedy
+    load_tokenizer(changed(llama, tokenizer_class=remedy[1]), use_fast=False)
+
+
+def test_a_model_named_as_theirs_needs_a_class(llama: Path) -> None:
+    (llama / "tokenizer.model").rename(llama / "sentencepiece.bpe.model")
+    load_tokenizer(llama, use_fast=False)
+    with pytest.raises(SourceError, match=r"sentencepiece\.bpe\.model without a `tokenizer_class`"):
+        load_tokenizer(changed(llama, tokenizer_class=None), use_fast=False)
+
+
+@pytest.mark.parametrize("use_fast", [True, False])
+def test_a_folder_without_a_vocabulary_is_refused(llama: Path, use_fast: bool) -> None:
+    (llama / "tokenizer.model").unlink()
+    with pytest.raises(SourceError, match=r"no vocabulary .only tokenizer_config.json., and would"):
+        load_tokenizer(llama, use_fast=use_fast)
+
+
+@pytest.mark.parametrize("name", ["tokenizer.model.v3", "spm.model", "spiece.model"])
+def test_a_model_with_another_name_is_read_if_it_is_the_only_one(llama: Path, name: str) -> None:
+    expected = load_tokenizer(llama, use_fast=True).encode(["Hello world"])
+    (llama / "tokenizer.model").rename(llama / name)
+    assert load_tokenizer(llama, use_fast=True).encode(["Hello world"]) == expected
+
+
+def test_two_models_with_other_names_are_not_guessed_between(
+    llama: Path, kinds: dict[str, Path]
+) -> None:
+    (llama / "tokenizer.model").rename(llama / "a.model")
+    shutil.copy(kinds["unigram"] / "tokenizer.model", llama / "b.model")
+    with pytest.raises(SourceError, match=r"a\.model and b\.model .* copy that one to .*\.model$"):
+        load_tokenizer(llama, use_fast=True)
+    shutil.copy(llama / "a.model", llama / "tokenizer.model")
+    load_tokenizer(llama, use_fast=True)
+
+
+def test_a_vocabulary_of_tiktoken_is_no_model(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "t", {}, tokenizer__model="IQ== 0\nIg== 1\n")
+    with pytest.raises(SourceError, match=r"tokenizer\.model: is a vocabulary of tiktoken"):
+        load_tokenizer(folder, use_fast=True)
+
+
+def test_gpt2_is_read_from_vocabulary_and_merges(kinds: dict[str, Path], tmp_path: Path) -> None:
+    content = json.loads((kinds["gpt2"] / "tokenizer.json").read_text())["model"]
+    merges = "#version: 0.2\n" + "\n".join(" ".join(pair) for pair in content["merges"])
+    files = {"vocab__json": json.dumps(content["vocab"]), "merges__txt": merges}
+    config = {"tokenizer_class": "GPT2Tokenizer", "eos_token": "<|endoftext|>"}
+    folder = write_folder(tmp_path / "gpt2", config, **files)
+    texts = ["Hello world", "  x\n\ty", "日本 🦊<|endoftext|>"]
+    ours, theirs = (load_tokenizer(one, use_fast=True) for one in (folder, kinds["gpt2"]))
+    assert ours.encode(texts) == theirs.encode(texts)
+    with pytest.raises(SourceError, match=r"how Qwen2Tokenizer splits text stands in no file"):
+        load_tokenizer(changed(folder, tokenizer_class="Qwen2Tokenizer"), use_fast=True)
+
+
+def test_use_fast_chooses_between_two_vocabularies(llama: Path, kinds: dict[str, Path]) -> None:
+    shutil.copy(kinds["gemma.json"] / "tokenizer.json", llama)
+    assert load_tokenizer(llama, use_fast=True).is_fast
+    slow = load_tokenizer(llama, use_fast=False)
+    assert not slow.is_fast
+    report = self_check(load_tokenizer(llama, use_fast=True), llama)
+    (remark,) = report["remarks"]
+    assert "tokenizer.json and tokenizer.model give other ids" in remark
+    assert "set `tokenizer.use_fast: false`" in remark
+
+
+def test_a_tokenizer_that_gives_no_sentence_back_is_refused(qwen: Path, tmp_path: Path) -> None:
+    path = qwen / "tokenizer.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "decoder": None}))
+    with pytest.raises(SourceError, match=r"'The quick brown fox.* its vocabulary or decoder"):
+        fetch_tokenizer(make_plan(tmp_path / "cache", qwen))
+
+
+def test_a_token_that_only_the_configuration_has_is_a_difference(
+    qwen: Path, tmp_path: Path
+) -> None:
+    size = len(load_tokenizer(qwen, use_fast=True))
+    changed(qwen, added_tokens_decoder=added("[INST]", first=size))
+    with pytest.raises(
+        SourceError, match=r"'\[INST\] hi .*' becomes .* but .* by tokenizers "
+    ) as e:
+        fetch_tokenizer(make_plan(tmp_path / "cache", qwen))
+    assert "tokenizer_config.json has the tokens '[INST]'" in str(e.value)
+    changed(qwen, added_tokens_decoder=added("[INST]", first=size + 5))
+    with pytest.raises(
+        SourceError, match=rf"has id {size + 5}, but in tokenizer.json it has {size}"
+    ):
+        load_tokenizer(qwen, use_fast=True)
+
+
+def test_texts_of_the_user_are_checked_with_their_ids(qwen: Path, tmp_path: Path) -> None:
+    (ids,) = load_tokenizer(qwen, use_fast=True).encode(["Hello fox"])
+    file = tmp_path / "texts.jsonl"
+
+    def report(*lines: Any) -> dict[str, Any]:
+        file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        plan = make_plan(tmp_path / "cache", qwen, check_texts=file)
+        fetch_tokenizer(plan)
+        return read_report(plan)
+
+    texts = report("my text", {"text": "Hello fox", "ids": ids})["texts"]
+    assert [row["text"] for row in texts[-2:]] == ["my text", "Hello fox"]
+    with pytest.raises(SourceError, match=r"'Hello fox' becomes .*texts\.jsonl: line 1; correct"):
+        report({"text": "Hello fox", "ids": [*ids, 1]})
+    with pytest.raises(ConfigError, match=r"texts\.jsonl: line 2: is 5; write each line a text"):
+        report("a", 5)
+
+
+@pytest.mark.parametrize(("kind", "prepend_bos", "said"), [
+    ("llama", False, "puts <s> before each text by itself, but `tokenizer.prepend_bos` is false"),
+    ("llama", True, None),
+    ("llama.json", False, "write `prepend_bos: true`; if not, keep it, and write `\"add_bos_"),
+    ("mistral.json", False, None),
+    ("mistral.json", True, "does not put <s> before"),
+    ("qwen", False, None),
+])  # fmt: skip
+def test_bos_of_the_files_and_of_the_configuration(
+    kinds: dict[str, Path], kind: str, prepend_bos: bool, said: str | None, tmp_path: Path
+) -> None:
+    plan = make_plan(tmp_path / "cache", kinds[kind], prepend_bos=prepend_bos)
+    fetch_tokenizer(plan)
+    remarks = [one for one in read_report(plan)["remarks"] if "prepend_bos" in one]
+    assert len(remarks) == (said is not None)
+    assert said is None or said in remarks[0]
+
+
+ROWS = [
+    {"context": "the cat sat on a m", "choices": ["at while dogs ran", "ap while dogs ran"]},
+    {"context": "<s>the cat sat on a", "choices": [" mat", " map"]},
+    {"context": "the fox", "choices": [" jumps", " runs"]},
+]
+
+
+@pytest.mark.parametrize("kind", ["llama", "llama.json", "gemma.json", "mistral.json"])
+def test_bos_stands_once_and_borders_are_counted(
+    kinds: dict[str, Path], kind: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write_rows(tmp_path / "m/train.jsonl", ROWS)
+    fields = {"dataset": "d", "choices": "choices", "gold": "0", "context": "{{ context }}"}
+    tasks = {"t": fields}
+    options = {"mirrors": {"d": str(tmp_path / "m")}, "sequence_length": 64, "prepend_bos": True}
+    plan = make_plan(tmp_path / "cache", kinds[kind], tasks=tasks, **options)
+    prefill_task(plan, "t")
+    task, tokenizer = (
+        read_task(plan.cache_folder("tier3", "t")),
+        load_tokenizer(kinds[kind], use_fast=True),
+    )
+    for item in task.items:
+        for context in item.contexts:
+            assert context.tokens[0] == tokenizer.bos_token_id
+            assert tokenizer.bos_token_id not in context.tokens[1:]
+    counted = task.meta["across_border"]
+    assert counted["questions"] == len(counted["first"])
+    if counted["questions"]:
+        assert f"in {counted['questions']} of 3 questions, a candidate begins inside" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["llama.json, named qwen", "qwen, named llama"])
+def test_another_program_reads_the_plain_copy_alike(
+    kinds: dict[str, Path], kind: str, tmp_path: Path
+) -> None:
+    """As vLLM does, by the class that tokenizer_config.json names."""
+    theirs = AutoTokenizer.from_pretrained(write_plain_copy(kinds[kind], tmp_path / "copy"))
+    texts = [" Hello", "  12 x\n", "<|im_start|>user", "<s>a"]
+    ours = load_tokenizer(kinds[kind], use_fast=True)
+    assert theirs(texts, add_special_tokens=False)["input_ids"] == ours.encode(texts)
+    ids = ours.encode(["    return x"])[0]
+    assert theirs.decode(ids, skip_special_tokens=False) == ours.decode(ids)
+
+
+ALONE = {
+    "AutoTokenizer",
+    "PreTrainedTokenizerFast",
+    "SentencePieceProcessor",
+    "apply_chat_template",
+}
+LIBRARIES = {"tokenizers", "sentencepiece"}
+
+
+def test_no_other_package_encodes_or_decodes() -> None:
+    """The package that owns tokenizers is the only one that names their libraries."""
+    found = []
+    for path in sorted((ROOT / "evaluation").rglob("*.py")):
+        if path.is_relative_to(ROOT / "evaluation/tokenizers"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = {getattr(node, "id", None), getattr(node, "attr", None)} & ALONE
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names |= {one.name for one in node.names} & ALONE
+                modules = [getattr(node, "module", None), *(one.name for one in node.names)]
+                names |= {
+                    str(name).partition(".")[0] for name in modules[: 1 + (modules[0] is None)]
+                }
+                names &= ALONE | LIBRARIES
+            if names:
+                found.append(f"{path.relative_to(ROOT)}: {ast.unparse(node)}")
+    assert not found
+
+
+def test_copies_are_of_named_files_only(tmp_path: Path, llama: Path) -> None:
+    for name in ("pytorch_model.bin", "tokens.bin", "config.json"):
+        (llama / name).write_text("large")
+    target = tmp_path / "target"
+    target.mkdir()
+    copy_files(llama, target)
+    assert {path.name for path in target.iterdir()} == {"tokenizer.model", "tokenizer_config.json"}
