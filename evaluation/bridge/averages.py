@@ -20,7 +20,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +29,13 @@ from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.errors import ResultsError
 from evaluation.results.kinds import Credits, NatsItem
 from evaluation.results.read import Results, TierResults
+
+
+class Scatter(NamedTuple):
+    """Variances between checkpoints: of the `level`, and of the `flicker` of single answers in their mean."""
+
+    level: float
+    flicker: float
 
 
 def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:
@@ -41,7 +48,20 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
     Returns:
         max(0, V_steps - V_both); None where a variance is unknown or the numbers of items differ.
     """
-    count = len(estimates)
+    found = scatter(estimates, name)
+    return None if found is None else found.level / len(estimates)
+
+
+def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
+    """Return how much checkpoints vary.
+
+    Args:
+        estimates: One difference for each checkpoint, over the same items.
+        name: Name of the slice or task, for estimates of a single one.
+
+    Returns:
+        Variances of one checkpoint; None where a variance is unknown or the numbers of items differ.
+    """
     found = [leaves(estimate, name) for estimate in estimates]
     flicker = 0.0
     for leaf in found[0]:
@@ -55,7 +75,7 @@ def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | Non
             return None
         flicker += float(np.stack(rows).var(axis=0, ddof=1).sum())
     between = float(np.var([estimate.value for estimate in estimates], ddof=1))
-    return max(0.0, between - flicker) / count
+    return Scatter(max(0.0, between - flicker), flicker)
 
 
 def with_checkpoints(

@@ -12,15 +12,18 @@ variance without the flicker of single answers; a trend counts as variation). It
 with Student's t of k - 1 degrees of freedom for the second part (`averages.with_checkpoints`).
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaluation.bridge.averages import checkpoint_variance, with_checkpoints
+from evaluation.bridge.averages import checkpoint_variance, scatter, with_checkpoints
+from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import mean_differences
+from evaluation.results.deltas_file import NoiseRow
 
 FEWEST, MOST = 3, 5
 """Fewest and most last checkpoints from which the noise is estimated: the last half of them."""
@@ -78,3 +81,30 @@ def of_two_runs(
         return None
     wide = with_checkpoints(at_alpha(mean, alpha), between, len(last), alpha)
     return replace(wide, p=None), len(last)
+
+
+def item_noise(of_steps: Sequence[Sequence[Delta]]) -> Iterator[NoiseRow]:
+    """Yield how much each item's headline varies between the last checkpoints of a stage.
+
+    Args:
+        of_steps: Deltas of each step, in ascending order.
+    """
+    columns: dict[tuple[str, str, str], list[Estimate]] = {}
+    for deltas in of_steps:
+        for delta in deltas:
+            if delta.primary:
+                columns.setdefault((delta.tier, delta.item, delta.metric), []).append(
+                    delta.estimate
+                )
+    for (tier, item, metric), estimates in columns.items():
+        last = last_ones(estimates)
+        known = scatter(last, item) if len(last) >= FEWEST else None
+        if known is not None:
+            yield NoiseRow(
+                tier=tier,
+                item=item,
+                metric=metric.removeprefix("delta_"),
+                checkpoints=len(last),
+                level=math.sqrt(known.level),
+                flicker=math.sqrt(known.flicker),
+            )

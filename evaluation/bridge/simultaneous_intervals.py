@@ -12,36 +12,24 @@ that distribution.
                with p the probability for one of k steps and S the number of steps beyond the limit
     interval   a simultaneous interval is each estimate's usual one at that alpha, so exact, skewed
                and ordinary estimates can be combined
-    behind     steps that are worse than another one. Each pair has the estimate and the p-value that a
-               comparison of its two steps has (`pairs.difference_of`). All pairs are tested together by
-               the largest |z| of a pair, with z the normal quantile of p, then again without the
-               rejected pairs, until none is rejected (Romano and Wolf, Econometrica 73, 2005). The
-               remaining steps include every best one with confidence, as in Hansen, Lunde and Nason's
-               model confidence set (2011)
 
 Draws depend only on the number of steps, so results are reproducible.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
-from evaluation.bridge.paired_binary import at_alpha
-from evaluation.bridge.pairs import difference_of
 from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.metrics.variance import Floats, Variance
 
 _ALPHA_DRAWS = 4_000
 """Draws that give a probability to about 1 % of itself, however small it is."""
 
-_DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
-"""Draws for a ranking: fewest, most, and in between as many as give _PAIRS_DRAWN draws of pairs."""
 
 _ROUNDS, _CLOSE = 8, 1e-3
 """Most rounds of the search for alpha, which starts at Bonferroni's, and the relative change that ends it."""
@@ -65,7 +53,7 @@ def leaves(estimate: Estimate, name: str) -> Leaves:
     return {part: (estimate.weights[part], one.variance) for part, one in estimate.parts.items()}
 
 
-def _covariance(columns: Sequence[Leaves]) -> Floats | None:
+def covariance_of(columns: Sequence[Leaves]) -> Floats | None:
     """Return the covariance (columns, columns) of estimates; None if a variance is unknown.
 
     Leaves of one name are over the same items, and those of several names may share source rows. Blocks
@@ -109,7 +97,7 @@ def _shared_rows(
     return shared_groups(tuple(layouts))
 
 
-def _draw(cov: Floats, count: int) -> Floats:
+def draw_normal(cov: Floats, count: int) -> Floats:
     """Return normal vectors (count, columns) of this covariance, scaled to unit variance."""
     unknown, correlation = np.diag(cov) <= 0, _correlation(cov)
     correlation[unknown, unknown] = 1.0
@@ -155,7 +143,7 @@ def simultaneous_alpha(
     count = len(estimates) + awaited
     if count < 2:
         return alpha
-    cov = _covariance(columns) if estimates else None
+    cov = covariance_of(columns) if estimates else None
     if cov is None:
         return alpha / count
     dfs = [estimate.df for estimate in estimates if estimate.df is not None]
@@ -179,7 +167,7 @@ class _JointErrors:
 
     def __init__(self, cov: Floats, df: float | None) -> None:
         self.df = df
-        self.drawn = _draw(cov, _ALPHA_DRAWS)
+        self.drawn = draw_normal(cov, _ALPHA_DRAWS)
         self.first = np.arange(_ALPHA_DRAWS) % len(cov)  # the step that exceeds the limit
         correlation = _correlation(cov)
         np.fill_diagonal(correlation, 1.0)
@@ -210,98 +198,3 @@ class _JointErrors:
         others = np.abs(self.drawn + self.carried * shift[:, None]) * scale[:, None] >= limit
         others[rows, self.first] = True
         return float(self.drawn.shape[1] * alpha * (1 / others.sum(axis=1)).mean())
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """All pairs of steps, tested together; (steps, steps) each.
-
-    `pairs[i, j]` is the estimate of step i minus step j, for i < j. Simultaneous intervals of all pairs
-    have the error rate `alpha` each. `behind[i, j]` is whether i is significantly worse than j.
-    """
-
-    pairs: Mapping[tuple[int, int], Estimate]
-    p: Floats
-    alpha: float
-    behind: NDArray[np.bool_]
-
-    def interval(self, ours: int, theirs: int) -> tuple[float | None, float | None]:
-        """Return the simultaneous interval of the difference of two steps.
-
-        Args:
-            ours: Number of a step.
-            theirs: Number of another step.
-
-        Returns:
-            Low and high bound of ours - theirs.
-        """
-        known = at_alpha(self.pairs[min(ours, theirs), max(ours, theirs)], self.alpha)
-        if ours < theirs or known.low is None or known.high is None:
-            return known.low, known.high
-        return -known.high, -known.low
-
-
-def rank(
-    estimates: Sequence[Estimate], columns: Sequence[Leaves], item: str, sign: int
-) -> Ranking | None:
-    """Return which steps are worse than another one.
-
-    Args:
-        estimates: Difference of each step from the bridge.
-        columns: Leaves of each, in the same order; the names are the same in all.
-        item: Name of the item, for estimates of a single one.
-        sign: 1 if more is better, else -1.
-
-    Returns:
-        All pairs of steps, tested together; None if a variance is unknown, or for one step.
-    """
-    cov = _covariance(columns)
-    if cov is None or len(columns) < 2:
-        return None
-    pairs = {}
-    for i, j in combinations(range(len(columns)), 2):
-        known = difference_of(estimates[i], estimates[j], item)
-        if known is None:
-            return None
-        pairs[i, j] = known
-    shape = (len(columns), len(columns))
-    z, lead = np.zeros(shape), np.zeros(shape)
-    for (i, j), known in pairs.items():
-        p = 1.0 if known.p is None else known.p
-        z[i, j] = z[j, i] = -special.ndtri(max(p, 1e-300) / 2)
-        lead[i, j], lead[j, i] = sign * known.value, -sign * known.value
-    plain = np.sqrt(_of_differences(cov))
-    left = np.triu((plain > 0) & (z > 0), 1)
-    every = np.triu(plain > 0, 1)
-    count = min(_MOST_DRAWS, max(_DRAWS, _PAIRS_DRAWN // max(1, int(every.sum()))))
-    vectors = np.ascontiguousarray((_draw(cov, count) * np.sqrt(np.diag(cov))).T)
-    largest = _largest_pair(vectors, plain, every)
-    limit = float(np.quantile(largest, 1 - ALPHA))
-    alpha = min(ALPHA, 2 * float(special.ndtr(-limit)))
-    joint = 1 - np.searchsorted(np.sort(largest), z) / len(largest)
-    p_values = np.where((plain > 0) & (z > 0), np.maximum(joint, 2 * special.ndtr(-z)), 1.0)
-    rejected = np.zeros_like(left)
-    while (new := left & (z > max(limit, quantile(1 - ALPHA / 2, None)))).any():
-        rejected |= new
-        left &= ~new
-        every &= ~new
-        limit = float(np.quantile(_largest_pair(vectors, plain, every), 1 - ALPHA))
-    return Ranking(pairs, p_values, alpha, (rejected | rejected.T) & (lead < 0))
-
-
-def _of_differences(cov: Floats) -> Floats:
-    own = np.diag(cov)
-    found = own[:, None] + own[None, :] - 2 * cov
-    return np.where(found > 1e-12 * (own[:, None] + own[None, :]), found, 0.0)
-
-
-def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:
-    """Return the largest |t| over the pairs that are left, for each draw; `vectors` are (steps, draws)."""
-    largest = np.zeros(vectors.shape[1])
-    gap = np.empty_like(largest)
-    for i, j in zip(*np.nonzero(left), strict=True):
-        np.subtract(vectors[i], vectors[j], out=gap)
-        np.abs(gap, out=gap)
-        gap *= 1 / plain[i, j]
-        np.maximum(largest, gap, out=largest)
-    return largest

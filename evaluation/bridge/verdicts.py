@@ -25,19 +25,16 @@ for choosing among several steps is in `alpha`, see `simultaneous_intervals`.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
 
+from evaluation.bridge.companions import limited_by, needed_gain, secondary_row, verdict_on
 from evaluation.bridge.delta import Delta, change_columns
 from evaluation.bridge.estimate import ALPHA, Estimate
-from evaluation.bridge.means import decisive_deltas, gain_interval, secondary_delta
+from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
-from evaluation.bridge.recipes import last_ones, of_recipe
 from evaluation.bridge.statistics import holm
 from evaluation.results.deltas_file import (
     ObjectiveRow,
     ObjectiveVerdict,
-    RecipeRow,
-    SecondaryRow,
 )
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
@@ -102,7 +99,7 @@ def _objective_verdict(
         verdict = "not met"
     secondary = None
     if verdict == "undecided":
-        secondary = _secondary_verdict(objective, deltas, secondary_alpha)
+        secondary = secondary_row(objective, deltas, secondary_alpha)
     return ObjectiveRow(
         tier=objective.tier,
         want=objective.want,
@@ -115,20 +112,10 @@ def _objective_verdict(
         regressions=regressions,
         why=_why(objective, estimate, verdict, regressions),
         secondary=secondary,
+        shares=dict(estimate.shares),
+        limited_by=limited_by(headline, alpha) if verdict == "undecided" else None,
         **change_columns((headline.value, headline.bridge_value), estimate),
     )
-
-
-def needed_gain(objective: Objective) -> float:
-    """Return the gain that a step must be shown to have.
-
-    Args:
-        objective: One of the stage's objectives.
-
-    Returns:
-        Its margin; negative for an objective to keep.
-    """
-    return objective.margin if objective.want == "improve" else -objective.margin
 
 
 def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: float) -> Estimate:
@@ -142,27 +129,6 @@ def _held_to_margin(estimate: Estimate, objective: Objective, sign: int, alpha: 
     if high < bound and (p_beyond(estimate, bound, above=False) or 0.0) >= alpha / 2:
         return replace(estimate, high=math.nextafter(bound, math.inf))
     return estimate
-
-
-def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
-    """Return the verdict on an objective by the interval of the gain.
-
-    Args:
-        objective: One of the stage's objectives.
-        low: Lower bound of the gain; None if there is no interval.
-        high: Upper bound of the gain; None if there is no interval.
-
-    Returns:
-        `undecided` where there is no interval, or the margin lies inside it.
-    """
-    if low is None or high is None:
-        return "undecided"
-    needed = needed_gain(objective)
-    if objective.want == "improve":
-        is_met, is_missed = low > needed, high <= needed
-    else:
-        is_met, is_missed = low >= needed, high < needed
-    return "met" if is_met else "not met" if is_missed else "undecided"
 
 
 def _regressions(
@@ -239,59 +205,3 @@ def detectable_in_words(metric: Metric, mde: float) -> str:
     if metric.unit == "fraction" and mde >= 1:
         return "could not detect any change"
     return f"could only detect changes of {metric.change(mde, sign='')} or more"
-
-
-def _secondary_verdict(
-    objective: Objective, deltas: Sequence[Delta], alpha: float
-) -> SecondaryRow | None:
-    """Return what a secondary metric shows on an undecided objective; None where it has no interval."""
-    delta = secondary_delta(objective, deltas)
-    if delta is None:
-        return None
-    known = at_alpha(delta.estimate, alpha)
-    low, high = gain_interval(delta.sign, known)
-    if low is None or high is None:
-        return None
-    shows: Literal["better", "worse", "undecided"] = (
-        "better" if low > 0 else "worse" if high < 0 else "undecided"
-    )
-    metric = delta.definition
-    text = f"undecided too, {metric.change(known.value, known.low, known.high)}"
-    if shows != "undecided":  # by its size, whichever sign means better
-        low, high = sorted((abs(low), abs(high)))
-        size = metric.change(abs(known.value), low, high, sign="")
-        text = f"{shows} by {size}"
-    group = f" of {objective.group}" if objective.group else ""
-    sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {text}"
-    bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
-    return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)
-
-
-def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> RecipeRow | None:
-    """Return what an objective's delta shows of the recipe, not only of these weights.
-
-    Args:
-        objective: One of the stage's objectives.
-        delta: The delta of a step that decides it.
-        last: The same delta of all steps in order.
-
-    Returns:
-        None for fewer than three steps, or where the items are unknown.
-    """
-    known = of_recipe(delta.estimate, [one.estimate for one in last], delta.item)
-    if known is None or known.low is None or known.high is None:
-        return None
-    verdict = verdict_on(objective, *gain_interval(delta.sign, known))
-    metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
-    count = len(last_ones([one.estimate for one in last]))
-    se = math.sqrt(max(0.0, (known.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
-    return RecipeRow(
-        low=known.low,
-        high=known.high,
-        se_checkpoints=se,
-        checkpoints=count,
-        verdict=verdict,
-        sentence=f"{metric.words}{group} of the recipe: {verdict}, "
-        f"{metric.change(known.value, known.low, known.high)} with the noise of the last {count} "
-        "checkpoints, the bridge's assumed equal",
-    )

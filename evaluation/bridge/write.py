@@ -1,38 +1,37 @@
 """Write deltas, verdicts and recommendations of steps and stages; see `results.deltas_file` and `results.stage_files`."""
 
 import logging
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation import protocol
-from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
+from evaluation.bridge.average_rows import average_rows
 from evaluation.bridge.breakdowns import Breakdowns
 from evaluation.bridge.decision import StepVerdict, decide
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER, Estimate
-from evaluation.bridge.means import decisive_deltas, gain_interval
+from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend
-from evaluation.bridge.verdicts import conjunction, objective_verdicts, verdict_on
+from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.command_hints import evaluation, snakemake
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.records import Record, read_record, write_record
 from evaluation.results.columns import write_csv
+from evaluation.results.delta_notes import warnings_in_words
 from evaluation.results.deltas_file import (
     DELTA_COLUMNS,
     DELTAS,
     STAGE_TABLE,
     StageDeltas,
     StepDeltas,
-    warnings_in_words,
 )
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
-from evaluation.results.stage_files import RECOMMENDATION, AverageRow, Recommendation
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
@@ -189,16 +188,20 @@ def _advice(
     """Return the content of `recommendation.json`, without a step where results cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
+    deltas: dict[Candidate, list[Delta]] = {}
     averages: list[dict[str, Any]] = []
     try:
         if objectives and contents:
             bridge = read_results(plan.bridge_folder, plan.tiers)
             deltas = {step: _needed(plan, step, bridge) for step in contents}
             decision = decide(plan.name, objectives, deltas, awaited)
-            averages = list(_averages(plan, deltas))
+            averages = list(average_rows(plan, deltas))
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
+        noise = [
+            row.model_dump() for row in item_noise([deltas[step] for step in steps_among(deltas)])
+        ]
         judged = {} if decision is None else {one.step: one for one in decision.steps}
-        return {**advice, "averages": averages}, judged
+        return {**advice, "averages": averages, "noise": noise}, judged
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
         return no_step(plan.name, f"steps cannot be compared: {error}"), {}
@@ -220,59 +223,6 @@ def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> 
         if delta.item != OVERALL or TIERS[delta.tier].rates
         if delta.primary or delta.metric in {*leading_deltas(delta.tier), *named, *counted}
     ]
-
-
-def _averages(
-    plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
-) -> Iterator[dict[str, Any]]:
-    """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough."""
-    steps = steps_among(deltas)
-    for number, objective in enumerate(plan.stage.objective):
-        if objective.average is None or len(steps) < objective.average:
-            continue
-        own = {step: deltas[step] for step in steps[-objective.average :]}
-        group = plan.suite.groups.get(objective.group or "")
-        tiers = {objective.tier, *(group.also if group else ())}
-        bridge, *sides = (
-            read_results(folder, [name for name in plan.tiers if name in tiers])
-            for folder in (plan.bridge_folder, *map(plan.step_folder, own))
-        )
-        key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
-        yield _average_objective(objective, key, mean, own).model_dump()
-
-
-def _average_objective(
-    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
-) -> AverageRow:
-    """Judge an objective by the mean over the last checkpoints."""
-    headline = decisive_deltas(objective, mean, key)[1]
-    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
-    between = checkpoint_variance([one.estimate for one in single], single[0].item)
-    if between is not None:  # the bridge is one checkpoint, with as much noise
-        between *= 1 + len(single)
-    known = with_checkpoints(headline.estimate, between, len(single))
-    verdict = verdict_on(objective, *gain_interval(headline.sign, known))
-    group = f" {objective.group}" if objective.group else ""
-    return AverageRow(
-        tier=objective.tier,
-        group=objective.group,
-        metric=headline.metric,
-        steps=tuple(deltas),
-        delta=known.value,
-        low=known.low,
-        high=known.high,
-        se_items=headline.estimate.se,
-        se_checkpoints=None if between is None else math.sqrt(between),
-        verdict=verdict,
-        sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
-        f"{headline.definition.words} {_change(headline, known)}: {verdict} "
-        f"(the last one alone {_change(headline, single[-1].estimate)})",
-    )
-
-
-def _change(delta: Delta, known: Estimate) -> str:
-    change = delta.definition.change(known.value, known.low, known.high)
-    return f"{change}, no interval" if known.low is None else change
 
 
 def _read_steps(

@@ -5,7 +5,6 @@
 <stage>/bridge_deltas.json    the same with all verdicts
 """
 
-from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -140,6 +139,17 @@ class RecipeRow(FileModel):
     sentence: str = Field(description="The same in words.")
 
 
+class NoiseRow(FileModel):
+    """How much an item's headline varies between the last checkpoints of a stage, in standard deviations."""
+
+    tier: TierOf
+    item: str = Field(description="Slice, task or category.")
+    metric: str = Field(description="Its headline.")
+    checkpoints: int = Field(description="Last checkpoints.")
+    level: float = Field(description="Of the level; a trend counts as variation.")
+    flicker: float = Field(description="Of the mean, from the flicker of single answers.")
+
+
 class ObjectiveRow(Change):
     """The verdict on a step by one objective of its stage."""
 
@@ -153,6 +163,10 @@ class ObjectiveRow(Change):
     regressions: tuple[str, ...] = Field(description="Items that are significantly worse.")
     why: str = Field(description="The verdict's reason in words.")
     secondary: SecondaryRow | None = optional("A secondary metric, if the objective is undecided.")
+    shares: dict[str, float] = optional("Each item's share of the variance of their mean.", {})
+    limited_by: str | None = optional(
+        "What limits an undecided mean: the item with the largest share, and what would be detectable otherwise."
+    )
     recipe: RecipeRow | None = optional(
         "The delta with the noise of checkpoints; in a stage's files, of three checkpoints or more."
     )
@@ -277,40 +291,3 @@ class StageDeltas(StageFile):
 
 
 DELTA_COLUMNS = columns_of(DeltaRow, "stage step bridge tier item group metric value bridge_value")
-
-
-def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
-    """Return each note of some steps once.
-
-    Args:
-        contents: Content of the deltas files, by step or merge.
-
-    Returns:
-        Notes, each with the steps that it applies to: `all` or a list of them.
-    """
-    steps: dict[str, list[str]] = {}
-    for step, content in contents.items():
-        for note in content.notes:
-            steps.setdefault(note, []).append(str(step))
-    return [
-        (note, "all" if len(own) == len(contents) else ", ".join(own))
-        for note, own in steps.items()
-    ]
-
-
-def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
-    """Return each note of some steps once, as stage pages and terminals show it.
-
-    Args:
-        contents: Content of the deltas files, by step or merge.
-
-    Returns:
-        Sentences that end with the steps in parentheses.
-    """
-    return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
-
-
-def _of_steps(own: str) -> str:
-    if own == "all":
-        return "all steps"
-    return f"steps {own}" if "," in own else f"step {own}"

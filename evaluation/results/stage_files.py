@@ -25,6 +25,7 @@ from evaluation.results.deltas_file import (
     High,
     Items,
     Mde,
+    NoiseRow,
     ObjectiveVerdict,
     TierOf,
 )
@@ -125,6 +126,7 @@ class Recommendation(StageFile):
     averages: tuple[AverageRow, ...] = optional(
         "Objectives decided on the mean of the last checkpoints, if `average` is set.", ()
     )
+    noise: tuple[NoiseRow, ...] = optional("Noise of each item between checkpoints.", ())
     recipe: tuple[str, ...] = optional(
         "What each objective's delta shows of the recipe, which includes the noise of checkpoints.",
         (),
@@ -227,6 +229,14 @@ class QualityRow(FileModel):
     too_small: bool | None = Field(description="Whether there are fewer than `needed`.")
     in_split: int | None = Field(
         description="How many its data have, before the suite's limit; null if unknown."
+    )
+    level_noise: float | None = optional(
+        "Standard deviation of the level between the last checkpoints, without the flicker of answers."
+    )
+    flicker: float | None = optional("Standard deviation of the value from the flicker of answers.")
+    share: float | None = optional("Its share of the variance of the first objective's mean.")
+    labels: str | None = optional(
+        "Which of FineTasks' criteria it meets: `monotone` (0.5 or more), `above chance` (z of 3 or more), `low noise` (signal to noise of 1 or more)."
     )
 
 

@@ -16,6 +16,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from evaluation.errors import ConfigError
+from evaluation.settings.measured import OF_CANDIDATES
 from evaluation.settings.metric import Metric
 from evaluation.wording import no_such
 
@@ -195,47 +196,7 @@ _TABLE = (
         items_file="tier3_cf_candidates.parquet",
         metrics=(
             Metric("acc", called="accuracy"),
-            Metric(
-                "gold_bits_per_byte",
-                unit="bits per byte",
-                higher_is_better=False,
-                is_secondary=True,
-                description="Bits per UTF-8 byte of the right answer.",
-                least=0.0,
-            ),
-            Metric(
-                "correct_probability",
-                is_secondary=True,
-                description="Share of the right answer in the candidates' probabilities.",
-                least=0.0,
-                most=1.0,
-            ),
-            Metric(
-                "gold_margin",
-                unit="nats per character",
-                is_secondary=True,
-                called="margin of the gold answer",
-                description="Nats per character of the right answer minus those of the best other.",
-            ),
-            Metric(
-                "brier_score",
-                unit="squared probability",
-                higher_is_better=False,
-                is_secondary=True,
-                called="Brier score",
-                description="Squared distance of the candidates' probabilities from the right answer's, from 0 to 2.",
-                least=0.0,
-                most=2.0,
-            ),
-            Metric(
-                "calibration_error",
-                higher_is_better=False,
-                is_secondary=True,
-                called="expected calibration error",
-                description="What a question contributes to the expected calibration error, whose value is the mean.",
-                least=-1.0,
-                most=1.0,
-            ),
+            *OF_CANDIDATES,
             Metric("greedy", called="greedy rate"),
         ),
         headline="acc",

@@ -11,8 +11,9 @@ from evaluation.bridge.decision import decide
 from evaluation.bridge.delta import corrected, delta_of
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.ranking import rank
 from evaluation.bridge.recipes import of_recipe, of_two_runs
-from evaluation.bridge.simultaneous_intervals import leaves, rank
+from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences

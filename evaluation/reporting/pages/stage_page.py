@@ -37,7 +37,8 @@ from evaluation.reporting.pages.verdicts import advice, group_series, headline_i
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
-from evaluation.results.deltas_file import ObjectiveRow, StepDeltas, warnings_in_words
+from evaluation.results.delta_notes import warnings_in_words
+from evaluation.results.deltas_file import ObjectiveRow, StepDeltas
 from evaluation.results.stage_files import PAGE, TaskQuality
 from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan

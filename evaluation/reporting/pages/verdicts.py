@@ -141,6 +141,7 @@ def _of_objective(
     if objective.mde is not None:
         text += f"; {_times(objective, difference, count, units)}"
     small = [row for row in own if row.too_small]
+    text += f"; {objective.limited_by}" if objective.limited_by else ""
     yield f"{text}{_small(small, count, tier.item) if small else ''}"
 
 

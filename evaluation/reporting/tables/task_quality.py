@@ -31,12 +31,17 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import Counts
+from evaluation.settings.candidates import candidate_rank
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 
 Points = Mapping[int, float]
 """Values by step."""
+
+
+_MONOTONE, _ABOVE_CHANCE = 0.5, 3.0
+"""Rank correlation with training, and standard errors above chance, from which a task has FineTasks' labels."""
 
 
 class Sides(NamedTuple):
@@ -57,7 +62,7 @@ def write_quality(found: StageResults) -> TaskQuality:
         What the files hold: rows of all items, and advice on undecided objectives.
     """
     tiers = [TIERS[name] for name in found.plan.tiers if not TIERS[name].rates]
-    rows = [row for tier in tiers for row in _tier_rows(found, tier)]
+    rows = [_completed(found, row) for tier in tiers for row in _tier_rows(found, tier)]
     quality = TaskQuality(
         stage=found.plan.name,
         protocol=protocol.REPORT,
@@ -70,6 +75,36 @@ def write_quality(found: StageResults) -> TaskQuality:
     write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, cells)
     write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
     return quality
+
+
+def _completed(found: StageResults, row: QualityRow) -> QualityRow:
+    """Return a row with its labels, the noise between checkpoints, and its share of an objective's mean."""
+    noise, advice = None, found.recommendation
+    for one in advice.noise if advice is not None else ():
+        if (one.tier, one.item, one.metric) == (row.tier, row.item, row.metric):
+            noise = one
+    shares = (
+        [
+            objective.shares[row.item]
+            for objective in found.judged(max(found.deltas, key=candidate_rank)).objectives
+            if objective.definition.name == row.metric and row.item in objective.shares
+        ]
+        if found.deltas
+        else []
+    )
+    labels = {
+        "monotone": row.monotonicity is not None and row.monotonicity >= _MONOTONE,
+        "above chance": row.above_chance is not None and row.above_chance >= _ABOVE_CHANCE,
+        "low noise": row.signal_to_noise is not None and row.signal_to_noise >= 1,
+    }
+    return row.model_copy(
+        update={
+            "level_noise": None if noise is None else noise.level,
+            "flicker": None if noise is None else noise.flicker,
+            "share": next(iter(shares), None),
+            "labels": ", ".join(name for name, holds in labels.items() if holds) or None,
+        }
+    )
 
 
 def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:

@@ -1,0 +1,70 @@
+"""Objectives judged by the mean over a stage's last checkpoints."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
+from evaluation.bridge.companions import verdict_on
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.deltas import compare
+from evaluation.bridge.estimate import Estimate
+from evaluation.bridge.means import decisive_deltas, gain_interval
+from evaluation.results.read import read_results
+from evaluation.results.stage_files import AverageRow
+from evaluation.settings.candidates import Candidate, steps_among
+from evaluation.settings.objectives import Objective
+from evaluation.settings.plan import StagePlan
+
+
+def average_rows(
+    plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
+) -> Iterator[dict[str, Any]]:
+    """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough."""
+    steps = steps_among(deltas)
+    for number, objective in enumerate(plan.stage.objective):
+        if objective.average is None or len(steps) < objective.average:
+            continue
+        own = {step: deltas[step] for step in steps[-objective.average :]}
+        group = plan.suite.groups.get(objective.group or "")
+        tiers = {objective.tier, *(group.also if group else ())}
+        bridge, *sides = (
+            read_results(folder, [name for name in plan.tiers if name in tiers])
+            for folder in (plan.bridge_folder, *map(plan.step_folder, own))
+        )
+        key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
+        yield _average_objective(objective, key, mean, own).model_dump()
+
+
+def _average_objective(
+    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
+) -> AverageRow:
+    """Judge an objective by the mean over the last checkpoints."""
+    headline = decisive_deltas(objective, mean, key)[1]
+    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
+    between = checkpoint_variance([one.estimate for one in single], single[0].item)
+    if between is not None:  # the bridge is one checkpoint, with as much noise
+        between *= 1 + len(single)
+    known = with_checkpoints(headline.estimate, between, len(single))
+    verdict = verdict_on(objective, *gain_interval(headline.sign, known))
+    group = f" {objective.group}" if objective.group else ""
+    return AverageRow(
+        tier=objective.tier,
+        group=objective.group,
+        metric=headline.metric,
+        steps=tuple(deltas),
+        delta=known.value,
+        low=known.low,
+        high=known.high,
+        se_items=headline.estimate.se,
+        se_checkpoints=None if between is None else math.sqrt(between),
+        verdict=verdict,
+        sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
+        f"{headline.definition.words} {_change(headline, known)}: {verdict} "
+        f"(the last one alone {_change(headline, single[-1].estimate)})",
+    )
+
+
+def _change(delta: Delta, known: Estimate) -> str:
+    change = delta.definition.change(known.value, known.low, known.high)
+    return f"{change}, no interval" if known.low is None else change

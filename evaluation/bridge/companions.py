@@ -1,0 +1,137 @@
+"""What an objective's interval says, and what accompanies it: secondary metric, recipe, what limits a mean."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from evaluation.bridge.delta import Delta
+from evaluation.bridge.means import gain_interval, secondary_delta
+from evaluation.bridge.paired_binary import at_alpha, detectable
+from evaluation.bridge.recipes import last_ones, of_recipe
+from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.results.deltas_file import ObjectiveVerdict, RecipeRow, SecondaryRow
+from evaluation.settings.objectives import Objective
+
+
+def needed_gain(objective: Objective) -> float:
+    """Return the gain that a step must be shown to have.
+
+    Args:
+        objective: One of the stage's objectives.
+
+    Returns:
+        Its margin; negative for an objective to keep.
+    """
+    return objective.margin if objective.want == "improve" else -objective.margin
+
+
+def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
+    """Return the verdict on an objective by the interval of the gain.
+
+    Args:
+        objective: One of the stage's objectives.
+        low: Lower bound of the gain; None if there is no interval.
+        high: Upper bound of the gain; None if there is no interval.
+
+    Returns:
+        `undecided` where there is no interval, or the margin lies inside it.
+    """
+    if low is None or high is None:
+        return "undecided"
+    needed = needed_gain(objective)
+    if objective.want == "improve":
+        is_met, is_missed = low > needed, high <= needed
+    else:
+        is_met, is_missed = low >= needed, high < needed
+    return "met" if is_met else "not met" if is_missed else "undecided"
+
+
+def secondary_row(
+    objective: Objective, deltas: Sequence[Delta], alpha: float
+) -> SecondaryRow | None:
+    """Return what a secondary metric shows on an undecided objective; None where it has no interval."""
+    delta = secondary_delta(objective, deltas)
+    if delta is None:
+        return None
+    known = at_alpha(delta.estimate, alpha)
+    low, high = gain_interval(delta.sign, known)
+    if low is None or high is None:
+        return None
+    shows: Literal["better", "worse", "undecided"] = (
+        "better" if low > 0 else "worse" if high < 0 else "undecided"
+    )
+    metric = delta.definition
+    text = f"undecided too, {metric.change(known.value, known.low, known.high)}"
+    if shows != "undecided":  # by its size, whichever sign means better
+        low, high = sorted((abs(low), abs(high)))
+        size = metric.change(abs(known.value), low, high, sign="")
+        text = f"{shows} by {size}"
+    group = f" of {objective.group}" if objective.group else ""
+    sentence = f"{objective.decided_on.words}{group} undecided; {metric.words} {text}"
+    bounds: dict[str, Any] = {"delta": known.value, "low": known.low, "high": known.high}
+    return SecondaryRow(metric=delta.metric, shows=shows, sentence=sentence, **bounds)
+
+
+_MUCH = 0.4
+"""Share of a mean's variance from which one item is named."""
+
+
+def limited_by(delta: Delta, alpha: float) -> str | None:
+    """Return what limits a mean that one item dominates, and what would be detectable otherwise.
+
+    Args:
+        delta: The mean.
+        alpha: Level of the two-sided test.
+
+    Returns:
+        Part of a sentence; None where no item has much more of the variance than the others.
+    """
+    parts, weights = delta.estimate.parts, delta.estimate.weights
+    shares = delta.estimate.shares
+    if len(parts) < 3 or max(shares.values(), default=0.0) < max(_MUCH, 1.5 / len(parts)):
+        return None
+    most = max(shares, key=lambda name: shares[name])
+    left = {name: part for name, part in parts.items() if name != most}
+    total = math.fsum(weights[name] for name in left)
+    without = macro_mean(left, {name: weights[name] / total for name in left})
+    sizes = {name: part.n / sum(one.n for one in parts.values()) for name, part in parts.items()}
+    by_questions = macro_mean(parts, sizes)
+    found = [(f"without {most}", without), ("weighed by questions", by_questions)]
+    metric = delta.definition
+    others = [
+        f"{metric.change(mde, sign='')} {how}"
+        for how, one in found
+        if (mde := detectable(one, alpha)) is not None
+    ]
+    text = f"{most} carries {100 * shares[most]:.0f} % of the variance"
+    return f"{text}; detectable would be {' or '.join(others)}" if others else text
+
+
+def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> RecipeRow | None:
+    """Return what an objective's delta shows of the recipe, not only of these weights.
+
+    Args:
+        objective: One of the stage's objectives.
+        delta: The delta of a step that decides it.
+        last: The same delta of all steps in order.
+
+    Returns:
+        None for fewer than three steps, or where the items are unknown.
+    """
+    known = of_recipe(delta.estimate, [one.estimate for one in last], delta.item)
+    if known is None or known.low is None or known.high is None:
+        return None
+    verdict = verdict_on(objective, *gain_interval(delta.sign, known))
+    metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
+    count = len(last_ones([one.estimate for one in last]))
+    se = math.sqrt(max(0.0, (known.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
+    return RecipeRow(
+        low=known.low,
+        high=known.high,
+        se_checkpoints=se,
+        checkpoints=count,
+        verdict=verdict,
+        sentence=f"{metric.words}{group} of the recipe: {verdict}, "
+        f"{metric.change(known.value, known.low, known.high)} with the noise of the last {count} "
+        "checkpoints, the bridge's assumed equal",
+    )

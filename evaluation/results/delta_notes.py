@@ -1,0 +1,43 @@
+"""Notes on the comparisons of a stage's steps with their bridge, each once."""
+
+from collections.abc import Mapping
+
+from evaluation.results.deltas_file import StepDeltas
+from evaluation.settings.candidates import Candidate
+
+
+def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
+    """Return each note of some steps once.
+
+    Args:
+        contents: Content of the deltas files, by step or merge.
+
+    Returns:
+        Notes, each with the steps that it applies to: `all` or a list of them.
+    """
+    steps: dict[str, list[str]] = {}
+    for step, content in contents.items():
+        for note in content.notes:
+            steps.setdefault(note, []).append(str(step))
+    return [
+        (note, "all" if len(own) == len(contents) else ", ".join(own))
+        for note, own in steps.items()
+    ]
+
+
+def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
+    """Return each note of some steps once, as stage pages and terminals show it.
+
+    Args:
+        contents: Content of the deltas files, by step or merge.
+
+    Returns:
+        Sentences that end with the steps in parentheses.
+    """
+    return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
+
+
+def _of_steps(own: str) -> str:
+    if own == "all":
+        return "all steps"
+    return f"steps {own}" if "," in own else f"step {own}"
