@@ -6,7 +6,6 @@ it only as the program's values.
 
 import ast
 import contextlib
-import importlib
 import json
 import os
 import re
@@ -150,21 +149,3 @@ def _described(reason: BaseException) -> tuple[list[str], Any]:
     kinds = [f"{kind.__module__}.{kind.__name__}" for kind in type(reason).__mro__]
     is_plain = all(type(part) in _PLAIN for part in reason.args)
     return kinds, reason.args if is_plain else (str(reason),)
-
-
-def preload() -> None:
-    """Import modules that programs often use, once for all programs."""
-    for name in _OFTEN_USED.split():
-        try:
-            importlib.import_module(name)
-        except ImportError:  # an interpreter built without it
-            continue
-
-
-_OFTEN_USED = """
-    abc array ast asyncio bisect bz2 calendar cmath collections contextlib copy ctypes dataclasses
-    datetime decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma
-    math numbers operator queue random re reprlib statistics string struct textwrap threading time
-    timeit traceback types typing unicodedata warnings zlib
-    numpy numpy.linalg numpy.random
-"""

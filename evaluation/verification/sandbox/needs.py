@@ -9,14 +9,10 @@ import builtins
 import functools
 import importlib
 import re
-from array import array
-from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterator
-from datetime import datetime, timedelta
-from decimal import Decimal
-from fractions import Fraction
 
 from evaluation.verification.sandbox.model import Tests, Use
+from evaluation.verification.sandbox.plain_data import PLAIN
 from evaluation.verification.sandbox.reading import (
     BUILTINS,
     Reading,
@@ -27,27 +23,10 @@ from evaluation.verification.sandbox.reading import (
     stored,
 )
 
-_DATA: tuple[object, ...] = (
-    *(0, 0.0, 1j, "", b"", bytearray(), [], (), {}, set(), frozenset(), range(0), deque()),
-    *(Counter(), OrderedDict(), defaultdict(), array("d"), Decimal(), Fraction(), ValueError()),
-    *(datetime.min, timedelta()),
-)
-_OF_ARRAYS = {
-    "hexdigest",
-    "digest",
-    "tolist",
-    "shape",
-    "dtype",
-    "size",
-    "ndim",
-    "T",
-    "all",
-    "any",
-    "sum",
-    "astype",
-}
-_NOT_SENT = {"maxlen", "default_factory"}
-_OF_DATA = {n for value in _DATA for n in dir(value) if n[:2] != "__"} - _NOT_SENT | _OF_ARRAYS
+_OF_ARRAYS = "tolist shape dtype size ndim T all any sum astype hexdigest digest".split()
+_OF_DATA = {name for kind in (*PLAIN, ValueError) for name in dir(kind)} - {
+    *("maxlen", "default_factory"),  # not sent
+} | {*_OF_ARRAYS}
 """Attributes of plain data."""
 _CHANGING = {
     *"append add insert extend update pop popleft appendleft remove discard clear".split(),

@@ -75,7 +75,7 @@ _PARTS: dict[type, tuple[Callable[[Any], Sequence[Any]], Callable[..., Any]]] = 
     ),
 }
 """Types made of parts: functions that return the parts, and that rebuild the value."""
-_BASES: tuple[Any, ...] = (*_MUTABLE.values(), str, int, float, *_ITERATED, *_PARTS)
+PLAIN: tuple[Any, ...] = (*_MUTABLE.values(), str, int, float, *_ITERATED, *_PARTS)
 _EXACT: dict[type, Callable[[Any], Any]] = {
     str: str.__str__,
     int: int.__pos__,
@@ -164,9 +164,9 @@ class Writer:
 
 def _base(value: Any, kind: type) -> Any:
     """Return the plain type as which a value is sent; None if there is none."""
-    if kind in _BASES:
+    if kind in PLAIN:
         return kind
-    bases = (base for base in _BASES if isinstance(value, base) and kind.__eq__ is base.__eq__)
+    bases = (base for base in PLAIN if isinstance(value, base) and kind.__eq__ is base.__eq__)
     return None if _is_of_numpy(value) else next(bases, None)
 
 

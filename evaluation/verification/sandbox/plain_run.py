@@ -6,6 +6,7 @@ two things guard the result: the process must write back a secret that is sent a
 """
 
 import ast
+import importlib
 import json
 import linecache
 import os
@@ -130,3 +131,21 @@ def set_up(setup: str, names: dict[str, Any]) -> bool:
     except NameError:
         return False
     return True
+
+
+def preload() -> None:
+    """Import modules that programs often use, once for all programs."""
+    for name in _OFTEN_USED.split():
+        try:
+            importlib.import_module(name)
+        except ImportError:  # an interpreter built without it
+            continue
+
+
+_OFTEN_USED = """
+    abc array ast asyncio bisect bz2 calendar cmath collections contextlib copy ctypes dataclasses
+    datetime decimal enum fractions functools hashlib heapq inspect io itertools json keyword lzma
+    math numbers operator queue random re reprlib statistics string struct textwrap threading time
+    timeit traceback types typing unicodedata warnings zlib
+    numpy numpy.linalg numpy.random
+"""

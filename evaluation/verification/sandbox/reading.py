@@ -10,6 +10,7 @@ BUILTINS = frozenset(dir(builtins))
 _STANDARD = "math collections datetime decimal fractions functools itertools copy".split()
 """Modules of which tests may use members without an import, as the program imports them."""
 _OF_MODULES = frozenset("__name__ __file__ __builtins__ __debug__".split())
+_BINDING = (*(ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.For, ast.comprehension),)
 _NUMPY = {"np": "numpy", "numpy": "numpy"}
 _BASES = frozenset("dict list tuple set frozenset str int float bytes".split())
 """Types of which subclasses of the tests are plain data."""
@@ -62,14 +63,11 @@ def stored(node: ast.AST) -> set[str]:
 
 def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield what a node binds, and to which value or to whose items."""
-    if isinstance(node, ast.Assign):
-        yield from ((target, node.value) for target in node.targets)
-    elif isinstance(node, ast.For | ast.comprehension):
-        yield node.target, node.iter
-    elif isinstance(node, ast.AugAssign | ast.NamedExpr) or (
-        isinstance(node, ast.AnnAssign) and node.value is not None
-    ):
-        yield node.target, node.value  # type: ignore[misc]
+    value = getattr(node, "value", None) or getattr(node, "iter", None)
+    if isinstance(value, ast.expr) and isinstance(node, _BINDING):
+        yield from (
+            (target, value) for target in getattr(node, "targets", [getattr(node, "target", None)])
+        )
 
 
 class Reading:

@@ -13,7 +13,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
-from types import CodeType
 from typing import Any
 
 from evaluation.verification.sandbox.candidate import RAISED, RETURNED
@@ -46,9 +45,10 @@ def serve(tests: Tests, use: Use, read: int, write: int, output: int) -> None:
     """
     try:
         run = _GuardedRun(tests, use, Channel(read, write))
+    except Exception as reason:  # noqa: BLE001 - the program was not asked yet
+        verdict = _unusable(named(reason))
+    else:
         verdict = run.verdict(lambda number: os.write(output, b"%d\n" % number))
-    except Unusable as reason:
-        verdict = ProgramVerdict(None, f"the tests cannot be run: {reason}")
     data = json.dumps(asdict(verdict)).encode() + b"\n"
     while data:
         data = data[os.write(output, data) :]
@@ -59,9 +59,9 @@ class _GuardedRun:
         self._tests, self._use, self._channel = tests, use, channel
         self._calls, self._last, self._broken = 0, "", ""
         self._missing, self._text = "", "\n".join((*tests.asserts, tests.source))
-        self._tree = _parsed("\n".join(tests.asserts) or tests.source)
-        self._setup = compile(_parsed(tests.setup), "<setup>", "exec", dont_inherit=True)
-        self._steps = _compiled(tests, self._tree)
+        self._tree = ast.parse("\n".join(tests.asserts) or tests.source)
+        self._setup = compile(tests.setup, "<setup>", "exec", dont_inherit=True)
+        self._steps = compiled(tests, self._tree)
         self._own = _own_names(tests, use)
 
     def verdict(self, begin: Begin) -> ProgramVerdict:
@@ -82,15 +82,13 @@ class _GuardedRun:
         if not self._calls and self._missing:
             return self._failed(Missing(self._missing), "")
         if not self._calls:
-            raise Unusable("they ask nothing of the program")
+            return _unusable("they ask nothing of the program")
         return ProgramVerdict(True)
 
     def _failed(self, reason: BaseException, current: str) -> ProgramVerdict:
         """Return the verdict after an exception; tests are at fault only if the program cannot be."""
         if isinstance(reason, Unusable):
-            raise reason
-        if isinstance(reason, ImportError) and not hasattr(reason, "of_the_program"):
-            raise Unusable(named(reason)) from None
+            return _unusable(str(reason))
         if isinstance(reason, Broken):
             what = f"the program cannot be judged: {reason}"
             return ProgramVerdict(False, f"`{current}`: {what}" if current else what, FORGED)
@@ -200,35 +198,17 @@ def _raised(kind: type[Exception], arguments: tuple[Any, ...], name: str) -> Exc
     return reason
 
 
+def _unusable(why: str) -> ProgramVerdict:
+    return ProgramVerdict(None, f"the tests cannot be run: {why}")
+
+
 def _own_names(tests: Tests, use: Use) -> dict[str, Any]:
     """Return the names that no program can define: those of modules and of the code given to it."""
-    try:
-        names = {
-            name: getattr(importlib.import_module(home), member)
-            if member
-            else importlib.import_module(home)
-            for name, (home, member) in use.imports.items()
-        }
-        for module in use.modules:
-            importlib.import_module(module)
-        given: dict[str, Any] = {"__name__": "tests"}
-        if defined_by(tests.given) is not None:  # and not a mere signature
-            exec(compile(tests.given, "<given>", "exec"), given)
-    except Exception as reason:  # noqa: BLE001 - it may raise anything
-        raise Unusable(named(reason)) from None
-    given.pop(tests.entry_point, None)
-    return {**names, **given}
-
-
-def _parsed(source: str) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
-        raise Unusable(f"{type(reason).__name__}: {reason}") from None
-
-
-def _compiled(tests: Tests, tree: ast.Module) -> list[tuple[str, CodeType]]:
-    try:
-        return compiled(tests, tree)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as reason:
-        raise Unusable(f"{type(reason).__name__}: {reason}") from None
+    names: dict[str, Any] = {"__name__": "tests"}
+    if defined_by(tests.given) is not None:  # and not a mere signature
+        exec(compile(tests.given, "<given>", "exec"), names)
+    names.pop(tests.entry_point, None)
+    for name, (home, member) in {**use.imports, **{f"<{m}>": [m, ""] for m in use.modules}}.items():
+        module = importlib.import_module(home)
+        names.setdefault(name, getattr(module, member) if member else module)
+    return names

@@ -83,7 +83,7 @@ def start(
         limit(resource.RLIMIT_NOFILE, _MOST_OPEN)
         seccomp = _read_all(filter_descriptor)
         if mode != PACKAGES:
-            candidate.preload()
+            plain_run.preload()
         sys.path[:] = [path for path in sys.path if path not in sources]
         sys.argv[:] = [""]
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
