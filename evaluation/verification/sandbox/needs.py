@@ -53,9 +53,10 @@ _STRUCTURED = (
     ast.AsyncFunctionDef,
 )
 _APPLYING = frozenset("map filter reduce".split())
-_TYPES = frozenset(n for n in BUILTINS if type(getattr(builtins, n)) is type) - {
-    n for n in BUILTINS if n.endswith(("Error", "Exception", "Warning"))
-}
+_TYPES = frozenset(n for n in BUILTINS if type(getattr(builtins, n)) is type) | {
+    *"Sequence Mapping Set Iterable Sized Collection Container Hashable Number Integral Real".split(),
+    *"Decimal Fraction date datetime timedelta deque OrderedDict Counter".split(),
+} - {n for n in BUILTINS if n.endswith(("Error", "Exception", "Warning"))}
 _COLLECTING = frozenset("list tuple set frozenset sorted len sum min max round abs".split())
 
 
@@ -76,9 +77,12 @@ def use_of(tests: Tests) -> Use:
 class _Needs(Reading):
     def use(self) -> Use:
         self._classes = {name for name in self._program if self._has_only_methods(name)}
-        self._program -= self._classes
+        if "()." in self._entry:  # a method, as `Solution().solve`
+            self._classes.add(self._entry.partition("().")[0])
+        self._program -= self._classes | {self._entry if "()." in self._entry else ""}
         given = (loaded(ast.walk(call)) for call in self._calls if self._is_asking(call))
-        self._given = set().union(*given) - self._program - self._aliases
+        names = set().union(*given) - self._program - self._aliases
+        self._given = {name for name in names if not self._origins.get(name, {""}) <= self._classes}
         needs = next(filter(None, map(self._why, self._nodes)), "") or self._of_definitions()
         functions = sorted(self._program)
         modules = sorted(self._modules())

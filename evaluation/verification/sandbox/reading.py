@@ -65,9 +65,19 @@ def _bindings(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
     """Yield what a node binds, and to which value or to whose items."""
     value = getattr(node, "value", None) or getattr(node, "iter", None)
     if isinstance(value, ast.expr) and isinstance(node, _BINDING):
-        yield from (
-            (target, value) for target in getattr(node, "targets", [getattr(node, "target", None)])
-        )
+        for target in getattr(node, "targets", [getattr(node, "target", None)]):
+            yield from _matched(target, value)
+
+
+def _matched(target: ast.expr, value: ast.expr) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield the parts of a target with those of the value, where `zip` or a tuple tells them."""
+    parts = value.args if isinstance(value, ast.Call) and called(value) == "zip" else []
+    parts = value.elts if isinstance(value, ast.Tuple) else parts
+    if isinstance(target, ast.Tuple) and len(parts) == len(target.elts):
+        for inner, part in zip(target.elts, parts, strict=True):
+            yield from _matched(inner, part)
+    else:
+        yield target, value
 
 
 class Reading:
@@ -198,12 +208,12 @@ class Reading:
 
     def _looks_back(self) -> bool:
         """Return whether they look at an argument after the call, as after sorting in place."""
-        for node in (n for n in self._nodes if isinstance(n, ast.Expr | ast.Compare)):
+        for node in (n for n in self._nodes if isinstance(n, ast.Expr | ast.Compare | ast.Lambda)):
             names = loaded(ast.walk(node))
             if not names & self._given:
                 continue
-            if isinstance(node, ast.Expr):
-                if self._is_asking(node.value):
+            if isinstance(node, ast.Expr | ast.Lambda):
+                if self._is_asking(getattr(node, "value", node)) or isinstance(node, ast.Lambda):
                     return True
             elif (
                 isinstance(node.ops[0], ast.Is)
