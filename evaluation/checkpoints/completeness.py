@@ -1,41 +1,24 @@
 """Check that a checkpoint is complete and that nothing writes to it, before any GPU time is spent.
 
-Headers list the tensors that exist. A few bytes of each matrix are read, too: a copy that was cut off
-after its space was allocated leaves zeros, and so does a machine that crashes. Training leaves no
-matrix of zeros. Some models initialize the head and the last matrix of each block with zeros: at step 0
-or at an unknown step such matrices are logged and accepted.
+Headers list the tensors that exist. Samples of each show whether it was written (`written`).
 """
 
-import logging
-import os
-import re
 import time
-from collections.abc import Iterable, Iterator
-from functools import cache
+from collections.abc import Iterable
 from pathlib import Path
-from typing import IO
 
 from evaluation.checkpoints.architecture import Architecture
-from evaluation.checkpoints.config_files import os_errors_named, read_text
+from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, snapshot
-from evaluation.checkpoints.headers import Header, TensorEntry, read_folder_headers
+from evaluation.checkpoints.headers import Header, read_folder_headers
 from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
 from evaluation.checkpoints.shards import Parameter, read_parameters
+from evaluation.checkpoints.written import check_written
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.regular_files import open_regular
-
-log = logging.getLogger(__name__)
 
 _FRESH_SECONDS = 5.0
 """Younger files are checked twice."""
 SETTLE_SECONDS = 0.5
-
-_MAY_BEGIN_AS_ZERO = re.compile(
-    r"(?:^|[/.]|_merged_)(?:q_proj|o_proj|down_proj|lm_head|gate|router|shared_expert_gate|out_proj|"
-    r"c_proj|dense|dense_4h_to_h|embed_out|fc2|fc_out|wo|w2)(?:[/.]|_pp-rank|$)"
-)
-_FIRST, _CHUNK = 4096, 1 << 20
-"""Bytes of the first read, which mostly has a number other than zero, and of each further read."""
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
@@ -136,7 +119,7 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
     """
     if snapshot(checkpoint.path, headers) != checkpoint.snapshot:
         raise _changed(checkpoint.path)
-    _check_written(checkpoint.path, headers, checkpoint.step)
+    check_written(checkpoint, headers)
     age = time.time() - max(header.mtime_ns for header in headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
     is_latest = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
@@ -167,48 +150,3 @@ def _changed(path: Path) -> IncompleteCheckpoint:
     return IncompleteCheckpoint(
         f"{path}: is being written: it changed since it was opened; rerun when it is finished"
     )
-
-
-def _check_written(folder: Path, headers: Iterable[Header], step: int | None) -> None:
-    """Raise IncompleteCheckpoint for a matrix of zeros; log it if it may be the initialization."""
-    initial = []
-    for header in headers:
-        for tensor in _zero_matrices(header):
-            name = f"{header.path.relative_to(folder).as_posix()}: {tensor}"
-            if step or not _MAY_BEGIN_AS_ZERO.search(name.replace(": ", "/")):
-                raise IncompleteCheckpoint(
-                    f"{folder / name} holds nothing but zeros, as in a copy that was not finished; wait "
-                    "until it is written, or copy it again"
-                )
-            initial.append(name)
-    if initial:
-        _log_zeros(folder, len(initial), initial[0])
-
-
-@cache
-def _log_zeros(folder: Path, count: int, first: str) -> None:
-    """Log once, however often a checkpoint is checked."""
-    log.warning(
-        "%s: %d of its matrices hold nothing but zeros (%s, …), as some models are initialized; if this "
-        "one was trained, copy it again",
-        folder, count, first,
-    )  # fmt: skip
-
-
-def _zero_matrices(header: Header) -> Iterator[str]:
-    """Yield the names of the file's matrices of floats that are all zero."""
-    with os_errors_named(header.path), open_regular(header.path) as file:
-        for name, entry in header.tensors.items():
-            is_matrix = len(entry.shape) > 1 and 0 not in entry.shape
-            if is_matrix and "F" in entry.dtype and _is_zero(file, entry):
-                yield name
-
-
-def _is_zero(file: IO[bytes], entry: TensorEntry) -> bool:
-    place, size = entry.start, _FIRST
-    while place < entry.stop:
-        chunk = os.pread(file.fileno(), min(size, entry.stop - place), place)
-        if chunk.strip(b"\0") or not chunk:  # another check finds that a file became shorter
-            return False
-        place, size = place + len(chunk), _CHUNK
-    return True

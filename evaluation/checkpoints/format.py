@@ -83,12 +83,16 @@ class Checkpoint:
         return layers if type(layers) is int else 0
 
 
-def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
+def open_checkpoint(
+    path: Path, *, use_mup: bool | None = None, follow_latest: bool = True
+) -> Checkpoint:
     """Open a Nanotron step or a Hugging Face folder.
 
     Args:
         path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
+        follow_latest: Whether `latest.txt` is followed; a stage's steps, bridge and merges are folders
+            themselves.
 
     Returns:
         Facts from its configuration and the headers of its weights; no weight is read.
@@ -98,13 +102,13 @@ def open_checkpoint(path: Path, *, use_mup: bool | None = None) -> Checkpoint:
         IncompleteCheckpoint: A part is missing.
     """
     with os_errors_named(path):
-        folder = _step_folder(Path(path))
+        folder = _step_folder(Path(path), follow_latest)
         if exists(folder / "config.json") and not (folder / "model").is_dir():
             return _open_huggingface(folder)
         return _open_nanotron(folder, use_mup)
 
 
-def _step_folder(path: Path) -> Path:
+def _step_folder(path: Path, follow_latest: bool) -> Path:
     if not path.exists():
         raise CheckpointError(
             f"{path}: no such folder{near_path(path)}; check the path and the step"
@@ -112,7 +116,7 @@ def _step_folder(path: Path) -> Path:
     if not path.is_dir():
         raise CheckpointError(f"{path}: a file; give the checkpoint's folder")
     latest = path / "latest.txt"
-    if not exists(latest) or (path / "model").is_dir():
+    if not follow_latest or not exists(latest) or (path / "model").is_dir():
         return path
     name = read_text(latest).strip()
     if step_named(name) is None:

@@ -45,10 +45,11 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
         UnsupportedCheckpoint: Nanotron did not save a member.
     """
     if isinstance(location, Path):
-        return open_checkpoint(location, use_mup=use_mup)
+        return open_checkpoint(location, use_mup=use_mup, follow_latest=False)
     check_members(location)
     members = [
-        (open_checkpoint(path, use_mup=use_mup), weight) for path, weight in location.members
+        (open_checkpoint(path, use_mup=use_mup, follow_latest=False), weight)
+        for path, weight in location.members
     ]
     number = max(range(len(members)), key=lambda i: (members[i][1], i))
     main = members[number][0]

@@ -76,7 +76,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             suite needs; nothing is stored then.
     """
     assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
-    plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint)
+    plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint, follow_latest=False)
     check_whole(checkpoint)  # the command may support models that the engine does not
     identity = Contents(Path(plan.config.results)).identity(checkpoint)
     store = ScoreStore(plan.scores, identity)

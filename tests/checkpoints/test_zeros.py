@@ -1,5 +1,6 @@
 """Weights of nothing but zeros: a copy that was not finished, or how some models begin."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from evaluation.checkpoints.completeness import check_complete, check_whole
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import IncompleteCheckpoint
+from evaluation.errors import CheckpointError, IncompleteCheckpoint
 from tests.checkpoints.damage import tensors
 from tests.checkpoints.huggingface import NEOX, SIZES, save_model
 from tests.checkpoints.nanotron import age, llama, make_checkpoint, moe, qwen2, rewrite, shard_paths
@@ -70,10 +71,80 @@ def test_matrices_of_zeros(
     assert name.split(".")[-2] in capsys.readouterr().err
 
 
-def test_vectors_may_be_zero(tmp_path: Path) -> None:
+def test_biases_may_be_zero(tmp_path: Path) -> None:
     make_checkpoint(tmp_path / "7", qwen2(attention_bias=True))
     blank(tmp_path / "7", f"{BLOCK}.attn.qkv_proj.bias")
-    blank(tmp_path / "7", f"{BLOCK}.input_layernorm.weight")
+    check_complete(open_checkpoint(tmp_path / "7"))
+
+
+def second_half(values: torch.Tensor) -> None:
+    values.view(-1)[values.numel() // 2 :] = 0
+
+
+def hole(values: torch.Tensor) -> None:
+    values.view(-1)[values.numel() // 3 : values.numel() * 2 // 3] = 0
+
+
+def begin(values: torch.Tensor) -> None:
+    values.view(-1)[: values.numel() // 3] = 0
+
+
+def nan_row(values: torch.Tensor) -> None:
+    values[len(values) // 2] = torch.nan
+
+
+def infinite(values: torch.Tensor) -> None:
+    values.view(-1)[-1] = torch.inf
+
+
+NORM, QKV, QKV_BIAS = (
+    f"{BLOCK}.{name}"
+    for name in ("input_layernorm.weight", "attn.qkv_proj.weight", "attn.qkv_proj.bias")
+)
+ZEROS, NUMBERS = "nothing but zeros", "numbers that are not finite"
+DAMAGES = [
+    (QKV, second_half, f"{ZEROS} at its end"),
+    (QKV, hole, f"{ZEROS} in its middle"),
+    (QKV, begin, f"{ZEROS} at its beginning"),
+    (EMBEDDING, second_half, f"{ZEROS} in its second half"),
+    (HEAD, hole, f"{ZEROS} in its middle"),
+    (NORM, torch.Tensor.zero_, f"{ZEROS}, as in a copy"),
+    (NORM, second_half, f"{ZEROS} at its end"),
+    ("model.final_layer_norm.pp_block.weight", torch.Tensor.zero_, f"{ZEROS}, as in a copy"),
+    *((name, nan_row, NUMBERS) for name in (EMBEDDING, QKV, NORM, QKV_BIAS)),
+    *((name, infinite, NUMBERS) for name in (QKV, QKV_BIAS)),
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("name", "damage", "words"), DAMAGES, ids=[f"{d.__name__} {n}" for n, d, _ in DAMAGES]
+)
+def test_parts_of_tensors(
+    tmp_path: Path,
+    name: str,
+    damage: Callable[[torch.Tensor], object],
+    words: str,
+    dtype: torch.dtype,
+) -> None:
+    make_checkpoint(tmp_path / "7", qwen2(attention_bias=True), dtype=dtype)
+    check_complete(open_checkpoint(tmp_path / "7"))
+    (path,) = shard_paths(tmp_path / "7", name)
+    values = load_file(path)["data"]
+    damage(values)
+    rewrite(path, values)
+    with pytest.raises(CheckpointError, match=words):
+        check_complete(open_checkpoint(tmp_path / "7"))
+
+
+def test_rows_of_tokens_that_no_text_uses(tmp_path: Path) -> None:
+    """Padding is often the first, and a vocabulary is padded to a round number at its end."""
+    make_checkpoint(tmp_path / "7", llama(vocab_size=400))
+    for name in (EMBEDDING, HEAD):
+        (path,) = shard_paths(tmp_path / "7", name)
+        values = load_file(path)["data"]
+        values[0], values[-50:] = 0, 0
+        rewrite(path, values)
     check_complete(open_checkpoint(tmp_path / "7"))
 
 
@@ -109,11 +180,3 @@ def test_hugging_face_folders_that_begin_so(tmp_path: Path) -> None:
     kept = ("embed_tokens.weight", "norm.weight", "k_proj.weight", "v_proj.weight")
     keep_only(tmp_path / "hf", (*kept, "gate_proj.weight", "up_proj.weight"))
     load_model(open_checkpoint(tmp_path / "hf"))
-
-
-def test_a_number_at_the_end_is_found(tmp_path: Path) -> None:
-    make_checkpoint(tmp_path / "7", llama(vocab_size=40_000))
-    values = torch.zeros(40_000, 32)
-    values[-1, -1] = 1e-30
-    rewrite(shard_paths(tmp_path / "7", EMBEDDING)[0], values)
-    check_complete(open_checkpoint(tmp_path / "7"))
