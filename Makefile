@@ -39,6 +39,8 @@ environment: $(VENV)  ## only .venv with what runs need; the others call it
 providers: .venv-lighteval/.complete .venv-lm-eval/.complete $(if $(OLMO_EVAL),.venv-olmo-eval/.complete)  ## lighteval, lm-evaluation-harness (2 GB), OLMO_EVAL=<wheel or folder>, for tasks of theirs
 	@[ -e .venv-olmo-eval/.complete ] || echo "olmo-eval is left out, as no registry has it; for its tasks run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"
 
+vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `generation.engine: vllm` (3 GB)
+
 try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
 	@python -m benchmarks.provider_tasks
 
@@ -129,7 +131,7 @@ locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installin
 	@for lock in requirements.lock requirements-dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
-	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .venv-sharing .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .venv-sharing .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(VENV): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
@@ -164,6 +166,12 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	.venv-sharing/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-sharing.lock
 	@touch $@
 
+.venv-vllm/.complete: requirements-vllm.lock
+	$(PYTHON) -m venv .venv-vllm
+	.venv-vllm/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check \
+	    -r requirements-vllm.lock
+	@touch $@
+
 .venv-olmo-eval/.complete: requirements-olmo-eval.lock
 	@[ -e "$(OLMO_EVAL)" ] || { echo "no registry has olmo-eval; run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"; exit 1; }
 	@"$(PYTHON312)" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || { echo "olmo-eval needs Python 3.12 or newer, and there is none: run \`pyenv install 3.12\` or \`uv python install 3.12\`, and then make providers with PYTHON312=<its path>"; exit 1; }
@@ -196,4 +204,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment docs demo demo-data providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels locks-on-arm bench-loading clean
+.PHONY: help environment docs demo demo-data vllm providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels locks-on-arm bench-loading clean

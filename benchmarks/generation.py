@@ -46,15 +46,15 @@ class Peers:
 
     def engine(self, texts: Sequence[str], samples: int) -> Texts:
         sampling = Sampling(temperature=1.0, top_p=0.95, n=samples) if samples > 1 else Sampling()
+        eos = frozenset({self.tokenizer.eos_token_id})
+        stopping = Stopping(eos, STOPS, lambda _, ids: self.tokenizer.decode(ids))
         requests = [
-            GenerationRequest(str(i), ids, self.longest, tuple(range(samples)), sampling)
+            GenerationRequest(str(i), ids, self.longest, tuple(range(samples)), sampling, stopping)
             for i, ids in enumerate(map(tuple, self.tokenizer(list(texts))["input_ids"]))
         ]
-        eos = frozenset({self.tokenizer.eos_token_id})
         parts = generate(
             self.model,
             requests,
-            Stopping(eos, STOPS, lambda _, ids: self.tokenizer.decode(ids)),
             vocabulary=len(self.tokenizer),
             batch=ROWS,
             device=self.device,

@@ -69,6 +69,8 @@ class PythonProgram:
     """Environment variables in addition to ours."""
     listens: bool = False
     """Whether it reads lines that `Running.tell` writes."""
+    hear: Callable[[str], None] | None = None
+    """Called with each line of its output, in another thread."""
 
     def run(self, keep_on: Callable[[], bool]) -> ProgramEnd:
         """Run the program until it ends or has taken too long.
@@ -99,7 +101,7 @@ class PythonProgram:
         """
         process = self._start()
         try:
-            yield Running(process)
+            yield Running(process, self.hear)
         finally:
             end_group(process)
             if process.stdin is not None:
@@ -137,13 +139,17 @@ class Running:
 
     Args:
         process: The process, with a pipe for its output.
+        hear: Called with each line of its output.
     """
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(
+        self, process: subprocess.Popen[bytes], hear: Callable[[str], None] | None = None
+    ) -> None:
         self.heard = time.monotonic()
         """Time of its last output."""
         self._process = process
         self._printed = b""
+        self._hear = hear
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -191,10 +197,21 @@ class Running:
     def _read(self) -> None:
         output = self._process.stdout
         assert output is not None  # a pipe, as `PythonProgram` starts it
+        rest = b""
         while chunk := os.read(output.fileno(), _KEPT):
             self._printed = (self._printed + chunk)[-_KEPT:]
             self.heard = time.monotonic()
+            if self._hear is not None:
+                *lines, rest = (rest + chunk).split(b"\n")
+                self._tell_of(lines)
+        self._tell_of([rest])
         output.close()
+
+    def _tell_of(self, lines: Sequence[bytes]) -> None:
+        """Call `hear` with lines; of a line that a progress bar wrote several times, with its last state."""
+        for line in lines:
+            if self._hear is not None:
+                self._hear(line.rstrip(b"\r").rpartition(b"\r")[2].decode(errors="replace"))
 
 
 def _last_line(printed: bytes) -> str:

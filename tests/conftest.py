@@ -25,6 +25,7 @@ LONG = (
     "tests/install/test_runs.py::test_a_cluster_without_slurm",
     "tests/install/test_runs.py::test_in_an_image",
     "tests/providers/test_olmo_suite.py",
+    "tests/scoring/vllm/test_real_vllm.py",
     "tests/slurm/test_surroundings.py",
     "tests/slurm/test_lost_jobs.py::test_node",
     "tests/slurm/test_lost_jobs.py::test_preempted[gpu_cancel]",

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.generation.generate import generate
 
 ROWS = 64
@@ -30,7 +30,6 @@ def engine(model: PreTrainedModel, prompts: Sequence[Prompt], longest: int) -> l
     found = generate(
         model,
         requests,
-        Stopping(frozenset(), (), lambda _, tokens: ""),
         vocabulary=model.config.vocab_size,
         batch=ROWS,
         device=model.device.type,

@@ -76,7 +76,6 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
         model, report = transformers.AutoModelForCausalLM.from_pretrained(
             checkpoint.path,
             dtype=dtype,
-            attn_implementation="sdpa",
             use_safetensors=True,
             local_files_only=True,
             trust_remote_code=False,

@@ -19,20 +19,6 @@ BEFORE = 16
 """Tokens before an answer, or its end, with which it is decoded: enough for any one character."""
 
 
-@dataclass(frozen=True)
-class GenerationRequest:
-    """A prompt, the indices of its requested samples, and their length limit; greedy by default.
-
-    Sample 3 is the same whether or not samples 0 to 2 are also requested. `sampling.n` is not read.
-    """
-
-    id: str
-    tokens: tuple[int, ...]
-    max_new_tokens: int
-    samples: tuple[int, ...] = (0,)
-    sampling: Sampling = GREEDY
-
-
 class AnswerKey(NamedTuple):
     """Identifies an answer: the index of its request, and the index of its sample."""
 
@@ -79,6 +65,26 @@ class Stopping:
         if text is None:
             return Answer(raw, raw, tuple(tokens), reason)
         return Answer(text, raw, tuple(tokens), "stop_string")
+
+
+LENGTH_ONLY = Stopping(frozenset(), (), lambda _, ids: "")
+"""Ends answers at their largest length only, and decodes nothing; for token ids without a tokenizer."""
+
+
+@dataclass(frozen=True)
+class GenerationRequest:
+    """A prompt, the indices of its requested samples, and their length limit; greedy by default.
+
+    Sample 3 is the same whether or not samples 0 to 2 are also requested. `sampling.n` is not read.
+    Requests that are answered together may have different rules for ending an answer.
+    """
+
+    id: str
+    tokens: tuple[int, ...]
+    max_new_tokens: int
+    samples: tuple[int, ...] = (0,)
+    sampling: Sampling = GREEDY
+    stopping: Stopping = LENGTH_ONLY
 
 
 def stopping_with(tokenizer: "Tokenizer", eos: Iterable[int], strings: Iterable[str]) -> Stopping:

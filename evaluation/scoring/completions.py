@@ -4,20 +4,17 @@ A completion is stored whole, with the text after its stop string, so that it ca
 stop strings. It is generated again only if it ended at a string that is no longer a stop string.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
-
-import pyarrow as pa
 
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest, stopping_with
+from evaluation.scoring.answer_queue import Lacking
+from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
-    COMPLETIONS,
-    STOP,
     Completion,
     prompt_key,
     sample_key,
@@ -27,7 +24,6 @@ from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
-from evaluation.store import StoredScore
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
@@ -83,9 +79,9 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     key = _key(job, "tier5", cache, task.sampling, engine)
     requests = missing_requests(task.sampling, cache.prompts, {})
     agreement = Agreement(job, name, key, requests) if engine else None
-    return {
+    entry = {
         "completions": _complete(job, name, key, cache, task.sampling, stops, agreement),
-        "engine": agreement and agreement.stored(),
+        "engine": None,
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
         "decoding": {**task.decoding, **engine},
         "stop": list(stops),
@@ -97,6 +93,15 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         "data_checksum": {PROMPTS: meta["checksum"][PROMPTS]},
         "items": meta["items"],
     }
+    if agreement:
+        job.at_end.append(partial(_tell_agreement, job, entry, agreement))
+    return entry
+
+
+def _tell_agreement(job: Job, entry: dict[str, Any], agreement: Agreement) -> None:
+    """Add a measured agreement to a task's entry of the record."""
+    entry["engine"] = agreement.stored()
+    job.names.append(agreement.name)
 
 
 def _key(
@@ -123,7 +128,7 @@ def _complete(
     stops: Sequence[str],
     agreement: Agreement | None = None,
 ) -> str:
-    """Complete the prompts that lack samples; return the prefix of their names in the store.
+    """Queue the samples that are not stored; return the prefix of all names in the store.
 
     The built-in engine generates them, or vLLM, whose `agreement` with it is measured.
     """
@@ -141,13 +146,7 @@ def _complete(
             if read_anew(job, item, key, cache.prompts, lacking, stopping):
                 stored, _ = stored_completions(job.store, prefix, keys, stops)
                 requests = missing_requests(sampling, cache.prompts, stored)
-            if requests or agreement:
-                answers = agreement.measured if agreement else job.backend.answers
-                parts = answers(requests, stopping, vocabulary=tokenizer.rows)
-                for part in completion_tables(requests, parts):
-                    job.add(item, key, job.stamped(part, {**part.summary, STOP: list(stops)}))
-    if agreement:
-        job.names.append(agreement.name)
+        job.lacking.append(Lacking(name, item, key, requests, stopping, agreement))
     return prefix
 
 
@@ -173,38 +172,3 @@ def missing_requests(
                 key, prompt.tokens, prompt.max_new_tokens, lacking, sampling
             )
     return list(requests.values())
-
-
-def completion_tables(
-    requests: Sequence[GenerationRequest], parts: Iterator[dict[AnswerKey, Answer]]
-) -> Iterator[StoredScore]:
-    """Yield a table of COMPLETIONS for each finished part of the answers.
-
-    Args:
-        requests: All requests; the answers' keys hold indices of them.
-        parts: Answers, in parts as they are finished.
-
-    Yields:
-        The part's table, with its seconds and its tokens read (each prompt once a part) and written.
-    """
-    start = time.perf_counter()
-    for answers in parts:
-        rows = [
-            {
-                "key": sample_key(requests[key.request].id, key.sample),
-                "text": answer.raw,
-                "stop_reason": answer.stop_reason,
-                "prompt_tokens": len(requests[key.request].tokens),
-                "completion_tokens": len(answer.tokens),
-                "tokens": list(answer.tokens),
-            }
-            for key, answer in answers.items()
-        ]
-        read = {key.request: len(requests[key.request].tokens) for key in answers}
-        written = sum(len(answer.tokens) for answer in answers.values())
-        spent = {
-            "seconds": time.perf_counter() - start,
-            "tokens_processed": sum(read.values()) + written,
-        }
-        yield StoredScore(pa.Table.from_pylist(rows, schema=COMPLETIONS), spent)
-        start = time.perf_counter()

@@ -19,6 +19,7 @@ from evaluation.errors import EvaluationError
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
 from evaluation.records import Record, write_record
+from evaluation.scoring.answer_queue import answer_lacking
 from evaluation.scoring.choices import score_tasks
 from evaluation.scoring.completions import answer_probes, complete_tasks
 from evaluation.scoring.external import run_external
@@ -93,6 +94,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     needed = max(int(meta["vocab_size_needed"]) for meta in metas)
     job = Job(subject, tokenizer, needed)
     tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
+    answer_lacking(job)
     job.check_unchanged()
     about = {
         "checkpoint": str(job.location),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -23,6 +23,9 @@ from evaluation.scoring.earlier_scores import carry_over
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import ScoreStore, StoredScore
+
+if TYPE_CHECKING:
+    from evaluation.scoring.answer_queue import Lacking
 
 log = logging.getLogger(__name__)
 
@@ -60,6 +63,10 @@ class Job:
         self.store = ScoreStore(plan.scores, self.identity)
         carry_over(subject, self.checkpoint, self.store)
         self.names: list[str] = []
+        self.lacking: list[Lacking] = []
+        """Completions that are not stored; they are generated together when all else is scored."""
+        self.at_end: list[Callable[[], None]] = []
+        """What is done after that."""
         self._begun = 0
         self._busy = busy_seconds()
 

@@ -37,9 +37,11 @@ def test_answers_are_the_likeliest_tokens(
     wide = in_float64(model)
     shared = ids(random, 140)
     prompts = [[*shared, *ids(random, n)] for n in (1, 5, 20)] + [ids(random, 3)]
-    requests = [GenerationRequest(str(i), tuple(p), 24) for i, p in enumerate(prompts)]
     stopping = Stopping(frozenset(), (), lambda _, tokens: " ".join(map(str, tokens)))
-    parts = generate(model, requests, stopping, vocabulary=VOCABULARY, batch=3, device=device)
+    requests = [
+        GenerationRequest(str(i), tuple(p), 24, stopping=stopping) for i, p in enumerate(prompts)
+    ]
+    parts = generate(model, requests, vocabulary=VOCABULARY, batch=3, device=device)
     answers = {key: answer for part in parts for key, answer in part.items()}
     # Logits have a spread of 1, and bfloat16 keeps two digits of what makes them.
     noise = 1e-3 if dtype == torch.float32 else 0.15

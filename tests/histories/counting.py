@@ -32,13 +32,16 @@ class Counting:
         )  # what is stored is a slice
         return self._backend.block_nats(tokens, document_starts, label=label)
 
-    def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
+    def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         asked: list[Any] = []
-        read_as = stopping.decode(
-            [], list(range(vocabulary))
-        )  # another tokenizer reads other answers
-        for batch in self._backend.answers(requests, stopping, vocabulary=vocabulary):
+        ids = list(range(vocabulary))
+        read = {id(one.stopping): "" for one in requests}
+        for one in requests:
+            read[id(one.stopping)] = read[id(one.stopping)] or one.stopping.decode([], ids)
+        for batch in self._backend.answers(requests, vocabulary=vocabulary):
             for key, answer in batch.items():
+                stopping = requests[key.request].stopping
+                read_as = read[id(stopping)]  # another tokenizer reads other answers
                 one, tier = requests[key.request], tier_of(requests[key.request])
                 item = [list(one.tokens), one.max_new_tokens, sorted(stopping.strings), read_as]
                 if tier == "tier5":  # with other stops it may go on, which makes it another

@@ -4,6 +4,7 @@ import itertools
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 import torch
@@ -148,9 +149,8 @@ def test_parts_come_while_others_are_still_decoded(monkeypatch: pytest.MonkeyPat
     model = tiny.model("llama")
     parts = []
     with passes(model) as seen:
-        for part in generate(
-            model, asks(40), FREE, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"
-        ):
+        asked = [replace(one, stopping=FREE) for one in asks(40)]
+        for part in generate(model, asked, vocabulary=tiny.VOCABULARY, batch=8, device="cpu"):
             assert model.config._attn_implementation == "sdpa"
             assert not torch.is_inference_mode_enabled()
             parts.append((len(part), len(seen)))

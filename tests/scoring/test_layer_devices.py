@@ -44,9 +44,11 @@ STOPPING = Stopping(
     frozenset({5}), ("ab", "z"), lambda _, tokens: "".join(chr(97 + one % 26) for one in tokens)
 )
 PROMPTS = [
-    GenerationRequest("greedy", (3, 9, 27), 12),
-    GenerationRequest("another", (3, 9, 28, 30), 5),
-    GenerationRequest("drawn", (8, 4), 9, (0, 1, 2), Sampling(temperature=0.8, top_k=20, n=3)),
+    GenerationRequest("greedy", (3, 9, 27), 12, stopping=STOPPING),
+    GenerationRequest("another", (3, 9, 28, 30), 5, stopping=STOPPING),
+    GenerationRequest(
+        "drawn", (8, 4), 9, (0, 1, 2), Sampling(temperature=0.8, top_k=20, n=3), STOPPING
+    ),
 ]
 
 
@@ -59,7 +61,7 @@ def everything(backend: EngineBackend) -> list[Any]:
     starts = torch.tensor([0, 30, 49, 96])
     scores = backend.log_likelihoods(random_requests(40, trunk=12), label="requests")
     nats, counts, *_ = backend.block_nats(tokens.to(torch.uint16), starts, label="blocks")
-    answers = list(backend.answers(PROMPTS, STOPPING, vocabulary=58))
+    answers = list(backend.answers(PROMPTS, vocabulary=58))
     return [scores, nats.tolist(), counts.tolist(), answers, backend.tokens_processed]
 
 

@@ -1,5 +1,6 @@
 """A tiny model answers probes from prompt to rates."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,8 +12,9 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from evaluation.grading.probes import generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
+from evaluation.scoring.answer_queue import completion_table
 from evaluation.scoring.answers import stopping_with
-from evaluation.scoring.completions import GREEDY, completion_tables, missing_requests
+from evaluation.scoring.completions import GREEDY, missing_requests
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
@@ -70,10 +72,10 @@ def answered(
     probes = probes_of(*asked)
     prompts = prompts_of(tokenizer, probes)
     backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
-    requests = missing_requests(GREEDY, prompts, {})
     stopping = stopping_with(tokenizer, [tokenizer.eos_token_id], ["q"])
-    answers = backend.answers(requests, stopping, vocabulary=tokenizer.rows)
-    parts = list(completion_tables(requests, answers))
+    requests = [replace(one, stopping=stopping) for one in missing_requests(GREEDY, prompts, {})]
+    answers = backend.answers(requests, vocabulary=tokenizer.rows)
+    parts = [completion_table(requests, part, 1.0) for part in answers]
     store = ScoreStore(folder, "one")
     for part in parts:
         store.put_part("answers", {}, part)
@@ -81,7 +83,7 @@ def answered(
     stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
     texts = {prompt.id: prompt.prompt for prompt in prompts}
     found = {name: stored[key] for name, key in keys.items()}
-    verdicts = [verify(*job) for job in probe_batch(probes, found, None).jobs]
+    verdicts = [verify(*job) for job in probe_batch(probes, found, dict.fromkeys(probes)).jobs]
     return probe_table(probes, texts, found, verdicts), parts
 
 

@@ -1,6 +1,7 @@
 """Tiny random models of every class that is scored, and the plain way to score with them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -90,9 +91,8 @@ def answers(
 ) -> dict[AnswerKey, Answer]:
     """All parts in one; no answer is given twice."""
     found: dict[AnswerKey, Answer] = {}
-    for part in generate(
-        asked, requests, stopping, vocabulary=vocabulary, batch=batch, device="cpu"
-    ):
+    requests = [replace(request, stopping=stopping) for request in requests]
+    for part in generate(asked, requests, vocabulary=vocabulary, batch=batch, device="cpu"):
         assert part
         assert not found.keys() & part.keys()
         found |= part

@@ -8,7 +8,7 @@ Letters: B rows, H heads (of queries; keys and values may have fewer), S tokens,
 """
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -59,12 +59,7 @@ def attend(
     Raises:
         ScoringError: When the model needs attention with a feature that is not supported.
     """
-    for name in ("softcap", "s_aux", "position_bias"):
-        if others.get(name) is not None:
-            raise ScoringError(
-                f"{type(module).__name__} computes attention with `{name}`, which is not supported; "
-                "score the model by a `command` of your own"
-            )
+    refuse_unsupported(module, others)
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     if isinstance(attention_mask, BlockMask):
         out = _sparse(query, key, value, attention_mask, scale)
@@ -74,6 +69,24 @@ def attend(
 
 
 AttentionInterface.register(NAME, attend)
+
+
+def refuse_unsupported(module: torch.nn.Module, others: Mapping[str, Any]) -> None:
+    """Refuse attention with a feature that this project's functions lack.
+
+    Args:
+        module: The model's attention layer, for messages.
+        others: Further arguments that transformers gives to an attention function.
+
+    Raises:
+        ScoringError: When one of them would change the result.
+    """
+    for name in ("softcap", "s_aux", "position_bias"):
+        if others.get(name) is not None:
+            raise ScoringError(
+                f"{type(module).__name__} computes attention with `{name}`, which is not supported; "
+                "score the model by a `command` of your own"
+            )
 
 
 @contextlib.contextmanager

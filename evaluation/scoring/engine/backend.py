@@ -13,17 +13,20 @@ from transformers import PreTrainedModel
 
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.load import load_model
-from evaluation.errors import CompileError, ConfigError, NotEnoughMemory
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.errors import CompileError, ConfigError, NotEnoughMemory, ScoringError
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.compiled import INDUCTOR
 from evaluation.scoring.engine.device import check_dtype, choose_device, compiler_fault
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.engine.generation.check import SHORT, decoding_fault, plain_fault
 from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.generation.plain import generate_plainly
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
+from evaluation.scoring.engine.self_check import beyond_windows
 from evaluation.scoring.engine.window import BlockNats, Request, Score
 from evaluation.settings.computing import GPUS, Scoring
 
@@ -59,6 +62,7 @@ class EngineBackend:
         self._scoring = scoring
         self._checkpoint = checkpoint
         self._loaded = loaded
+        self._decoded: dict[int, bool] = {}
         self._cache = cache
         self.device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
         on_cpu = self.device == "cpu"
@@ -202,7 +206,7 @@ class EngineBackend:
         )
 
     def answers(
-        self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
+        self, requests: Sequence[GenerationRequest], *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
         """Yield all samples of the requests, in parts as they are finished.
 
@@ -210,21 +214,39 @@ class EngineBackend:
         seed, and the sample's index; not on other requests. The model is loaded at once.
 
         Args:
-            requests: Prompts, and the indices of their samples.
-            stopping: The rules for ending an answer.
+            requests: Prompts, the indices of their samples, and the rules for ending each answer.
             vocabulary: Number of ids that may be chosen.
 
         Returns:
             An iterator over parts of the answers.
         """
-        return generate(
-            self.model,  # loaded now, so that its time is not that of the first answers
-            requests,
-            stopping,
-            vocabulary=vocabulary,
-            batch=self._scoring.generation_batch,
-            device=self.device,
-        )
+        model = self.model  # loaded now, so that its time is not that of the first answers
+        longest = max(len(one.tokens) + one.max_new_tokens for one in requests)
+        if self._decodes(longest):
+            batch = self._scoring.generation_batch
+            return generate(model, requests, vocabulary=vocabulary, batch=batch, device=self.device)
+        return generate_plainly(model, requests, vocabulary=vocabulary, device=self.device)
+
+    def _decodes(self, longest: int) -> bool:
+        """Return whether the fast way gives the model's own logits, checked beyond windows if need be."""
+        length = max(SHORT, beyond_windows(self.model, longest))
+        if length not in self._decoded:
+            fault = decoding_fault(self.model, self.device, length)
+            if fault is not None:
+                name = type(self.model).__name__
+                log.warning(
+                    "%s cannot be decoded fast: %s; transformers generates its answers, one prompt at a "
+                    "time, which is slow",
+                    name,
+                    fault,
+                )
+                if (reason := plain_fault(self.model, self.device)) is not None:
+                    raise ScoringError(
+                        f"{name} cannot be decoded: {reason}; generate its answers by a `command` of "
+                        "your own"
+                    )
+            self._decoded[length] = fault is None
+        return self._decoded[length]
 
     def _within_memory(self, run: Callable[[], Scores]) -> Scores:
         """Run; halve the tokens of a pass each time that a GPU's memory is exhausted, also for later items.

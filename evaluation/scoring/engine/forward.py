@@ -120,10 +120,9 @@ class Engine(PreparedModel):
         """
         body = sum(weight.numel() for weight in self.model.base_model.parameters())
         body -= self.model.get_input_embeddings().weight.numel()
-        config = self.model.config
-        width = (
-            getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
-        )
+        config = self.model.config.get_text_config()
+        # Where it differs between layers, the configuration's attribute raises an error.
+        width = config.to_dict().get("head_dim") or config.hidden_size // config.num_attention_heads
         return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
     def score(self, batch: Batch) -> PairScores:
@@ -165,7 +164,7 @@ class Engine(PreparedModel):
 
     def _check_reproduced(self, shape: Shape, is_causal: bool) -> None:
         if not self.is_compiled:
-            beyond = beyond_windows(self, shape.length)
+            beyond = beyond_windows(self.model, shape.length)
             if beyond > self._reproduced_to:
                 with self.as_it_was():
                     check_eager(self, beyond)

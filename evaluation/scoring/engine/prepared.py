@@ -43,9 +43,9 @@ class PreparedModel:
         self.model = model
         self.device = torch.device(device)
         self.compiler = compiler
+        self.head = Head(_output_layer(model), self.compiler)
         self.vocab_size = model.get_input_embeddings().weight.shape[0]
         self.windows = layer_windows(model.config)
-        self.head = Head(_output_layer(model), self.compiler)
         self._swaps: contextlib.ExitStack | None = None
 
     @property

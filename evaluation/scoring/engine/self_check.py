@@ -26,6 +26,7 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import CompileError, ScoringError
 from evaluation.scoring.engine.batches import Batch, Shape, collate
+from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
@@ -46,7 +47,8 @@ COMPARED = 64
 LAST = 3
 """Number of positions at the end of each sequence that are compared."""
 _SIZE = re.compile("window(?!_layers)|chunk")
-_REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+"""Errors of a class that does not take what this project gives it."""
 _BEYOND = 40  # tokens after the end of a block or a window
 _HEAD_ROWS = 8192  # rows of a head that are converted to float64 at once
 
@@ -86,27 +88,26 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
             layers may be right.
         torch.OutOfMemoryError: When a GPU's memory is exhausted.
     """
-    length = min(max(BLOCK + _BEYOND, beyond_windows(engine, shape.length)), shape.length)
+    length = min(max(BLOCK + _BEYOND, beyond_windows(engine.model, shape.length)), shape.length)
     sample = _sample(length, engine.vocab_size, is_trie=not is_causal)
     batch = collate([sample.row], shape.length, count=shape.rows, is_trie=not is_causal)
     _compare(engine, batch, sample)
 
 
-def beyond_windows(engine: PreparedModel, length: int) -> int:
+def beyond_windows(model: PreTrainedModel, length: int) -> int:
     """Return a length beyond every window that is shorter than the rows.
 
     Every key of the configuration that is named like a window counts, even if the class ignores it.
 
     Args:
-        engine: The model.
+        model: The model.
         length: Tokens of the rows.
 
     Returns:
         Tokens of the sequence; 0 if no window is shorter than the rows.
     """
-    windows = engine.windows.values() if isinstance(engine.windows, dict) else [engine.windows]
-    sizes = [size for size in (*windows, *_window_sizes(engine.model.config.to_dict())) if size]
-    most = min(LONGEST, max(length, getattr(engine.model.config, "max_position_embeddings", 0)))
+    sizes = [size for size in _window_sizes(model.config.to_dict()) if size]
+    most = min(LONGEST, max(length, getattr(model.config, "max_position_embeddings", 0)))
     return min(max((size + _BEYOND for size in sizes if size < length), default=0), most)
 
 
@@ -139,15 +140,15 @@ def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
         depth=depth,
         end=end,
         pair_query=queries.repeat(count),
-        pair_token=np.tile(_compared_tokens(vocab_size), len(queries)),
+        pair_token=np.tile(compared_tokens(vocab_size), len(queries)),
         owners=np.array([0]),
         counts=np.array([count * len(queries)]),
     )
     return Sample(row, [(tokens[places], places) for places in sequences])
 
 
-def _compared_tokens(vocab_size: int) -> NDArray[np.int64]:
-    """Return token ids spread evenly over the vocabulary, up to its last row."""
+def compared_tokens(vocab_size: int) -> NDArray[np.int64]:
+    """Return at most COMPARED token ids, spread evenly over the vocabulary, up to its last row."""
     return np.linspace(0, vocab_size - 1, min(COMPARED, vocab_size)).astype(np.int64)
 
 
@@ -158,8 +159,9 @@ def _compare(engine: PreparedModel, batch: Batch, sample: Sample) -> None:
         ours = engine.begin(batch).scores().logprob.reshape(len(queries), -1)
     for tokens, places in sample.sequences:
         found = ours[np.searchsorted(queries, places[-LAST:])]
-        with _as_sentences(engine):
-            error, allowed = _error(engine, tokens, found)
+        with _as_sentences(engine), gpu_faults():
+            is_exact = engine.is_compiled and not _has_experts(engine.model)
+            error, allowed = difference(engine.model, tokens, found, is_exact=is_exact)
         if error > allowed:  # False for NaN, which scoring reports
             raise _refusal(
                 engine,
@@ -181,28 +183,42 @@ def _as_sentences(engine: PreparedModel) -> Iterator[None]:
     """Raise a refusal for a class that fails, for instance with a mask."""
     try:
         yield
-    except _REFUSALS as error:
+    except torch.OutOfMemoryError:
+        raise
+    except (*REFUSALS, RuntimeError) as error:
         what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise _refusal(
             engine, f"it does not take a mask and positions for each token ({what})"
         ) from None
 
 
-def _error(
-    engine: PreparedModel, tokens: NDArray[np.int64], found: NDArray[np.float64]
+def difference(
+    model: PreTrainedModel,
+    tokens: NDArray[np.int64],
+    found: NDArray[np.float64],
+    *,
+    is_exact: bool = False,
 ) -> tuple[float, float]:
-    """Return the difference of log-probabilities (last, tokens) from the model's own, and the tolerance.
+    """Compare log-probabilities after a sequence's last tokens with the model's own.
 
     In a narrow dtype the tolerance is at least twice the difference of the model's own pass from float64.
+
+    Args:
+        model: The model, which runs as transformers has it.
+        tokens: The sequence, (T,).
+        found: Log-probabilities of `compared_tokens` after each of the last tokens, (last, tokens).
+        is_exact: Whether the model's own are computed in float64.
+
+    Returns:
+        The relative L2 norm of the difference, and the tolerance.
     """
-    model, last = engine.model, len(found)
-    is_exact = engine.is_compiled and not _has_experts(model)
-    expected = _reference(engine, tokens, last, is_exact=is_exact)
+    last = len(found)
+    expected = _reference(model, tokens, last, is_exact=is_exact)
     error = _difference(found, expected)
     allowed = _tolerance(model)
     if error > allowed == NARROW:
-        exact = _reference(engine, tokens, last, is_exact=True)
-        rounded = _reference(engine, tokens, last, is_exact=False)
+        exact = _reference(model, tokens, last, is_exact=True)
+        rounded = _reference(model, tokens, last, is_exact=False)
         error, allowed = _difference(found, exact), max(NARROW, 2 * _difference(rounded, exact))
     return error, allowed
 
@@ -222,14 +238,14 @@ def _difference(found: NDArray[np.float64], expected: NDArray[np.float64]) -> fl
 
 
 def _reference(
-    engine: PreparedModel, tokens: NDArray[np.int64], last: int, *, is_exact: bool
+    model: PreTrainedModel, tokens: NDArray[np.int64], last: int, *, is_exact: bool
 ) -> NDArray[np.float64]:
     """Return log-probabilities (last, tokens) by the model's own forward pass over a sequence."""
-    model = engine.model
-    ids = torch.from_numpy(tokens[None]).to(engine.device)
-    with in_float64(model) if is_exact else contextlib.nullcontext():
+    embedding = model.get_input_embeddings().weight
+    ids = torch.from_numpy(tokens[None]).to(embedding.device)
+    with torch.inference_mode(), in_float64(model) if is_exact else contextlib.nullcontext():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
-    compared = torch.from_numpy(_compared_tokens(engine.vocab_size)).to(logits.device)
+    compared = torch.from_numpy(compared_tokens(len(embedding))).to(logits.device)
     found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
     return found
 

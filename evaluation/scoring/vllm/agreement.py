@@ -4,16 +4,14 @@ Two engines round differently, so greedy answers differ where two tokens nearly 
 measures how often they differ on a few prompts of each task, and stores it with the results.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
-from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import GREEDY, Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.session import Job
-from evaluation.scoring.vllm.engine import Vllm
 from evaluation.store import StoredScore
 
 PROMPTS = 8
@@ -39,14 +37,15 @@ class Agreement:
         self, job: Job, task: str, key: Mapping[str, Any], requests: Sequence[GenerationRequest]
     ) -> None:
         self._job = job
-        self._both = [
+        self.requests = [
             replace(
                 one, samples=(0,), sampling=GREEDY, max_new_tokens=min(one.max_new_tokens, TOKENS)
             )
             for one in requests[:PROMPTS]
         ]
         self._item = f"agreement-{task}"
-        self._key = {**key, "asked": [one.id for one in self._both], "tokens": TOKENS}
+        self._key = {**key, "asked": [one.id for one in self.requests], "tokens": TOKENS}
+        self._ours, self._theirs, self._seconds = Answers(), Answers(), 0.0
 
     @property
     def name(self) -> str:
@@ -66,37 +65,33 @@ class Agreement:
             return None
         return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
 
-    def measured(
-        self, requests: Sequence[GenerationRequest], stopping: Stopping, vocabulary: int
-    ) -> Iterator[Answers]:
-        """Yield vLLM's answers; measure and store the agreement unless it is stored.
+    def take_ours(self, answers: Answers, seconds: float) -> None:
+        """Take some answers of the built-in engine.
 
         Args:
-            requests: Prompts, and the indices of their samples.
-            stopping: The rules for ending an answer.
-            vocabulary: Number of ids that may be chosen.
-
-        Yields:
-            Answers to the requests, in parts as they are finished.
+            answers: Answers by request and sample.
+            seconds: What they took.
         """
-        job = self._job
-        both = [] if self.stored() is not None else self._both
-        job.backend.unload()
-        vllm = Vllm(job)
-        count, theirs = len(requests), Answers()
-        for part in vllm.answers([*requests, *both], stopping, vocabulary=vocabulary):
-            theirs |= part
-            if requested := {key: one for key, one in part.items() if key.request < count}:
-                yield requested
-        if both:
-            start, ours = time.perf_counter(), Answers()
-            for part in job.backend.answers(both, stopping, vocabulary=vocabulary):
-                ours |= part
-            equal = sum(
-                theirs[key._replace(request=key.request + count)].text == one.text
-                for key, one in ours.items()
-            )
-            summary = {"name": "vllm", "version": vllm.version, "asked": len(ours), "equal": equal}
-            score = StoredScore(pa.table({}), summary)
-            spent = {"seconds": time.perf_counter() - start}
-            job.store.put(self._item, self._key, job.stamped(score, spent))
+        self._ours |= answers
+        self._seconds += seconds
+
+    def take_theirs(self, answers: Answers, _: float) -> None:
+        """Take some answers of vLLM.
+
+        Args:
+            answers: Answers by request and sample.
+        """
+        self._theirs |= answers
+
+    def store(self, version: str | None) -> None:
+        """Store how many of the answers are equal.
+
+        Args:
+            version: vLLM's version.
+        """
+        equal = sum(self._theirs[key].text == one.text for key, one in self._ours.items())
+        summary = {"name": "vllm", "version": version, "asked": len(self._ours), "equal": equal}
+        score = StoredScore(pa.table({}), summary)
+        self._job.store.put(
+            self._item, self._key, self._job.stamped(score, {"seconds": self._seconds})
+        )

@@ -11,7 +11,7 @@ import logging
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,17 +21,18 @@ import torch
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
-from evaluation.interpreters import NotStarted, PythonProgram, environment, is_python
+from evaluation.interpreters import NotStarted, ProgramEnd, PythonProgram, environment, is_python
 from evaluation.progress import count_answers, progress
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.session import Job
+from evaluation.scoring.vllm.output import Output
 from evaluation.settings.computing import Generation
 from evaluation.tokenizers.files import write_plain_copy
 
 log = logging.getLogger(__name__)
 
 TOGETHER = 4096
-"""Answers requested at a time: enough for vLLM to batch, and few to lose if it is killed."""
+"""Most answers that vLLM has at a time, waiting or being written: more than it can batch."""
 
 SILENT = 1800.0
 """Seconds for which vLLM may print nothing, in addition to the time of one answer."""
@@ -41,7 +42,13 @@ SLOWEST = 10.0
 
 _MODULE = "evaluation.scoring.vllm.program"
 _POLL = 0.2
-_VARIABLES = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_DO_NOT_TRACK": "1"}
+_VARIABLES = {
+    "PYTHONUNBUFFERED": "1",  # nothing that is printed is lost if it is killed
+    "HF_HUB_OFFLINE": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_DO_NOT_TRACK": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # on CPU: as many threads as OMP_NUM_THREADS says
+}
 
 
 @dataclass
@@ -52,13 +59,12 @@ class Vllm:
     version: str | None = None
 
     def answers(
-        self, requests: Sequence[GenerationRequest], stopping: Stopping, *, vocabulary: int
+        self, requests: Sequence[GenerationRequest], *, vocabulary: int
     ) -> Iterator[dict[AnswerKey, Answer]]:
         """Yield answers like `EngineBackend.answers`.
 
         Args:
-            requests: Prompts, and the indices of their samples.
-            stopping: The rules for ending an answer.
+            requests: Prompts, the indices of their samples, and the rules for ending each answer.
             vocabulary: Number of ids that may be chosen.
 
         Yields:
@@ -72,13 +78,16 @@ class Vllm:
         with TemporaryDirectory(prefix="vllm-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             samples = [(requests[key.request], key.sample) for key in keys]
-            self._write_request(folder, samples, stopping, vocabulary)
-            program = PythonProgram(python, _MODULE, (str(folder),), folder, _VARIABLES)
+            self._write_request(folder, samples, vocabulary)
+            output = Output()
+            program = PythonProgram(
+                python, _MODULE, (str(folder),), folder, _VARIABLES, hear=output
+            )
             silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
-            for lines in answer_lines(program, len(keys), silent):
+            for lines in answer_lines(program, len(keys), silent, output):
                 self.version = json.loads((folder / "version.json").read_text())
                 yield {
-                    (key := keys[line["number"]]): _answer(line, requests[key.request], stopping)
+                    (key := keys[line["number"]]): _answer(line, requests[key.request])
                     for line in lines
                 }
 
@@ -86,7 +95,6 @@ class Vllm:
         self,
         folder: Path,
         samples: Sequence[tuple[GenerationRequest, int]],
-        stopping: Stopping,
         vocabulary: int,
     ) -> None:
         """Write the weights, the settings, and each prompt with the index of a sample."""
@@ -94,6 +102,8 @@ class Vllm:
         checkpoint, dtype = self.job.checkpoint, self.job.backend.dtype
         load_model(checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
         log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
+        rules = {id(one.stopping): one.stopping for one, _ in samples}
+        numbers = {name: number for number, name in enumerate(rules)}
         request = {
             "model": str(folder / "model"),
             "tokenizer": str(write_plain_copy(plan.tokenizer_folder, folder / "tokenizer")),
@@ -102,23 +112,27 @@ class Vllm:
             "window": max(len(one.tokens) + one.max_new_tokens for one, _ in samples),
             "together": TOGETHER,
             "memory_share": plan.config.generation.memory_share,
-            "eos": sorted(stopping.eos_ids),
-            "stop": list(stopping.strings),
+            "is_cpu": self.job.backend.device == "cpu",
+            "stopping": [
+                {"eos": sorted(rule.eos_ids), "stop": list(rule.strings)} for rule in rules.values()
+            ],
             "vocabulary": vocabulary if checkpoint.vocab_size > vocabulary else None,
         }
         write_json(folder / "request.json", request)
-        write_jsonl(folder / "cases.jsonl", [_case(*one) for one in samples])
+        cases = [_case(one, n) | {"stopping": numbers[id(one.stopping)]} for one, n in samples]
+        write_jsonl(folder / "cases.jsonl", cases)
 
 
 def answer_lines(
-    program: PythonProgram, count: int, silent: float
+    program: PythonProgram, count: int, silent: float, output: Output
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the lines of answers as a program writes them, some at a time.
 
     Args:
         program: Writes `answers.jsonl` into its folder.
         count: Number of answers that the program must write.
-        silent: Seconds without output after which it is stopped; vLLM reports each answer.
+        silent: Seconds without output after which it is stopped.
+        output: Has the program's output.
 
     Yields:
         Parsed lines, at least one.
@@ -146,7 +160,8 @@ def answer_lines(
                 elif has_ended:
                     raise ScoringError(
                         f"vLLM ({program.python}) has written {written} of {count} answers: its "
-                        f"program {running.ended()}; those are stored, and the next run resumes"
+                        f"program {_ending(running.ended(), output)}; all that it printed is in the "
+                        "job's log; those answers are stored, and the next run resumes"
                     )
                 elif time.monotonic() - running.heard > silent:
                     raise ScoringError(
@@ -158,6 +173,11 @@ def answer_lines(
                     time.sleep(_POLL)
     except NotStarted as error:
         raise ScoringError(f"generation.python: {program.python} cannot be run ({error})") from None
+
+
+def _ending(ended: ProgramEnd, output: Output) -> str:
+    """Return how a program ended, with the cause if it printed a traceback."""
+    return str(replace(ended, last_line=output.error or ended.last_line))
 
 
 def find_vllm(generation: Generation) -> Path:
@@ -213,8 +233,8 @@ def _seed(tokens: Sequence[int], seed: int, sample: int) -> int:
     return int.from_bytes(digest.digest(), "little") >> 2  # vLLM needs fewer than 63 bits
 
 
-def _answer(line: dict[str, Any], request: GenerationRequest, stopping: Stopping) -> Answer:
-    answer = stopping.answer(request.tokens, line["tokens"], line["reason"])
+def _answer(line: dict[str, Any], request: GenerationRequest) -> Answer:
+    answer = request.stopping.answer(request.tokens, line["tokens"], line["reason"])
     if line["reason"] == "stop_string" and answer.text == answer.raw:
         raise ScoringError(
             "vLLM ended an answer at a stop string that is not in its text; its tokenizer differs"

@@ -19,6 +19,7 @@ from evaluation.interpreters import PythonProgram
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
 from evaluation.scoring.vllm.engine import answer_lines
+from evaluation.scoring.vllm.output import Output
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -103,10 +104,10 @@ def test_samples_differ_and_are_the_same_again(change: Change, tmp_path: Path) -
     assert len(stored(store)) == 120
 
 
-def stored(store: ScoreStore) -> dict[tuple[str, str], str]:
+def stored(store: ScoreStore, task: str = "sums") -> dict[tuple[str, str], str]:
     """Texts by the name of the part's item and the sample's key."""
     found = {}
-    for name in (one for one in store.names() if one.startswith("completions-sums-")):
+    for name in (one for one in store.names() if one.startswith(f"completions-{task}-")):
         part = store.read(name)
         assert part is not None
         for row in part.table.to_pylist():
@@ -122,21 +123,40 @@ def test_all_stored_starts_nothing(change: Change, tmp_path: Path) -> None:
 
 
 def test_where_it_dies_what_was_written_is_kept(
-    change: Change, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: Change,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It writes some at a time; the next run asks for the rest."""
+    """The cause is what the first traceback ends with; the log has all; the next run asks for the rest."""
     monkeypatch.setattr("evaluation.scoring.vllm.engine.TOGETHER", 4)
     plan = change(vllm(tmp_path, DIE_AFTER="6"), sums=TASK)
-    with pytest.raises(ScoringError, match=r"sums: vLLM .* has written 4 of 20 answers.*code 9"):
+    caplog.set_level("INFO")
+    said = r"sums: vLLM .* has written 6 of 20 answers.* code 9: MemoryError: the cause;"
+    with pytest.raises(ScoringError, match=said):
         score_subject(step_subject(plan, 5))
+    for line in ("a model is loaded", "a line of another process", "warning: 1 leaked object"):
+        assert f"vLLM: {line}" in caplog.text
     plan = change(vllm(tmp_path), sums=TASK)
     opened = open_checkpoint(step_subject(plan, 5).checkpoint)
     store = ScoreStore(plan.scores, Contents().identity(opened))
     before = stored(store)
-    assert len(before) == 4
+    assert len(before) == 6
     assert answers(plan)["sums"].samples == 12
     assert before.items() <= stored(store).items()
     assert len(stored(store)) == 12
+
+
+def test_one_program_serves_all_tasks(
+    change: Change, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each task with its own stop strings; greedy completions are the built-in engine's."""
+    tasks = {"sums": TASK, "short": {**TASK, "stop": ["e"]}, "drawn": SAMPLED}
+    caplog.set_level("INFO")
+    found = answers(change(vllm(tmp_path), **tasks))
+    assert caplog.text.count("vLLM: a model is loaded") == 1
+    assert {entry.engine.equal for entry in found.values()} == {8}
+    assert [found[name].samples for name in tasks] == [12, 12, 36]
 
 
 LINE = '{"number": 0, "tokens": [], "reason": "eos"}'
@@ -153,7 +173,7 @@ def test_a_program_is_waited_for_while_it_works(tmp_path: Path, name: str) -> No
     python = tmp_path / "python"
     python.write_text(f"#!/bin/sh\n{text}\n")
     python.chmod(0o755)
-    lines = answer_lines(PythonProgram(python, "none", (), tmp_path, {}), 1, 1.0)
+    lines = answer_lines(PythonProgram(python, "none", (), tmp_path, {}), 1, 1.0, Output())
     if error is None:
         assert list(lines) == [[json.loads(LINE)]]
         return

@@ -9,22 +9,26 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 
-import numpy as np
 import torch
 from torch.nn.attention import sdpa_kernel
 from transformers import PreTrainedModel
 
 from evaluation.errors import NotEnoughMemory, ScoringError
 from evaluation.progress import count_answers, progress
-from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.attend import UNPLANNED, attention_by
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
-from evaluation.scoring.engine.generation.partial_answers import Layout, PartialAnswer, rules_of
+from evaluation.scoring.engine.generation.partial_answers import (
+    Layout,
+    PartialAnswer,
+    rules_of,
+    take_next,
+)
 from evaluation.scoring.engine.generation.prompts import Prompt, Queue
-from evaluation.scoring.engine.generation.sampling import Rules, choose, stream_width
+from evaluation.scoring.engine.generation.sampling import Rules, stream_width
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.masks import layer_windows
 
@@ -39,7 +43,6 @@ Answers = dict[AnswerKey, Answer]
 def generate(
     model: PreTrainedModel,
     requests: Sequence[GenerationRequest],
-    stopping: Stopping,
     *,
     vocabulary: int,
     batch: int,
@@ -51,8 +54,7 @@ def generate(
 
     Args:
         model: A loaded model.
-        requests: Prompts, and the indices of their samples.
-        stopping: The rules for ending an answer.
+        requests: Prompts, the indices of their samples, and the rules for ending each answer.
         vocabulary: Number of ids that may be chosen.
         batch: Number of rows that are decoded at once.
         device: Device of the model's first layer.
@@ -73,7 +75,6 @@ def generate(
                 model,
                 requests,
                 wanted,
-                stopping,
                 vocabulary=vocabulary,
                 rows=min(batch, len(wanted)),
                 device=device,
@@ -96,7 +97,6 @@ class DecodingBatch:
         model: A loaded model.
         requests: All prompts.
         wanted: Requested answers.
-        stopping: The rules for ending an answer.
         vocabulary: Number of ids that may be chosen.
         rows: Number of rows that are decoded at once.
         device: Device of the model's first layer.
@@ -107,13 +107,12 @@ class DecodingBatch:
         model: PreTrainedModel,
         requests: Sequence[GenerationRequest],
         wanted: set[AnswerKey],
-        stopping: Stopping,
         *,
         vocabulary: int,
         rows: int,
         device: torch.device,
     ) -> None:
-        self._model, self._stopping, self._device = model, stopping, device
+        self._model, self._device = model, device
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
         self._head = Head(model.get_output_embeddings())
         self._windows = _windows(model)
@@ -182,13 +181,9 @@ class DecodingBatch:
 
     def _begin(self, prompt: Prompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
-        rows = [
-            PartialAnswer.of(prompt, prompt.samples.pop(), self._stopping, self._width)
-            for _ in range(count)
-        ]
+        rows = [PartialAnswer.of(prompt, prompt.samples.pop(), self._width) for _ in range(count)]
         self._slots.open(prompt.rest)
-        rules = rules_of(rows, self._head.device)
-        _take_next(rows, prompt.logits.expand(count, -1), rules, self._width)
+        self._take(rows, prompt.logits.expand(count, -1), rules_of(rows, self._head.device))
         for row in rows:
             if not self._has_ended(row):
                 self._give_slot(row)
@@ -214,10 +209,15 @@ class DecodingBatch:
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
-        _take_next(self._rows, self._logits(hidden), self._layout.rules, self._width)
+        self._take(self._rows, self._logits(hidden), self._layout.rules)
         self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
         if self._ended:
             self._layout = None
+
+    def _take(
+        self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
+    ) -> None:
+        take_next(rows, logits, rules, self._width)
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -233,22 +233,6 @@ class DecodingBatch:
             input_ids=ids, position_ids=positions, use_cache=False, memory=memory
         ).last_hidden_state
         return hidden
-
-
-def _take_next(
-    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
-) -> None:
-    """Choose each row's next token; this waits for the device once."""
-    numbers = None
-    if rules is not None:
-        drawn = np.zeros((len(rows), width))
-        for index, row in enumerate(rows):
-            if row.stream is not None:
-                drawn[index] = row.stream.next()
-        numbers = torch.from_numpy(drawn).to(logits.device)
-    chosen = choose(logits, rules, numbers)
-    for row, token in zip(rows, chosen.tolist(), strict=True):
-        row.take(token)
 
 
 def _windows(model: PreTrainedModel) -> list[int | None]:

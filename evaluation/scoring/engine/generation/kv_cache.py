@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self
 import torch
 from transformers import AttentionInterface
 
-from evaluation.scoring.engine.attend import dense
+from evaluation.scoring.engine.attend import dense, refuse_unsupported
 from evaluation.scoring.engine.head import gives_float32
 
 NOWHERE = 1 << 40
@@ -282,12 +282,13 @@ def _attend(
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
-    _mask: None,
+    attention_mask: None,
     scaling: float,
     memory: Reading | Step,
-    **_: Any,
+    **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Compute attention with the arguments of transformers; return (B, T, heads, D)."""
+    refuse_unsupported(module, others)
     return memory._attend(module.layer_idx, query, key, value, scaling), None
 
 

@@ -1,8 +1,9 @@
 """Keep the partial answers of the batch being decoded, with their slots and shared prefixes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+import numpy as np
 import torch
 
 from evaluation.errors import NonFiniteError
@@ -10,13 +11,12 @@ from evaluation.scoring.answers import (
     Answer,
     AnswerKey,
     GenerationRequest,
-    Stopping,
     StopReason,
     StopSearch,
 )
 from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
 from evaluation.scoring.engine.generation.prompts import Prompt
-from evaluation.scoring.engine.generation.sampling import Rules, Stream
+from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
 
 _SHARED_FROM = 32
 """Least tokens of a prompt that its samples share; a shorter one is copied to each."""
@@ -37,13 +37,12 @@ class PartialAnswer:
     stop_reason: StopReason | None = None
 
     @classmethod
-    def of(cls, prompt: Prompt, sample: int, stopping: Stopping, width: int) -> "PartialAnswer":
+    def of(cls, prompt: Prompt, sample: int, width: int) -> "PartialAnswer":
         """Begin an answer; several samples share a long prompt.
 
         Args:
             prompt: A prefilled prompt.
             sample: Index of the sample.
-            stopping: The rules for ending an answer.
             width: Number of random numbers for each token, as in `Stream`.
 
         Returns:
@@ -52,15 +51,31 @@ class PartialAnswer:
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _SHARED_FROM
         chain = (prompt.stem, prompt.rest if is_shared else None)
-        return cls(
-            AnswerKey(prompt.index, sample),
-            request,
-            StopSearch(stopping, request.tokens),
-            Stream(request, sample, width) if request.sampling.temperature else None,
-            tuple(prefix for prefix in chain if prefix is not None),
-            None if is_shared else prompt.rest,
-            0 if is_shared else prompt.rest.length,
+        return replace(
+            cls.without_cache(prompt.index, request, sample, width),
+            shares=tuple(prefix for prefix in chain if prefix is not None),
+            copied=None if is_shared else prompt.rest,
+            used=0 if is_shared else prompt.rest.length,
         )
+
+    @classmethod
+    def without_cache(
+        cls, index: int, request: GenerationRequest, sample: int, width: int
+    ) -> "PartialAnswer":
+        """Begin an answer whose keys and values are kept elsewhere.
+
+        Args:
+            index: Index of the request.
+            request: The prompt and its settings.
+            sample: Index of the sample.
+            width: Number of random numbers for each token, as in `Stream`.
+
+        Returns:
+            An answer without tokens.
+        """
+        stream = Stream(request, sample, width) if request.sampling.temperature else None
+        search = StopSearch(request.stopping, request.tokens)
+        return cls(AnswerKey(index, sample), request, search, stream, (), None, 0)
 
     @property
     def start(self) -> int:
@@ -114,6 +129,33 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
     if all(row.stream is None for row in rows):
         return None
     return Rules.of([row.request.sampling for row in rows], device)
+
+
+def take_next(
+    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
+) -> torch.Tensor:
+    """Choose each row's next token; this waits for the device once.
+
+    Args:
+        rows: Answers being decoded.
+        logits: Their logits, (B, V).
+        rules: The result of `rules_of`.
+        width: Number of random numbers for each token, as in `Stream`.
+
+    Returns:
+        The chosen ids, (B,).
+    """
+    numbers = None
+    if rules is not None:
+        drawn = np.zeros((len(rows), width))
+        for index, row in enumerate(rows):
+            if row.stream is not None:
+                drawn[index] = row.stream.next()
+        numbers = torch.from_numpy(drawn).to(logits.device)
+    chosen = choose(logits, rules, numbers)
+    for row, token in zip(rows, chosen.tolist(), strict=True):
+        row.take(token)
+    return chosen
 
 
 class Layout:

@@ -1,16 +1,18 @@
 """In place of vLLM: the few of its names that are used, by a transformers model, token by token.
 
 The variable DIE_AFTER ends the process once so many prompts are answered; ANOTHER changes each greedy
-answer's first token, as rounding may.
+answer's first token, as rounding may. Answers end in another order than they were begun.
 """
 
 import os
+import sys
 from types import SimpleNamespace
 from typing import Any
 
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
+__version__ = "0.0"
 DIE_AFTER = int(os.environ.get("DIE_AFTER", "1000000"))
 ANOTHER = "ANOTHER" in os.environ
 
@@ -30,25 +32,39 @@ class LLM:
         assert set(told) == {
             *("max_model_len", "gpu_memory_utilization", "generation_config"),
             *("enable_prefix_caching", "trust_remote_code", "tensor_parallel_size"),
+            *("enforce_eager", "enable_chunked_prefill"),
         }
+        assert told["enforce_eager"]
+        assert not told["enable_chunked_prefill"]
         self.window = told["max_model_len"]
         kind = getattr(torch, dtype)
         self.model = AutoModelForCausalLM.from_pretrained(model, dtype=kind).eval()
         self.tokenizer = AutoTokenizer.from_pretrained(tokenizer)
         self.done = 0
+        self.waiting: list[tuple[str, list[int], SamplingParams]] = []
+        print("a model is loaded")
 
-    def generate(
-        self, prompts: list[dict[str, Any]], settings: list[SamplingParams], use_tqdm: bool
-    ) -> list[SimpleNamespace]:
-        assert use_tqdm
-        found = []
-        for prompt, how in zip(prompts, settings, strict=True):
-            if self.done == DIE_AFTER:
-                os._exit(9)
-            self.done += 1
-            done = self._complete(prompt["prompt_token_ids"], how)
-            found.append(SimpleNamespace(outputs=[done]))
-        return found
+    @property
+    def llm_engine(self) -> "LLM":
+        return self
+
+    def add_request(self, name: str, prompt: dict[str, Any], how: SamplingParams) -> None:
+        self.waiting.append((name, prompt["prompt_token_ids"], how))
+
+    def step(self) -> list[SimpleNamespace]:
+        if self.done == DIE_AFTER:
+            print("(core pid=7) Traceback (most recent call last):", file=sys.stderr)
+            print('(core pid=7)   File "core.py", line 1, in step', file=sys.stderr)
+            print("a line of another process", file=sys.stderr)
+            print("(core pid=7) MemoryError: the cause", file=sys.stderr)
+            print("Traceback (most recent call last):\nRuntimeError: see above", file=sys.stderr)
+            print("warning: 1 leaked object", file=sys.stderr, flush=True)
+            os._exit(9)
+        self.done += 1
+        name, prompt, how = self.waiting.pop()
+        unfinished = SimpleNamespace(request_id="0", finished=False, outputs=[])
+        done = self._complete(prompt, how)
+        return [unfinished, SimpleNamespace(request_id=name, finished=True, outputs=[done])]
 
     @torch.no_grad()
     def _complete(self, prompt: list[int], how: SamplingParams) -> SimpleNamespace:

@@ -1,0 +1,141 @@
+"""Compare the logits of answers with the model's own, before the first answer.
+
+The fast way runs a model's body with a cache of this project and one product for the head. A class may
+keep a state of its own, scale its logits after the head, or take arguments that are ignored here. Then
+it would write other tokens, or draw them at another temperature, without an error.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from transformers import PreTrainedModel
+
+from evaluation.errors import NonFiniteError, NotEnoughMemory, ScoringError
+from evaluation.scoring.answers import AnswerKey, GenerationRequest
+from evaluation.scoring.engine.faults import gpu_faults
+from evaluation.scoring.engine.generation.generate import DecodingBatch
+from evaluation.scoring.engine.generation.partial_answers import PartialAnswer
+from evaluation.scoring.engine.generation.plain import plain_answers
+from evaluation.scoring.engine.generation.sampling import Rules
+from evaluation.scoring.engine.self_check import REFUSALS, compared_tokens, difference
+
+NEW = 8
+"""Tokens of each answer that is compared."""
+
+SHORT = 40
+"""Tokens of the longest prompt, unless it has to exceed a window: long enough for shared prefixes."""
+
+
+def decoding_fault(
+    model: PreTrainedModel, device: str | torch.device, length: int = SHORT
+) -> str | None:
+    """Compare greedy answers to three prompts, which share prefixes and have samples.
+
+    Args:
+        model: A loaded model.
+        device: Device of its first layer.
+        length: Tokens of the longest prompt.
+
+    Returns:
+        Why the model cannot be decoded with this project's cache; None if it can be.
+
+    Raises:
+        NotEnoughMemory: When a GPU's memory is exhausted.
+    """
+    try:
+        with gpu_faults():
+            return _fault(model, torch.device(device), max(length, SHORT))
+    except NonFiniteError:
+        return None  # as for any other prompt: generation will name the first one
+    except NotEnoughMemory:
+        raise
+    except (*REFUSALS, RuntimeError, ScoringError) as error:
+        return _told(error)
+
+
+def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | None:
+    """Compare the logits of the class's own `generate` with its whole forward pass.
+
+    Args:
+        model: A loaded model.
+        device: Device of its first layer.
+
+    Returns:
+        Why the class's own cache cannot be used; None if it can be.
+    """
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    request = _requests(SHORT, vocabulary)[0]
+    seen: list[torch.Tensor] = []
+    try:
+        with gpu_faults():
+            found = plain_answers(model, 0, request, vocabulary, torch.device(device), seen)
+            tokens = np.array([*request.tokens, *found[AnswerKey(0, 0)].tokens[:-1]])
+            error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
+    except NonFiniteError:
+        return None  # generation will name the first prompt
+    except NotEnoughMemory:
+        raise
+    except (*REFUSALS, RuntimeError) as error_of_class:
+        return _told(error_of_class)
+    if error > allowed:
+        return f"the logits with its own cache differ from those without by {error:.1e}"
+    return None
+
+
+def _told(error: Exception) -> str:
+    return f"it does not run ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+
+
+def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:
+    """Return the log-probabilities (B, tokens) of some ids."""
+    compared = torch.from_numpy(compared_tokens(logits.shape[1])).to(logits.device)
+    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
+    return found
+
+
+def _fault(model: PreTrainedModel, device: torch.device, length: int) -> str | None:
+    vocabulary = model.get_input_embeddings().weight.shape[0]
+    requests = _requests(length, vocabulary)
+    wanted = {AnswerKey(i, s) for i, one in enumerate(requests) for s in one.samples}
+    decoding = _Recorded(
+        model, requests, wanted, vocabulary=vocabulary, rows=len(wanted), device=device
+    )
+    answers = {key: answer for part in decoding.parts() for key, answer in part.items()}
+    if answers.keys() != wanted:
+        raise NotEnoughMemory("the GPU does not have enough memory for three answers")
+    for index, request in enumerate(requests):
+        key = AnswerKey(index, request.samples[-1])
+        tokens = np.array([*request.tokens, *answers[key].tokens[:-1]])
+        error, allowed = difference(model, tokens, np.stack(decoding.logprobs[key]))
+        if error > allowed:
+            return (
+                f"its own log-probabilities differ from those with this project's cache by {error:.1e} "
+                f"(relative L2, at most {allowed:.0e} in {model.dtype})"
+            )
+    return None
+
+
+def _requests(length: int, vocabulary: int) -> list[GenerationRequest]:
+    """Return two prompts with a common beginning, and one with two samples."""
+    tokens = [(1 + place * 7919) % vocabulary for place in range(length)]
+    other = [*tokens[: length - 4], *((token + 1) % vocabulary for token in tokens[-4:-1])]
+    alone = [(2 + place * 104729) % vocabulary for place in range(SHORT - 5)]
+    return [
+        GenerationRequest("first", tuple(tokens), NEW),
+        GenerationRequest("other", tuple(other), NEW),
+        GenerationRequest("alone", tuple(alone), NEW, (0, 1)),
+    ]
+
+
+class _Recorded(DecodingBatch):
+    """Records the log-probabilities from which each token was chosen, of some ids."""
+
+    def _take(
+        self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
+    ) -> None:
+        self.logprobs = getattr(self, "logprobs", {})
+        for row, values in zip(rows, _logprobs(logits), strict=True):
+            self.logprobs.setdefault(row.key, []).append(values)
+        super()._take(rows, logits, rules)
