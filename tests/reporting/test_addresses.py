@@ -237,14 +237,16 @@ HIGHEST_IS = """([selectors, first]) => {
 }"""
 
 
-def test_on_paper_the_verdict_comes_first(browser: Browser, written: Path) -> None:
+def test_the_decision_comes_first_and_the_provenance_last(browser: Browser, written: Path) -> None:
     for name, page in both(browser, written):
         verdict = "#objective" if "second" in name else ".stages"
-        for media in ("screen", "print", "screen"):
-            first = verdict if media == "print" else ".provenance"
+        for media in ("screen", "print"):
             page.emulate_media(media=media)
-            # The page moves its parts when its next frame is drawn.
-            page.wait_for_function(HIGHEST_IS, arg=[[".provenance", verdict], first])
+            for parts, first in (
+                ((verdict, ".provenance"), ".decided"),
+                ((".provenance",), verdict),
+            ):
+                page.wait_for_function(HIGHEST_IS, arg=[[*parts], first])
 
 
 def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:

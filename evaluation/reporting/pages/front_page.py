@@ -18,6 +18,7 @@ from evaluation.reporting.pages.curves import (
     stage_series,
     with_scales,
 )
+from evaluation.reporting.pages.decision import Decision, stage_decision
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
@@ -68,12 +69,19 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
         "run": Path(config.results).name,
         "stages": cards,
         "header": front_header(found),
+        "decisions": _decisions(found),
     }
     other = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
     write_retention(kept, output.parent)
     return output
+
+
+def _decisions(found: Mapping[str, StageResults]) -> dict[str, Decision]:
+    """Return the decision of each stage that has one, the last stage's first: it is what comes next."""
+    decisions = {name: stage_decision(found[name]) for name in reversed([*found])}
+    return {name: decision for name, decision in decisions.items() if decision is not None}
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:

@@ -20,6 +20,7 @@ from evaluation.reporting.headlines import (
     tier_words,
 )
 from evaluation.reporting.pages.curves import Series, stage_series, with_scales
+from evaluation.reporting.pages.decision import stage_decision
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.long_context import length_series, position_series
 from evaluation.reporting.pages.page import (
@@ -108,6 +109,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "provisional": provisional(advised),
         "deleted": steps_in_words(found.deleted) if found.deleted else None,
         "advice": advice(found),
+        "decision": stage_decision(found, tuple(quality.advice)),
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),

@@ -5,13 +5,8 @@ window.addEventListener("resize", () => {
   widthSeen = document.body.clientWidth;
   redraw(["width"]);
 });
-/* On paper a page begins with its verdict, and ends with its provenance */
-const provenance = [...document.querySelectorAll(".provenance, details.about")];
-
+/* On paper nothing can be opened */
 function forPaper() {
-  const main = document.querySelector("main");
-  if (printing.matches) main.append(...provenance);
-  else main.querySelector("h1").after(...provenance);
   if (printing.matches) for (const box of document.querySelectorAll("details.about")) box.open = true;
 }
 printing.addEventListener("change", () => { forPaper(); redraw(["print"]); });
@@ -22,3 +17,10 @@ for (const box of document.querySelectorAll("main .scroll[aria-label]:not(#matri
 
 /* When the page was written, which a browser does not know of a page inside another one */
 if (!INSIDE && byId("written")) byId("written").textContent = ` · written ${new Date(document.lastModified).toISOString().slice(0, 16).replace("T", " ")} UTC`;
+
+for (const button of document.querySelectorAll("button.copy")) {
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(button.dataset.copy);
+    button.textContent = "copied";
+  });
+}

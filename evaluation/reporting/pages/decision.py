@@ -1,0 +1,119 @@
+"""The decision that heads a page: which checkpoint to take, against what, by how much, at what risk."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.deltas_file import ObjectiveRow
+from evaluation.results.stage_files import Recommendation
+from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
+from evaluation.settings.tiers import TIERS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What a reader decides by; `path` is what to copy, empty where nothing is taken."""
+
+    verdict: str
+    sentence: str
+    path: str
+    changes: tuple[str, ...]
+    risks: tuple[str, ...]
+    runner_up: str | None
+    open: tuple[str, ...]
+
+
+def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision | None:
+    """Return a stage's decision.
+
+    Args:
+        found: The stage's results.
+        to_do: Sentences on what would decide an undecided objective.
+
+    Returns:
+        The decision; None as long as nothing is recommended.
+    """
+    content = found.recommendation
+    if content is None or content.candidate is None or content.candidate not in found.deltas:
+        return None
+    objectives = found.judged(content.candidate).objectives
+    return Decision(
+        verdict=content.verdict or "no objective",
+        sentence=_sentence(found, content, candidate_label(content.candidate)),
+        path=content.checkpoint or "",
+        changes=tuple(_change(row) for row in objectives),
+        risks=tuple(_risks(objectives)),
+        runner_up=_runner_up(found, content),
+        open=to_do if content.verdict == "undecided" else (),
+    )
+
+
+def _sentence(found: StageResults, content: Recommendation, named: str) -> str:
+    against = found.bridge.results.label if found.bridge else "the bridge"
+    wait = " so far" if content.provisional else ""
+    if content.verdict == "met":
+        return f"Take {named}{wait}: it meets the objective against {against}."
+    if content.verdict == "undecided":
+        return (
+            f"Nothing is decided{wait}: {named} is the best candidate, but against {against} the "
+            "objective is neither met nor missed."
+        )
+    return f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it least."
+
+
+def _change(row: ObjectiveRow) -> str:
+    """Say by how much an objective's metric changed, and whether that meets it."""
+    metric = row.definition
+    of = f" of {row.group}" if row.group else ""
+    change = metric.change(row.delta, row.low, row.high)
+    aim = "any gain" if row.want == "improve" else "no loss"
+    if row.margin:
+        size = metric.size(row.margin)
+        aim = (
+            f"a gain of more than {size}" if row.want == "improve" else f"a loss of at most {size}"
+        )
+    title = TIERS[row.tier].title
+    return f"{title}, {metric.words}{of}: {change} ({aim} is wanted: {row.verdict})"
+
+
+def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
+    """Yield what an objective may lose at the worse end of its interval, and what got worse."""
+    for row in objectives:
+        metric = row.definition
+        worst = row.low if metric.higher_is_better else row.high
+        if worst is not None:
+            loss = -worst if metric.higher_is_better else worst
+            of = f" of {row.group}" if row.group else ""
+            if loss > 0:
+                yield f"{metric.words}{of} may be worse by as much as {metric.size(loss)}"
+        if row.regressions:
+            yield f"significantly worse: {', '.join(row.regressions)}"
+
+
+def _runner_up(found: StageResults, content: Recommendation) -> str | None:
+    """Say which checkpoint comes next, and whether it differs significantly from the recommended one."""
+    others = [one for one in found.deltas if one != content.candidate]
+    if not others or content.headline is None:
+        return None
+    best = max(others, key=lambda one: _standing(found, content, one))
+    named, verdict = candidate_label(best), found.judged(best).verdict
+    if best in [one.candidate for one in content.similar]:
+        return f"{named}, not significantly different"
+    if verdict == content.verdict:
+        return f"{named}, significantly behind"
+    return f"{named}, whose objective is {verdict}"
+
+
+def _standing(
+    found: StageResults, content: Recommendation, candidate: Candidate
+) -> tuple[int, float, tuple[bool, int, str]]:
+    """Return what candidates are ordered by: verdict, then the headline's gain, then the later step."""
+    judged, headline = found.judged(candidate), content.headline
+    gains = [
+        row.gain
+        for row in judged.objectives
+        if headline and (row.tier, row.group) == (headline.tier, headline.group)
+    ]
+    verdicts = ("not met", "undecided", "met")
+    rank = verdicts.index(judged.verdict) if judged.verdict else -1
+    return rank, max(gains, default=float("-inf")), candidate_rank(candidate)
