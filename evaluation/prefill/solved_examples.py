@@ -32,6 +32,8 @@ class SolvedExample(Generic[Shown]):
 
     identities: frozenset[str]
     shown: Shown
+    shared: str = ""
+    """What it has in common with the questions that it stands before."""
 
 
 class SolvedExamples(Generic[Shown]):
@@ -58,20 +60,31 @@ class SolvedExamples(Generic[Shown]):
         self.fewer = 0
         """Those among them for which there was no other example."""
 
-    def before(self, identities: frozenset[str]) -> list[Shown]:
-        """Return the examples of a question, fewer than configured where the rows end.
+    def before(self, identities: frozenset[str], shared: str = "") -> list[Shown]:
+        """Return the examples of a question, fewer than configured if one was the question itself.
 
         Args:
             identities: Identities of the question.
+            shared: What the examples must have in common with it.
+
+        Raises:
+            SourceError: There are too few such examples.
         """
         chosen: list[Shown] = []
         examples = self._examples()
         skipped = False
         while len(chosen) < self._number and (example := next(examples, None)) is not None:
+            if example.shared != shared:
+                continue
             if example.identities & identities:
                 skipped = True
             else:
                 chosen.append(example.shown)
+        if shared and len(chosen) + skipped < self._number:
+            raise SourceError(
+                f"{self._place}: only {len(chosen)} share {shared!r} with their question, not "
+                f"{self._number}; lower `num_fewshot`, or change `fewshot_same`"
+            )
         self.replaced += skipped
         self.fewer += skipped and len(chosen) < self._number
         return chosen

@@ -24,7 +24,8 @@ from evaluation.settings.suites import Message
 Shot = tuple[str, str]
 """A solved example: a question and its answer."""
 
-_TEXTS = ("id", "prompt", "system", "answer", "description", "cluster")
+_TEXTS = ("id", "prompt", "system", "answer", "description", "cluster", "fewshot_same")
+_OF_EXAMPLES = ("answer", "fewshot_same")
 
 
 class PromptRecipe:
@@ -57,7 +58,9 @@ class PromptRecipe:
             SourceError: A template fails or writes nothing, or JSON has no form for the document.
         """
         values, templates = self._templates.values(row), self._templates
-        texts = {n: str(templates.text(n, values)) for n in templates.texts if n != "answer"}
+        texts = {
+            n: str(templates.text(n, values)) for n in templates.texts if n not in _OF_EXAMPLES
+        }
         if not texts["prompt"].strip():
             raise SourceError(f"{self.key}.prompt writes nothing for this row")
         expressions = templates.expressions
@@ -90,7 +93,11 @@ class PromptRecipe:
         """
         values, text = self._templates.values(row), self._templates.text
         shown = str(text("prompt", values)), str(text("answer", values))
-        return SolvedExample(self.identities(row), shown)
+        return SolvedExample(self.identities(row), shown, self.shared(row))
+
+    def shared(self, row: Row) -> str:
+        """Return what a row has in common with its solved examples; "" where all rows may be examples."""
+        return str(self._templates.text("fewshot_same", self._templates.values(row)) or "")
 
     def _turns(self, texts: Mapping[str, str], shots: Sequence[Shot]) -> tuple[Message, ...] | str:
         questions = [question for question, _ in shots] + [texts["prompt"]]
@@ -157,8 +164,8 @@ def _shots(
     if not recipe.task.num_fewshot:
         return []
     with limited_row(place):
-        identities = recipe.identities(row)
-    return examples.before(identities)
+        identities, shared = recipe.identities(row), recipe.shared(row)
+    return examples.before(identities, shared)
 
 
 def _solved_examples(

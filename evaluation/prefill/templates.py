@@ -2,8 +2,9 @@
 
 A field is a variable, and `row["…"]` is a field whose name is no identifier.
 
-Jinja's filters are available, except those that draw at random. There is one more filter:
-`regex_replace(pattern, replacement)`, which is Python's `re.sub`.
+Jinja's filters are available, except those that draw at random. There are two more filters:
+`regex_replace(pattern, replacement)`, which is Python's `re.sub`, and `shuffled(key)`, a list in an order
+that the text `key` decides.
 
 Any error of a template becomes one sentence with its key and its source. The caller limits the time
 and memory that a template may take for a row (`row_limits`).
@@ -12,8 +13,9 @@ and memory that a template may take for a row (`row_limits`).
 import datetime
 import decimal
 import math
+import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
@@ -27,6 +29,13 @@ from evaluation.wording import kind_of
 
 def _regex_replace(text: str, pattern: str, replacement: str) -> str:
     return re.sub(pattern, replacement, text)
+
+
+def _shuffled(items: Sequence[Any], key: object) -> list[Any]:
+    """Return items in an order that a text decides, the same in every prefill, as choices are shuffled."""
+    drawn = list(items)
+    random.Random(str(key)).shuffle(drawn)
+    return drawn
 
 
 def _writable(value: Any) -> Any:
@@ -71,7 +80,7 @@ _ENVIRONMENT = ImmutableSandboxedEnvironment(
 )
 _ENVIRONMENT.filters = {name: _ENVIRONMENT.filters[name] for name in _FILTERS}
 _ENVIRONMENT.globals = {name: _ENVIRONMENT.globals[name] for name in _GLOBALS}
-_ENVIRONMENT.filters["regex_replace"] = _regex_replace
+_ENVIRONMENT.filters |= {"regex_replace": _regex_replace, "shuffled": _shuffled}
 
 ROW = "row"
 """The variable that has all fields."""

@@ -144,6 +144,10 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
         (), description="Rows to take the examples from, in place of a split."
     )
+    fewshot_same: Text | None = Field(
+        None,
+        description="Template: what examples share with their question, e.g. `{{ category }}`.",
+    )
     description: str = Field("", description="Template put before the examples.")
     between: str = Field("\n\n", description="Separator between examples.")
     stop: tuple[Text, ...] = Field((), description="Stop strings, at which a completion is cut.")
@@ -172,6 +176,8 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     def asked(self) -> dict[str, Any]:
         """The settings that decide the prompts."""
         views = {*self.VIEWS, *CHAT_KEYS, "document", "strata", "cluster"}
+        if self.fewshot_same is None:
+            views.add("fewshot_same")
         return self.model_dump(mode="json", exclude=views) | self.chat_definition
 
     @model_validator(mode="after")

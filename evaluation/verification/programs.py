@@ -2,8 +2,9 @@
 
 Fields of the document: `tests` (a list of assert statements, or one source); optional `setup` (run
 before the tests), `entry_point` (the function that the source's `check` is called with), `prefix` (code
-in the prompt, such as HumanEval's signature and docstring), `gold` (a correct program) and
-`is_program` (whether a completion is a program as a whole).
+in the prompt, such as HumanEval's signature and docstring), `gold` (a correct program),
+`is_program` (whether a completion is a program as a whole) and `livecodebench` (the metadata of one of its
+problems, whose `tests` are then as in its rows).
 """
 
 import ast
@@ -16,6 +17,7 @@ from typing import Any
 
 from evaluation.errors import ConfigError
 from evaluation.settings.verifiers import Program, ProgramWithPackages
+from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
 from evaluation.verification.sandbox.model import Limits, Tests
 from evaluation.verification.sandbox.run import run_program, run_with_packages
 from evaluation.verification.verdicts import Verdict, VerifierKind
@@ -39,13 +41,15 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     program = completion if whole else _program_of(completion, document, tests)
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
+    answer = program.encode("utf-8", "replace").decode()  # lone surrogates cannot be stored
+    if METADATA in document and method_of(document) is None:
+        program = as_function(program)
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))
     if isinstance(verifier, ProgramWithPackages):
         outcome = run_with_packages(verifier.python, program, tests, limits)
     else:
         outcome = run_program(program, tests, limits)
     credit = None if outcome.passed is None else float(outcome.passed)
-    answer = program.encode("utf-8", "replace").decode()  # lone surrogates cannot be stored
     return Verdict(credit=credit, answer=answer, reason=outcome.reason, note=outcome.note)
 
 
@@ -57,6 +61,8 @@ def _canonical(verifier: Program, document: Mapping[str, Any]) -> str | None:
 def _read_tests(document: Mapping[str, Any]) -> Tests:
     """Return a document's tests in the form that the sandbox takes."""
     tests = document["tests"]
+    if METADATA in document:
+        return problem_tests(document)
     common = Tests(
         setup=_text(document, "setup"),
         given=_text(document, "prefix"),

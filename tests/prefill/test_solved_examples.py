@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from evaluation.errors import SourceError
 from evaluation.prefill.caches import read_documents, read_prompts, read_questions, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.generation import prefill_generation_task
@@ -176,3 +177,41 @@ def test_source_rows_are_joined_by_way_of_others() -> None:
         [("a", None), ("b", "x"), ("c", "y"), ("a", "y"), (None, None), (None, None)]
     )
     assert found == [0, 1, 0, 0, 2, 3]
+
+
+@pytest.fixture
+def without_golds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluation.prefill.generation.check_golds", lambda *_, **__: None)
+
+
+def of_kinds(tmp_path: Path, fast_folder: Path, number: int) -> StagePlan:
+    """A task whose examples are of the question's kind, of which there are three each."""
+    rows = [{**row, "kind": "odd" if index % 2 else "even"} for index, row in enumerate(ROWS)]
+    write_rows(tmp_path / "m/test.jsonl", rows)
+    write_rows(
+        tmp_path / "m/train.jsonl", [{**r, "question": f"{r['question']} Why?"} for r in rows]
+    )
+    task = {**VERIFIED, "dataset": "d", "split": "test", "fewshot_same": "{{ kind }}"}
+    return make_plan(
+        tmp_path / "cache",
+        fast_folder,
+        mirrors={"d": str(tmp_path / "m")},
+        sequence_length=400,
+        generation_tasks={"x": {**task, "num_fewshot": number}},
+    )
+
+
+@pytest.mark.usefixtures("without_golds")
+def test_examples_share_what_is_asked_for(tmp_path: Path, fast_folder: Path) -> None:
+    plan = of_kinds(tmp_path, fast_folder, 3)
+    prefill_generation_task(plan, "x")
+    prompts = (plan.cache_folder("tier5", "x") / "prompts.jsonl").read_text().splitlines()
+    for number, line in enumerate(prompts):
+        *examples, _ = json.loads(line)["prompt"].split("\n\n")
+        kind = [f"Who is {other}? Why?" for other in range(number % 2, 6, 2)]
+        assert [text.split("\n")[0].removeprefix("Question: ") for text in examples] == kind
+
+
+def test_too_few_examples_share_it(tmp_path: Path, fast_folder: Path) -> None:
+    with pytest.raises(SourceError, match=r"only 3 share 'even' with their question, not 4; lower"):
+        prefill_generation_task(of_kinds(tmp_path, fast_folder, 4), "x")

@@ -303,3 +303,12 @@ def test_limits_are_lifted_behind_a_row() -> None:
         bytes(2 << 30)
     assert (resource.getrlimit(resource.RLIMIT_AS), signal.getsignal(signal.SIGALRM)) == before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_choices_are_shuffled_alike_in_every_prefill() -> None:
+    shuffle = compile_expression("tasks.x.let.answers", "answers | shuffled(id)")
+    answers = ["a", "b", "c", "d"]
+    orders = {tuple(shuffle({"answers": answers, "id": id})) for id in range(400)}
+    assert orders == set(itertools.permutations(answers))
+    assert shuffle({"answers": answers, "id": "rec2"}) == ["a", "d", "c", "b"]
+    assert answers == ["a", "b", "c", "d"]

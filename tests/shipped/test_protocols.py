@@ -1,0 +1,93 @@
+"""Prompts of shipped tasks beside those that lm-evaluation-harness makes of the same rows."""
+
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from evaluation.prefill.questions import Recipe, read_questions
+from evaluation.prefill.sources import locate_item
+from evaluation.prefill.task_prompts import read_task_prompts
+from evaluation.providers.program import Provider
+from evaluation.providers.render import Document, RankedQuestion, render
+from evaluation.settings.config import Config
+from evaluation.settings.generation import GenerationTask
+from evaluation.settings.provided import VERSIONS, Providers
+from evaluation.settings.sources import Task
+from evaluation.settings.suites import load_suite
+from tests.conftest import ROOT
+from tests.prefill.plans import make_plan
+from tests.shipped.mirrors import write_mirrors
+from tests.tables import cases, table
+
+SUITES = ROOT / "task_suites"
+CHOICE = re.compile(r"^\([A-D]\) ", re.M)
+
+
+@pytest.fixture(scope="module")
+def harness() -> Provider:
+    python = Path(os.environ.get("EVAL_LM_EVAL", ROOT / Providers().lm_eval))
+    if not os.access(python, os.X_OK):
+        pytest.skip(f"no {python}: run `make providers`, or set EVAL_LM_EVAL")
+    return Provider("lm_eval", python, VERSIONS["lm_eval"], None)
+
+
+@pytest.fixture(scope="module")
+def mirrors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    root = write_mirrors(tmp_path_factory.mktemp("protocols"))
+    named = {f"{path.parent.name}/{path.name}": str(path) for path in root.glob("*/*")}
+    others = table("shipped/equal_prompts")["mirrors"]
+    return named | {theirs: named[ours] for theirs, ours in others.items()}
+
+
+def mirrored(mirrors: dict[str, str]) -> Config:
+    return make_plan(Path("cache"), Path("none"), mirrors=mirrors).config
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "theirs", "compared"), cases("shipped/equal_prompts", "generated")
+)
+def test_generated(
+    suite: str, name: str, theirs: str, compared: str, harness: Provider, mirrors: dict[str, str]
+) -> None:
+    task = load_suite(SUITES, suite).generation_tasks[name]
+    assert isinstance(task, GenerationTask)
+    origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
+    prompts = [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
+    asked = {"chat": False, "num_fewshot": None, "limit": 9, "mirrors": mirrors}
+    wanted = [
+        line.prompt
+        for one in theirs.split("+")
+        for line in render(harness, "x", {**asked, "task": one}, Document).documents
+    ]
+    assert shown(prompts, compared, task.between) == shown(wanted, compared, task.between)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "theirs", "compared"), cases("shipped/equal_prompts", "ranked")
+)
+def test_ranked(
+    suite: str, name: str, theirs: str, compared: str, harness: Provider, mirrors: dict[str, str]
+) -> None:
+    task = load_suite(SUITES, suite).tasks[name]
+    assert isinstance(task, Task)
+    questions, _, _ = read_questions(
+        Recipe(name, task), task, *locate_item(task, mirrored(mirrors))
+    )
+    asked = {"task": theirs, "chat": False, "num_fewshot": 0, "limit": 9, "mirrors": mirrors}
+    wanted = render(harness, "x", asked, RankedQuestion).documents
+    mine = ["".join(pair) for question in questions for pair in question.pairs]
+    others = ["".join(pair) for question in wanted for pair in question.choices]
+    assert shown(mine, compared, "\n\n") == shown(others, compared, "\n\n")
+
+
+def shown(prompts: Iterable[object], compared: str, between: str) -> list[str]:
+    """Return what is compared of prompts, sorted, as the harness groups rows by their category."""
+    texts = [str(prompt) for prompt in prompts]
+    if compared == "order":
+        texts = ["\n".join(sorted(CHOICE.sub("(?) ", text).split("\n"))) for text in texts]
+    if compared == "question":
+        texts = [text.rpartition(between)[2] for text in texts]
+    return sorted(texts)
