@@ -15,13 +15,13 @@ from evaluation.input_files import read_json, read_lines
 from evaluation.prefill.caches import read_documents
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.files import check_unicode
+from evaluation.reading.thinking import read_answer
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
-from evaluation.settings.generation import read_part
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
-from evaluation.verification.verdicts import Verdict
+from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 
 @dataclass(frozen=True)
@@ -107,14 +107,18 @@ def verify_by_hand(
     documents = read_documents(folder)
     task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
     lines = _read_completions(path, documents)
-    texts = [read_part(_cut(line.completion, task.stop), task.answer_after) for line in lines]
+    answers = [read_answer(_cut(line.completion, task.stop), task.answer_after) for line in lines]
+    texts = [answer or "" for answer in answers]
     jobs: list[Job] = [
         (verifier, documents[line.id].document, text)
         for verifier in task.views.values()
         for line, text in zip(lines, texts, strict=True)
     ]
     found = dict(run_verifiers(plan, jobs))
-    in_order = iter([found[number] for number in range(len(jobs))])
+    in_order = (
+        unless_unfinished(found[number], answers[number % len(lines)] is None)
+        for number in range(len(jobs))
+    )
     verdicts = {view: list(islice(in_order, len(lines))) for view in task.views}
     completions = [
         (line.id, line.sample, Completion(text, "unknown", 0, 0))

@@ -15,7 +15,7 @@ from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
-from evaluation.verification.verdicts import Verdict
+from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINISHED, Verdict
 
 
 @dataclass(frozen=True)
@@ -105,16 +105,20 @@ def summarize_task(
     """
     samples = [sample for prompt in prompts for sample in prompt.samples]
     tokens = [sample.completion.tokens for sample in samples]
+    ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
+    others = ours or list(views)
     return {
         "verifiers": {
-            view: summarize_view(prompts, view, verifier) for view, verifier in views.items()
+            view: summarize_view(prompts, view, verifier, others)
+            for view, verifier in views.items()
         },
         "prompts": len(prompts),
         "samples": len(samples),
         "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
         "empty_rate": _share(not s.completion.text.strip() for s in samples),
         "mean_tokens": sum(tokens) / len(tokens),
-        "right_by_any_rate": _share(_right_by_any(sample) for sample in samples),
+        "unfinished": sum(_is_unfinished(sample) for sample in samples),
+        "right_by_any_rate": _right_by_any_rate(samples, views),
         "strata": _strata(prompts, next(iter(views))),
     }
 
@@ -124,18 +128,31 @@ def _share(values: Iterable[bool]) -> float:
     return sum(values) / len(values)
 
 
-def _right_by_any(sample: Sample) -> bool:
-    return any(verdict.credit == 1 for verdict in sample.verdicts.values())
+def _is_unfinished(sample: Sample) -> bool:
+    return any(verdict.note == UNFINISHED for verdict in sample.verdicts.values())
 
 
-def _lacks_form(prompt: SampledPrompt, view: str) -> int:
+def _right_by_any_rate(samples: Sequence[Sample], views: Mapping[str, AnyVerifier]) -> float | None:
+    """Return the share that a verifier of ours passes; None if all give another harness's verdicts."""
+    ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
+    return _share(_is_right(sample, ours) for sample in samples) if ours else None
+
+
+def _is_right(sample: Sample, views: Iterable[str]) -> bool:
+    return any(sample.verdicts[view].credit == 1 for view in views)
+
+
+def _lacks_form(prompt: SampledPrompt, view: str, others: Sequence[str]) -> int:
     """Count the samples in which a verifier finds no answer, but another one finds the right answer."""
-    found = [(s.verdicts[view], _right_by_any(s)) for s in prompt.samples]
+    found = [(s.verdicts[view], _is_right(s, others)) for s in prompt.samples]
     return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
 
 def summarize_view(
-    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
+    prompts: Sequence[SampledPrompt],
+    view: str,
+    verifier: AnyVerifier,
+    others: Sequence[str] | None = None,
 ) -> dict[str, Any]:
     """Return the rates of one verifier, over the samples on which it did not fail.
 
@@ -143,6 +160,7 @@ def summarize_view(
         prompts: All prompts of the task, with all samples.
         view: The verifier's name in the task.
         verifier: Its settings.
+        others: Verifiers whose right answers show what this one does not find; all if not given.
 
     Returns:
         Its rates, with intervals over prompts.
@@ -155,6 +173,7 @@ def summarize_view(
         why = prompts[0].samples[0].verdicts[view].reason
         raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
     total = sum(len(prompt.samples) for prompt in prompts)
+    others = others or list(prompts[0].samples[0].verdicts)
     rate = _with_interval(_credits(prompts, view))
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
@@ -163,9 +182,10 @@ def summarize_view(
         **rate,
         "weighted_rate": weighted / weight if weight else None,
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
-        "right_but_format_rate": sum(_lacks_form(p, view) for p in prompts) / len(verdicts),
+        "right_but_format_rate": sum(_lacks_form(p, view, others) for p in prompts) / len(verdicts),
         "errors": total - len(verdicts),
         **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
+        "over_limits": sum(v.note in (OUT_OF_TIME, OUT_OF_MEMORY) for v in verdicts),
         **_over_samples(prompts, view, verifier),
     }
 

@@ -24,13 +24,15 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
+from evaluation.reading.thinking import read_answer
 from evaluation.results.columns import COMPLETED, arrow_schema
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
-from evaluation.settings.generation import CompletionTask, read_part
+from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
+from evaluation.verification.verdicts import unless_unfinished
 
 FOLDER = "generation"
 
@@ -104,9 +106,10 @@ def _verified(
         for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
     ]
+    answers = [read_answer(one.text, task.answer_after) for _, _, one in found]
     read = [
-        (documents[prompt].document, read_part(one.text, task.answer_after))
-        for prompt, _, one in found
+        (documents[prompt].document, answer or "")
+        for (prompt, _, _), answer in zip(found, answers, strict=True)
     ]
     keys = [fingerprint([unordered(document), text]) for document, text in read]
     places = [f"sample {index} of {prompt}" for prompt, index, _ in found]
@@ -125,7 +128,12 @@ def _verified(
         )
         for view, verifier in task.views.items()
     ]
-    verdicts = dict(zip(task.views, find_verdicts(plan, store, batches), strict=True))
+    verdicts = {
+        view: [
+            unless_unfinished(v, answer is None) for v, answer in zip(by_case, answers, strict=True)
+        ]
+        for view, by_case in zip(task.views, find_verdicts(plan, store, batches), strict=True)
+    }
     return group_samples(found, verdicts, documents)
 
 

@@ -1,7 +1,5 @@
 """Tier4: checks verify what follows a model's thinking in each answer to a probe."""
 
-import re
-import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -10,57 +8,43 @@ import pyarrow as pa
 from evaluation.fingerprints import fingerprint
 from evaluation.grading.verdicts import Batch, Job
 from evaluation.metrics.rates import COLUMNS
+from evaluation.reading.thinking import checked_part, end_of_thinking, opens_thought
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
-from evaluation.settings.generation import read_part
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.checks.registry import named
-from evaluation.verification.verdicts import Verdict
-
-ENDS = (
-    "</think>",
-    "</thinking>",
-    "</thought>",
-    "</reasoning>",
-    "</seed:think>",
-    "[/THINK]",
-    "<|END_THINKING|>",
-    "◁/think▷",
-    "<|channel|>final<|message|>",
-)
-"""Marks that end a model's thinking, as chat templates write them."""
-
-_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
+from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 
-def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
-    """Return the mark that ends a model's thinking.
+def answer_parts(
+    probes: Mapping[str, Probe],
+    answers: Mapping[str, Completion],
+    prompts: Mapping[str, str],
+    marks: Mapping[str, str | None],
+) -> dict[str, str | None]:
+    """Return the parts of all answers that checks read; None where the thinking is unfinished.
+
+    An answer without a mark that only the chat template has is read, unless it or its prompt opens a thought.
 
     Args:
-        answer_after: The suite's own mark; None if it has none.
-        template: The chat template; None without one.
+        probes: The suite's probes, by name.
+        answers: What the model wrote, by probe.
+        prompts: The prompts as the model read them, by probe.
+        marks: What ends the model's thinking, by probe; None: all of it is the answer.
 
     Returns:
-        The suite's mark, or else the one in the template; None if there is neither.
+        Texts by probe.
     """
-    return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
-
-
-def checked_part(response: str, mark: str | None) -> str:
-    """Return the part of a response that checks read.
-
-    It is without an empty thought, white space around it, and indentation that all lines share.
-
-    Args:
-        response: What the model wrote.
-        mark: What ends its thinking; None: all of it is the answer.
-
-    Returns:
-        The text after the mark.
-    """
-    return textwrap.dedent(_EMPTY.sub("", read_part(response, mark)).strip("\n")).strip()
+    return {
+        name: checked_part(
+            answer.text,
+            marks[name],
+            is_required=probes[name].answer_after is not None or opens_thought(prompts[name]),
+        )
+        for name, answer in answers.items()
+    }
 
 
 def answered_probes(
@@ -96,19 +80,14 @@ def answered_probes(
     return {name: answers[name] for name in probes}, marks, summaries
 
 
-def probe_batch(
-    probes: Mapping[str, Probe],
-    answers: Mapping[str, Completion],
-    marks: Mapping[str, str | None],
-) -> Batch:
+def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) -> Batch:
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
     No check may raise an error, since a probe without a verdict would be in no rate.
 
     Args:
         probes: The suite's probes, by name.
-        answers: What the model wrote, by probe.
-        marks: What ends the model's thinking, by probe; None: all of it is the answer.
+        parts: The parts of their answers that checks read.
 
     Returns:
         Jobs for `find_verdicts`.
@@ -116,7 +95,7 @@ def probe_batch(
     jobs: list[Job] = []
     places = []
     for probe, one in probes.items():
-        text = checked_part(answers[probe].text, marks[probe])
+        text = parts[probe] or ""
         for name, check in named(one.checks):
             jobs.append((check, {}, text))
             places.append(f"{name} of {probe}")
@@ -129,6 +108,7 @@ def probe_table(
     probes: Mapping[str, Probe],
     texts: Mapping[str, str],
     answers: Mapping[str, Completion],
+    parts: Mapping[str, str | None],
     verdicts: Iterable[Verdict],
 ) -> pa.Table:
     """Return the answers with the results of their checks.
@@ -137,6 +117,7 @@ def probe_table(
         probes: The suite's probes, by name.
         texts: The prompts as the model read them, by probe.
         answers: What the model wrote, by probe.
+        parts: The parts of their answers that checks read.
         verdicts: Verdicts on the jobs of `probe_batch`, in their order.
 
     Returns:
@@ -146,9 +127,13 @@ def probe_table(
     rows = []
     for name, probe in probes.items():
         answer = answers[name]
+        judged = [
+            (check_name, check.kind, unless_unfinished(verdict, parts[name] is None))
+            for (check_name, check), verdict in zip(named(probe.checks), following, strict=False)
+        ]
         checks = [
-            {"name": check_name, "kind": check.kind, "passed": v.credit == 1, "note": v.note}
-            for (check_name, check), v in zip(named(probe.checks), following, strict=False)
+            {"name": check_name, "kind": kind, "passed": v.credit == 1, "note": v.note}
+            for check_name, kind, v in judged
         ]
         rows.append(
             {

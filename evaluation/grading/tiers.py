@@ -16,6 +16,7 @@ from evaluation.files import write_jsonl, write_parquet
 from evaluation.grading.generated import verify_task
 from evaluation.grading.header import add_up
 from evaluation.grading.probes import (
+    answer_parts,
     answered_probes,
     chats_in_file,
     generations,
@@ -193,10 +194,12 @@ def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any])
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
     probes = plan.suite.probes
     answers, marks, spent = answered_probes(plan, store, entry)
-    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, answers, marks)])
-    table = probe_table(probes, entry["texts"], answers, verdicts)
+    parts = answer_parts(probes, answers, entry["texts"], marks)
+    (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, parts)])
+    table = probe_table(probes, entry["texts"], answers, parts, verdicts)
     content = {
         **summarize(table),
+        "unfinished": sum(part is None for part in parts.values()),
         "chats": chats_in_file(entry["chats"], marks),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }

@@ -25,7 +25,7 @@ from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.pool import Job as OwnJob
 from evaluation.verification.pool import storable, too_long, verify_all
-from evaluation.verification.verdicts import Verdict
+from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 
 SCHEMA = pa.schema(
     [
@@ -118,11 +118,17 @@ class _StoredVerdicts:
         self._new: dict[str, Verdict] = {}
 
     def _read(self, limits: Limits) -> dict[str, Verdict]:
-        """Return by key the verdicts computed under limits no wider than these; old ones without limits are not used."""
+        """Return by key the verdicts that these limits would give, too.
+
+        They were computed under limits no wider than these; those that a limit decided, under the same.
+        Old ones without limits are not used.
+        """
 
         def read(row: dict[str, Any], _: Mapping[str, Any]) -> Verdict | None:
             seconds, memory_mb = row.pop("seconds", math.inf), row.pop("memory_mb", math.inf)
             fits = seconds <= limits.seconds and memory_mb <= limits.memory_mb
+            if row.get("note") in (OUT_OF_TIME, OUT_OF_MEMORY):
+                fits = (seconds, memory_mb) == (limits.seconds, limits.memory_mb)
             return Verdict(**{name: row[name] for name in row if name != "key"}) if fits else None
 
         prefix = self.store.prefix(self.batch.item, self.batch.settings)

@@ -272,7 +272,9 @@ def check_cached_golds(plan: StagePlan, name: str) -> None:
         from evaluation.verification.golds import check_golds
 
         documents = {id: line.document for id, line in read_documents(folder).items()}
-        check_golds(name, task, documents, nltk_data=plan.nltk_data)
+        check_golds(
+            name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data
+        )
 
 
 def _read(folder: Path, name: str, line: type[Line]) -> tuple[list[Line], dict[str, Any]]:

@@ -120,7 +120,7 @@ def _read(
         return found, settled_task(task, recorded).stop, recorded
     found = read_task_prompts(name, task, sources.origins)
     documents = {prompt.id: prompt.document for prompt in found.prompts}
-    check_golds(name, task, documents, nltk_data=plan.nltk_data)
+    check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
     return found, task.stop, {"checked": checked, "source": sources.describe()}
 

@@ -60,7 +60,9 @@ class PromptCheck(FileModel):
 
     kind: CheckKind = Field(description="The kind of the check; rates count checks by kind.")
     passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = optional("For code: `unguarded` or `forged`, as in Tier5.")
+    note: str | None = optional(
+        "For code: `unguarded` or `forged`, as in Tier5. `unfinished`: the thinking never ends."
+    )
 
 
 class PromptEntry(FileModel):
@@ -95,6 +97,7 @@ class Tier4File(TierFile):
     by_category: dict[str, CategoryRates] | None = optional("By category.")
     prompts: tuple[PromptEntry, ...] | None = optional("Each prompt.")
     chats: tuple[ChatEntry, ...] = optional("How prompts were made and answers read.", ())
+    unfinished: int = optional("Answers whose thinking never ends; they pass no check.", 0, ge=0)
     data: Any = optional("Fingerprint of the probes.")
     data_checksum: Any = optional("Checksums of the scored prompts.")
 
@@ -179,6 +182,11 @@ class VerifierRates(FileModel):
         ge=0,
     )
     forged: int = optional("Programs that pass the plain run and fail the guarded run.", 0, ge=0)
+    over_limits: int = optional(
+        "Completions whose verification takes more time or memory than allowed; they count as wrong.",
+        0,
+        ge=0,
+    )
     pass_at_k: dict[str, MeanRate] = optional(
         "pass@k: probability that one of k samples passes, by k.", {}
     )
@@ -223,7 +231,12 @@ class GenerationEntry(ItemEntry):
     truncated_rate: Rate | None = optional("Share of completions that reached the token limit.")
     empty_rate: Rate | None = optional("Share of completions without any text.")
     mean_tokens: float | None = optional("Mean number of tokens of a completion.", ge=0)
-    right_by_any_rate: Rate | None = optional("Share that at least one verifier passes.")
+    unfinished: int = optional(
+        "Completions whose thinking never ends; they count as wrong.", 0, ge=0
+    )
+    right_by_any_rate: Rate | None = optional(
+        "Share that a built-in verifier passes; none if all give another harness's verdicts."
+    )
     strata: dict[str, dict[str, MeanRate]] = optional("The primary pass rate by group.", {})
 
     @model_validator(mode="after")

@@ -58,25 +58,8 @@ class Sampling(Settings):
 
 ANSWER_AFTER = Field(
     None,
-    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the last one, or all if there is none.",
+    description="End mark of the model's thinking, such as `</think>`: verifiers read what follows the last one. A completion without it has no answer and counts as `unfinished`.",
 )
-
-
-def read_part(completion: str, mark: str | None) -> str:
-    """Return the part of a completion that verifiers read.
-
-    lm-evaluation-harness's `think_end_token` cuts in the same way.
-
-    Args:
-        completion: Text of a model.
-        mark: End mark of the model's thinking, such as `</think>`; None reads all.
-
-    Returns:
-        The text after the last `mark`, or all text where there is none.
-    """
-    if mark is None or mark not in completion:
-        return completion
-    return completion.rpartition(mark)[2].lstrip()
 
 
 class CompletionTask(Settings):

@@ -226,7 +226,7 @@ _TABLE = (
         ),
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-5",
+        protocol="tier4-6",
         rates=True,
     ),
     Tier(
@@ -242,7 +242,7 @@ _TABLE = (
         metrics=(Metric("pass_rate"), Metric("truncated_rate", higher_is_better=False)),
         headline="pass_rate",
         shown="pass_rate",
-        protocol="tier5-2",
+        protocol="tier5-3",
         figures=("curves", "forest", "moves"),
     ),
 )

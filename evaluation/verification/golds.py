@@ -4,19 +4,27 @@ With a gold that is not an answer, or that a verifier cannot read, all completio
 counted as wrong, and nobody would notice why.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
+from evaluation.settings.computing import Verification
 from evaluation.settings.generation import GenerationTask
-from evaluation.settings.verifiers import Boxed, Pattern, Program, Verifier
+from evaluation.settings.verifiers import Boxed, Mathematics, Pattern, Program, Verifier
+from evaluation.verification.equality import one_spelling
+from evaluation.verification.final_answers import gold_answer
 from evaluation.verification.mathematics import answer_of, spelled
 from evaluation.verification.patterns import bare
 from evaluation.verification.pool import verify_all
 from evaluation.verification.registry import VERIFIERS
-from evaluation.verification.verdicts import Verdict, shortened
+from evaluation.verification.verdicts import (
+    INVALID,
+    OUT_OF_MEMORY,
+    OUT_OF_TIME,
+    Verdict,
+    shortened,
+)
 
 _NAMED = 5
 """Number of ids that an error names."""
@@ -27,19 +35,20 @@ def check_golds(
     task: GenerationTask,
     documents: Mapping[str, Mapping[str, Any]],
     *,
-    workers: int | None = None,
+    limits: Verification | None = None,
     nltk_data: Path | None = None,
 ) -> None:
     """Verify every gold answer with the verifiers that will use it.
 
     Instructions have no gold: only their names and arguments are checked. A program is run if the
-    document has one as its `gold`.
+    document has one as its `gold`. Where a verifier has no gold, a machine that is too busy is no reason
+    to refuse anything.
 
     Args:
         name: Name of the task, for messages.
         task: The generation task of the suite.
         documents: Fields of each prompt's document, by the prompt's id.
-        workers: Processes; None for as many as there are CPUs.
+        limits: Processes and limits of time and memory; the defaults if not given.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
     Raises:
@@ -54,12 +63,17 @@ def check_golds(
     wrong: dict[str, dict[str, str]] = {}
     failed: dict[str, dict[str, str]] = {}
     jobs = [job for _, _, job in checks]
-    workers = workers or len(os.sched_getaffinity(0))
-    for number, verdict in verify_all(jobs, workers=workers, nltk_data=nltk_data):
+    limits = limits or Verification()
+    for number, verdict in verify_all(
+        jobs,
+        workers=limits.processes,
+        seconds=limits.seconds,
+        memory_mb=limits.memory_mb,
+        nltk_data=nltk_data,
+    ):
         view, id, (verifier, document, _) = checks[number]
         if (problem := _problem(verifier, document, verdict)) is not None:
-            is_read = _has_gold(verifier) and problem == verdict.reason  # and not empty
-            is_failure = is_read and verdict.credit is None
+            is_failure = _is_failure(verifier, document, verdict)
             (failed if is_failure else wrong).setdefault(view, {})[id] = problem
     for view, problems in wrong.items():
         raise SourceError(_sentence(name, view, problems, list(documents)))
@@ -71,6 +85,8 @@ def _compared(verifier: Verifier, gold: str) -> str:
     """Return the text that an answer is compared with, which may be empty for some verifiers."""
     if isinstance(verifier, Pattern):
         return bare(verifier, gold)
+    if isinstance(verifier, Mathematics):
+        return one_spelling(gold_answer(gold))
     return spelled(answer_of(gold)) if isinstance(verifier, Boxed) else gold
 
 
@@ -78,25 +94,41 @@ def _has_gold(verifier: Verifier) -> bool:
     return "gold" in verifier.NEEDS or isinstance(verifier, Program)
 
 
+def _is_failure(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> bool:
+    """Return whether time, memory or the machine is at fault, not the gold."""
+    return _emptiness(verifier, document) is None and (
+        verdict.credit is None or verdict.note in (OUT_OF_TIME, OUT_OF_MEMORY)
+    )
+
+
 def _problem(verifier: Verifier, document: Mapping[str, Any], verdict: Verdict) -> str | None:
     """Return why a gold cannot be used; None if it can."""
     if not _has_gold(verifier):
-        return verdict.reason if verdict.credit is None else None
+        return verdict.reason if verdict.note == INVALID else None
+    if (empty := _emptiness(verifier, document)) is not None:
+        return empty
+    return None if verdict.credit == 1 else verdict.reason
+
+
+def _emptiness(verifier: Verifier, document: Mapping[str, Any]) -> str | None:
+    """Return how a gold is empty; None if it is not, or the verifier has none."""
+    if not _has_gold(verifier):
+        return None
     gold = "" if document["gold"] is None else str(document["gold"])
     if not gold.strip():
         return "it is empty"
     if not _compared(verifier, gold).strip():
         return f"{gold!r} is empty when it is compared, so that an empty answer would be right"
-    return None if verdict.credit == 1 else verdict.reason
+    return None
 
 
 def _not_verified(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
-    """Return the message for golds that could not be verified: the machine is at fault, not they."""
+    """Return the message for golds that could not be verified: the limits are at fault, not they."""
     first, why = next(iter(problems.items()))
     return (
-        f"generation_tasks.{name}: {len(problems):,} of {count:,} gold answers could not be verified by "
-        f"the verifier {view!r} (the first, {first}: {shortened(why)}); prefill again, on a machine with "
-        "more memory or less to do"
+        f"generation_tasks.{name}: the verifier {view!r} ran out of time or memory on {len(problems):,} of "
+        f"{count:,} gold answers, or its process died (the first, {first}: {shortened(why)}); raise "
+        "`verification.seconds` or `verification.memory_mb`, or prefill again on a machine with less to do"
     )
 
 

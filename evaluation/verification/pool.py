@@ -1,13 +1,15 @@
 """Runs verifiers in processes that can be killed: a model's text may keep sympy busy for ever.
 
-A job that crashes, or exceeds its time or memory, gets a verdict that states this and has no credit.
-A new process then replaces the worker. A job cannot affect later ones.
+A text that needs more CPU time or memory than the limits allow is a wrong answer, and its verdict states
+this. A job that crashes, or whose process got too little CPU time, has no verdict: the machine is at
+fault. A new process then replaces the worker. A job cannot affect later ones.
 """
 
 import logging
 import multiprocessing
 import os
 import resource
+import signal
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -30,7 +32,7 @@ from evaluation.verification import nltk_data
 from evaluation.verification.checks.code import LIMITS
 from evaluation.verification.registry import VERIFIERS, verify
 from evaluation.verification.sandbox.run import most_seconds
-from evaluation.verification.verdicts import Verdict, shortened
+from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
 
 Job = tuple[Verifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stop strings."""
@@ -53,11 +55,17 @@ _WAITING = 16
 _KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
 """Environment variable with the kinds of verifiers whose libraries `preload` imports."""
 
-_OUT_OF_MEMORY = 77
-"""Exit code of a worker whose job exceeded its memory limit."""
+_PATIENCE = 5
+"""A job may take this many times its limit of CPU time in all, since other processes need time, too."""
+
+_TOO_MUCH_MEMORY, _WORKER_GREW = 77, 78
+"""Exit codes of a worker whose memory limit was exceeded: by its last job alone, or with earlier ones."""
 
 _most_kilobytes = 0
 """Peak memory allowed in this process, if it is a worker."""
+
+_allowed_kilobytes = 0
+"""Part of it that jobs may add."""
 
 
 def verify_all(
@@ -76,7 +84,7 @@ def verify_all(
     Args:
         jobs: Settings, document and completion of each verdict.
         workers: Processes.
-        seconds: Time limit of each job; the limit of a program is added.
+        seconds: Limit of each job's CPU time; a program has its own.
         memory_mb: Memory limit of each job, in MB.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
@@ -103,7 +111,7 @@ def verify_all(
                 return
             wait(waiting, return_when=FIRST_COMPLETED)
             for done in [future for future in waiting if future.done()]:
-                yield waiting.pop(done), _verdict(done, memory_mb)
+                yield waiting.pop(done), _verdict(done, seconds, memory_mb)
                 bar.update()
     finally:
         bar.close()
@@ -117,10 +125,11 @@ def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Ve
         future: ProcessFuture[Verdict] = ProcessFuture()
         future.set_result(verdict)
         return future
+    wall_seconds = _PATIENCE * seconds
     if isinstance(settings, Program | PassesTests):
         own = settings.seconds if isinstance(settings, Program) else LIMITS.seconds
-        seconds += most_seconds(own) + _SANDBOX_SECONDS
-    return pool.schedule(_verify_here, args=job, timeout=seconds)
+        wall_seconds += most_seconds(own) + _SANDBOX_SECONDS
+    return pool.schedule(_verify_here, args=(*job, seconds), timeout=wall_seconds)
 
 
 def too_long(completion: str) -> Verdict | None:
@@ -138,20 +147,30 @@ def too_long(completion: str) -> Verdict | None:
     return Verdict(credit=None, reason=reason)
 
 
-def _verdict(done: "ProcessFuture[Verdict]", memory_mb: int) -> Verdict:
+def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> Verdict:
     try:
         return storable(done.result())
     except EvaluationError:
         raise
     except TimeoutError as error:
-        reason = f"the verifier was not done after {error.args[1]:g} seconds"
+        reason = (
+            f"the verifier was not done after {error.args[1]:g} seconds, in which it had less than "
+            f"{seconds:g} seconds of CPU time"
+        )
     except ProcessExpired as error:
-        if error.exitcode == _OUT_OF_MEMORY:
-            reason = f"the verifier took more than {memory_mb} MB of memory"
+        if error.exitcode == -signal.SIGPROF:
+            reason = f"it takes more than {seconds:g} seconds of CPU time to verify"
+            return Verdict(credit=0.0, reason=reason, note=OUT_OF_TIME)
+        if error.exitcode == _TOO_MUCH_MEMORY:
+            reason = f"it takes more than {memory_mb} MB of memory to verify"
+            return Verdict(credit=0.0, reason=reason, note=OUT_OF_MEMORY)
+        if error.exitcode == _WORKER_GREW:
+            reason = f"the verifier took more than {memory_mb} MB of memory, with those before it"
         else:
             reason = f"the verifier's process died (exit code {error.exitcode})"
     except Exception as error:  # noqa: BLE001 - a verifier's libraries may raise anything
         reason = f"the verifier failed: {type(error).__name__}: {error}"
+        return storable(Verdict(credit=None, reason=reason, note=INVALID))
     return storable(Verdict(credit=None, reason=reason))
 
 
@@ -244,26 +263,36 @@ def _prepare(memory_mb: int, nltk_folder: Path | None, kinds: Sequence[str]) -> 
     Allocations fail at twice the limit. Libraries may take a failed allocation for a wrong answer, so
     `_verify_here` gives up every job that has exceeded the limit itself.
     """
-    global _most_kilobytes
+    global _most_kilobytes, _allowed_kilobytes
     logging.disable()  # libraries log texts that they cannot parse in full length
     _end_with_parent()
     if nltk_folder is not None:
         nltk_data.use(nltk_folder)
     _load(kinds)
-    _most_kilobytes = _peak_kilobytes() + memory_mb * 1024
+    _allowed_kilobytes = memory_mb * 1024
+    _most_kilobytes = _peak_kilobytes() + _allowed_kilobytes
     children.limit_memory(2 * memory_mb * 1024**2)
 
 
 def _verify_here(
-    settings: Verifier | Check, document: Mapping[str, Any], completion: str
+    settings: Verifier | Check, document: Mapping[str, Any], completion: str, seconds: float
 ) -> Verdict:
-    """Return a job's verdict; exit if memory ran out, as the verdict cannot be trusted then."""
+    """Return a job's verdict; the process ends if it exceeds its CPU time or memory.
+
+    The kernel ends it by SIGPROF, since Python's handlers do not run inside of one long operation.
+    """
+    was_small = _peak_kilobytes() < _most_kilobytes - _allowed_kilobytes / 2
+    excessive = _TOO_MUCH_MEMORY if was_small else _WORKER_GREW
+    signal.signal(signal.SIGPROF, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         verdict = verify(settings, document, completion)
     except MemoryError:
-        os._exit(_OUT_OF_MEMORY)
+        os._exit(excessive)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     if _peak_kilobytes() > _most_kilobytes:
-        os._exit(_OUT_OF_MEMORY)
+        os._exit(excessive)
     return verdict
 
 

@@ -8,14 +8,13 @@ problems, whose `tests` are then as in its rows).
 """
 
 import ast
-import re
-import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from functools import reduce
 from typing import Any
 
 from evaluation.errors import ConfigError
+from evaluation.reading.programs import Wanted, read_program
+from evaluation.reading.python_code import parsed
 from evaluation.settings.verifiers import Program, ProgramWithPackages
 from evaluation.verification.livecodebench import METADATA, as_function, method_of, problem_tests
 from evaluation.verification.sandbox.model import Limits, Tests
@@ -24,12 +23,6 @@ from evaluation.verification.verdicts import Verdict, VerifierKind
 
 _MOST_CHARACTERS = 1 << 20
 """Longest completion that is run."""
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})[ \t]*([\w+.-]*)")
-_PYTHON = {"", "python", "py", "python3"}
-_FUTURE = re.compile(
-    r"^from[ \t]+__future__[ \t]+import[ \t]+(?:\([^()]{0,500}\)|[^\n(]*)[^\n]*\n?", re.M
-)
-_DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)"
 
 
 def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> Verdict:
@@ -38,7 +31,7 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     if len(completion) > _MOST_CHARACTERS:
         return Verdict(credit=0.0, reason=f"it is longer than {_MOST_CHARACTERS:,} characters")
     whole = document.get("is_program") is True
-    program = completion if whole else _program_of(completion, document, tests)
+    program = completion if whole else read_program(completion, _wanted(document, tests))
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
     answer = program.encode("utf-8", "replace").decode()  # lone surrogates cannot be stored
@@ -85,62 +78,8 @@ def _text(document: Mapping[str, Any], name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _program_of(completion: str, document: Mapping[str, Any], tests: Tests) -> str | None:
-    """Return the program of a completion; None if it has no code.
-
-    The code is the last fenced Python block that defines a tested name, else all Python blocks joined;
-    without a fence, the whole completion. If the code does not define the entry point, it continues
-    the prefix, which is put before it. If it does, only the prefix's other definitions are put before
-    it, so that the prompt's imports and helpers exist.
-    """
-    code = _fenced(completion, _tested_names(tests))
-    if not code.strip():
-        return None
-    prefix = _text(document, "prefix")
-    if not prefix:
-        return code
-    if tests.entry_point and _defines(code, tests.entry_point):
-        return joined(_without(prefix, tests.entry_point), code)
-    return prefix + _indented_as(prefix, code)
-
-
-def joined(before: str, code: str) -> str:
-    """Return two pieces of code one after the other.
-
-    Args:
-        before: Code that runs first.
-        code: Code after it; its imports from `__future__` are moved to the beginning.
-
-    Returns:
-        One program.
-    """
-    future = _FUTURE.findall(code)
-    return "".join([*future, before, "\n", _FUTURE.sub("", code)])
-
-
-def _fenced(completion: str, names: list[str]) -> str:
-    blocks = list(_python_blocks(completion))
-    if not blocks:
-        return completion
-    defining = [code for code in blocks if any(_defines(code, name) for name in names)]
-    return defining[-1] if defining else reduce(joined, blocks)
-
-
-def _python_blocks(text: str) -> Iterator[str]:
-    """Yield fenced blocks tagged Python or without a tag; the last one may lack its end."""
-    fence, kind, lines = "", "", list[str]()
-    for line in text.splitlines(keepends=True):
-        opening = _FENCE.match(line)
-        if fence and opening and opening[1].startswith(fence) and not line.strip(" \t\r\n`~"):
-            if kind in _PYTHON:
-                yield "".join(lines)
-            fence, lines = "", []
-        elif fence:
-            lines.append(line)
-        elif opening:
-            fence, kind = opening[1], opening[2].lower()
-    if fence and kind in _PYTHON:
-        yield "".join(lines)
+def _wanted(document: Mapping[str, Any], tests: Tests) -> Wanted:
+    return Wanted(_tested_names(tests), _text(document, "prefix"), tests.entry_point)
 
 
 def _tested_names(tests: Tests) -> list[str]:
@@ -151,41 +90,10 @@ def _tested_names(tests: Tests) -> list[str]:
 
 
 def _called_names(source: str) -> Iterator[str]:
-    for node in ast.walk(_parsed(source)):
+    tree = parsed(source)
+    for node in ast.walk(tree) if tree else ():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield node.func.id
-
-
-def _parsed(source: str) -> ast.Module:
-    """Return the syntax tree of some code; an empty one if it is not valid."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # ignores warnings about backslashes in strings
-        try:
-            return ast.parse(source)
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            return ast.Module([], [])
-
-
-def _defines(code: str, name: str) -> bool:
-    """Return whether code defines a name, judged by its text: it may be invalid and must not be run."""
-    escaped = re.escape(name)
-    return re.search(_DEFINITION.format(escaped, escaped), code, re.M) is not None
-
-
-def _without(prefix: str, name: str) -> str:
-    """Return the prefix without the definition of `name`; empty if it is not valid code."""
-    others = [node for node in _parsed(prefix).body if getattr(node, "name", None) != name]
-    return ast.unparse(ast.Module(others, []))
-
-
-def _indented_as(prefix: str, code: str) -> str:
-    """Return code that continues the prefix, with the prefix's indentation if it has none."""
-    first = next(line for line in code.splitlines() if line.strip())
-    body = prefix.rstrip("\n").rsplit("\n", 1)[-1]
-    indentation = body[: len(body) - len(body.lstrip())]
-    if first[:1].isspace() or not indentation or not prefix.endswith("\n"):
-        return code
-    return "".join(f"{indentation}{line}" for line in code.splitlines(keepends=True))
 
 
 PROGRAM = VerifierKind(_verify, _canonical)

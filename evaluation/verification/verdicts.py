@@ -1,19 +1,27 @@
 """A verifier's verdict on a completion, and the functions of a kind of verifier."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+UNFINISHED, OUT_OF_TIME, OUT_OF_MEMORY = "unfinished", "out_of_time", "out_of_memory"
+"""Notes of verdicts on texts without an answer, and on those that exceed a limit."""
+
+
+INVALID = "invalid"
+"""Note of a verdict without credit whose settings or document a verifier cannot use at all."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """A verdict. `credit` is in [0, 1]; None if the verifier crashed, hung, or ran out of memory.
+    """A verdict. `credit` is in [0, 1]; None if the verifier crashed, or the machine was too busy.
 
     `answer` is the extracted answer; None if the completion has none in the expected format. `reason`
     states why there is no full credit: the failing assertion, the instruction that was not followed,
     or how the verifier failed. `weight` is the completion's weight in the verifier's rate, such as the
-    number of its instructions. `note` names a fact that is counted separately, for example that a
-    program passed in only one of two runs (`sandbox.model.ProgramVerdict`).
+    number of its instructions. `note` names a fact that is counted separately: that a program passed in
+    only one of two runs (`sandbox.model.ProgramVerdict`), that the model's thinking is unfinished, or
+    that verifying the text takes more time or memory than allowed.
     """
 
     credit: float | None
@@ -65,3 +73,19 @@ def shortened(text: str, longest: int = 200) -> str:
     """
     words = " ".join(text[: 2 * longest].split())
     return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"
+
+
+def unless_unfinished(verdict: Verdict, is_unfinished: bool) -> Verdict:
+    """Return the verdict on a completion; one whose thinking is unfinished has no answer.
+
+    Args:
+        verdict: A verifier's verdict on an empty text, if the thinking is unfinished.
+        is_unfinished: Whether the end of the thinking never comes.
+
+    Returns:
+        The verdict, or one without credit that keeps its weight.
+    """
+    if not is_unfinished:
+        return verdict
+    reason = "the model's thinking is unfinished, so there is no answer"
+    return replace(verdict, credit=0.0, answer=None, reason=reason, note=UNFINISHED)

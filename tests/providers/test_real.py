@@ -1,6 +1,7 @@
 """The providers themselves, where `make providers` has put them: their verdicts against ours."""
 
 import os
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -127,3 +128,16 @@ def test_ranked_choices_are_the_rows_of_the_dataset(name: str, task: str, shared
         assert one.choices[0][0] == f"Question: {row['question']}\nAnswer:"
         assert [text.strip() for _, text in one.choices] == row["choices"]["text"]
         assert row["choices"]["label"][one.right] == row["answerKey"]
+
+
+def test_examples_of_a_test_only_task_may_hold_its_question() -> None:
+    """Fails once lm-evaluation-harness leaves the question out (docs/upstream_faults.md)."""
+    script = (
+        "import inspect; from lm_eval.api.task import ConfigurableTask as Task\n"
+        "print('test_docs' in inspect.getsource(Task.fewshot_docs))\n"
+        "print(inspect.getsource(Task.fewshot_context).count('.split == self.config.test_split'))"
+    )
+    command = [str(provider("lm_eval").python), "-c", script]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
+    assert printed[0] == "True"
+    assert int(printed[1]) >= 1

@@ -162,7 +162,9 @@ def test_a_failed_check_says_what_it_expected_and_got(
 def test_a_failed_check_got_what_follows_the_thinking(plans: dict[str, StagePlan]) -> None:
     folder = plans["second"].step_folder(10)
     path = folder / "tier4_sft_native.json"
-    content = {**json.loads(path.read_text()), "answer_after": "</think>"}
+    content = json.loads(path.read_text())
+    names = [entry["id"] for entry in content["prompts"]]
+    content["chats"] = [{"probes": names, "chat_template": "", "answer_after": "</think>"}]
     content["prompts"][0]["checks"]["word_count-2"]["passed"] = False
     path.write_text(json.dumps(content))
     path = folder / "tier4_sft_native_generations.jsonl"

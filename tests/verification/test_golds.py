@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from evaluation.errors import SourceError
 from evaluation.prefill.questions import TaskPrompt
 from evaluation.prefill.task_prompts import PromptRecipe
+from evaluation.settings.computing import Verification
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import load_suite
 from evaluation.settings.verifiers import Verifier
@@ -17,6 +18,8 @@ from evaluation.verification.golds import check_golds
 from evaluation.verification.verdicts import Verdict
 from tests.conftest import ROOT
 from tests.tables import cases
+
+LIMITS = Verification(workers=2)
 
 
 def task(verifier: dict[str, Any]) -> GenerationTask:
@@ -34,7 +37,7 @@ def documents(*values: Any) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(("verifier", "golds"), cases("verification/verifiers", "accepted_golds"))
 def test_golds_that_are_accepted(verifier: dict[str, Any], golds: list[Any]) -> None:
-    check_golds("maths", task(verifier), documents(*golds), workers=1)
+    check_golds("maths", task(verifier), documents(*golds), limits=LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_golds_that_are_accepted(verifier: dict[str, Any], golds: list[Any]) -> 
 )
 def test_golds_that_are_refused(verifier: dict[str, Any], golds: list[Any], named: str) -> None:
     with pytest.raises(SourceError, match=named) as caught:
-        check_golds("maths", task(verifier), documents(*golds), workers=1)
+        check_golds("maths", task(verifier), documents(*golds), limits=LIMITS)
     assert str(caught.value).startswith("generation_tasks.maths: ")
     assert "\n" not in str(caught.value)
 
@@ -52,9 +55,9 @@ def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.Monk
         return ((number, Verdict(credit=None, reason="it died")) for number in range(len(jobs)))
 
     monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
-    said = "2 of 2 gold answers could not be verified .*q/0: it died"
+    said = r"ran out of time or memory on 2 of 2 gold answers, .*q/0: it died"
     with pytest.raises(SourceError, match=said):
-        check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), workers=1)
+        check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), limits=LIMITS)
 
 
 BASE, CHAT = (
@@ -104,14 +107,14 @@ def test_writes_every_row(name: str, shared: Path) -> None:
 )
 def test_every_gold_verifies(name: str, shared: Path, nltk_folder: Path) -> None:
     documents = {prompt.id: prompt.document for prompt in prompts(shared, name)}
-    check_golds(name, TASKS[name], documents, workers=2, nltk_data=nltk_folder)
+    check_golds(name, TASKS[name], documents, limits=LIMITS, nltk_data=nltk_folder)
 
 
 def test_every_solution_of_math_verifies(shared: Path) -> None:
     """The 5,000 problems have their answer inside of the solution, as these rows do."""
     name = "math_hendrycks_minerva"
     solutions = [row["solution"] for row in rows(shared, "math_500_minerva")]
-    check_golds(name, TASKS[name], documents(*solutions), workers=2)
+    check_golds(name, TASKS[name], documents(*solutions), limits=LIMITS)
 
 
 def test_few_shot_prompts_are_the_standard_ones(shared: Path) -> None:

@@ -15,7 +15,7 @@ from evaluation.errors import CacheError
 from evaluation.settings.verifiers import Boxed, IFEval, MathVerify, Minerva
 from evaluation.verification import pool
 from evaluation.verification.pool import Job, verify_all
-from evaluation.verification.verdicts import Verdict
+from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 from tests.conftest import ROOT
 from tests.tables import table
 from tests.verification.sandbox.arena import of_session
@@ -43,6 +43,9 @@ class Deadly:
         elif self.harm == "hang":
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(600)
+        elif self.harm == "endless":
+            while True:
+                pass
         elif self.harm == "memory error":
             return "x" * (1 << 33)
         elif self.harm == "growing":
@@ -61,7 +64,8 @@ def deadly(harm: str) -> Job:
 HARMS = {
     "exit": "process died (exit code 3)",
     "segfault": "process died (exit code -11)",
-    "hang": "not done after 2 seconds",
+    "hang": "not done after 5 seconds, in which it had less than 1 seconds of CPU time",
+    "endless": "more than 1 seconds of CPU time",
     "memory error": "more than 128 MB of memory",
     "growing": "more than 128 MB of memory",
     "raise": "RecursionError: too deep and more",
@@ -69,13 +73,22 @@ HARMS = {
 }
 
 
+OF_THE_TEXT = {
+    "endless": OUT_OF_TIME,
+    "memory error": OUT_OF_MEMORY,
+    "growing": OUT_OF_MEMORY,
+}
+"""What a text needs beyond the limits is a wrong answer; the rest is a fault of the machine or library."""
+
+
 def test_harm_costs_one_verdict() -> None:
     jobs = [job for harm in HARMS for job in (deadly(harm), *[GOOD] * 5)]
-    found = dict(verify_all(jobs, workers=2, seconds=2, memory_mb=128))
+    found = dict(verify_all(jobs, workers=2, seconds=1, memory_mb=128))
     assert sorted(found) == list(range(len(jobs)))
     for place, (harm, reason) in enumerate(HARMS.items()):
         verdict, *others = (found[6 * place + offset] for offset in range(6))
-        assert verdict.credit is None, harm
+        assert verdict.credit == (0.0 if harm in OF_THE_TEXT else None), harm
+        assert verdict.note == OF_THE_TEXT.get(harm, verdict.note)
         assert reason in verdict.reason, harm
         assert [other.credit for other in others] == [1.0] * 5, harm
 

@@ -9,7 +9,9 @@ from typing import Any
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
 from evaluation.grading.generated import FOLDER
-from evaluation.grading.probes import checked_part
+from evaluation.reading.markdown import read_lists
+from evaluation.reading.text import words
+from evaluation.reading.thinking import checked_part
 from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
 from evaluation.results.answer_files import Generation, Tier4File, read_generations
@@ -18,9 +20,8 @@ from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
 from evaluation.settings.suites import Probe
 from evaluation.verification.checks import phrases
-from evaluation.verification.checks.markdown import read_lists
 from evaluation.verification.checks.registry import CHECKS, named
-from evaluation.verification.checks.text import words
+from evaluation.verification.verdicts import UNFINISHED
 
 log = logging.getLogger(__name__)
 
@@ -69,12 +70,17 @@ def _probe_answers(
     except ResultsError as error:
         missing = f"({error})"
     answers = {}
+    chats = file.chats if isinstance(file, Tier4File) else ()
+    marks = {name: chat.answer_after for chat in chats for name in chat.probes}
     for entry in (file.prompts if isinstance(file, Tier4File) else None) or ():
         generation = generations.get(entry.id)
         passed = {check: one.passed for check, one in entry.checks.items()}
         why: list[str] = []
-        if generation and entry.id in probes:
-            text = checked_part(generation.response, getattr(file, "answer_after", None))
+        if any(one.note == UNFINISHED for one in entry.checks.values()):
+            why = ["the model's thinking is unfinished"]
+        elif generation and entry.id in probes:
+            mark = marks.get(entry.id)
+            text = checked_part(generation.response, mark, is_required=False) or ""
             why = list(explanations(probes[entry.id].checks, passed, text))
         answer = {
             "text": cut(generation.response if generation else missing),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from evaluation.verification.checks.markdown import read_item
-from evaluation.verification.checks.text import plain, without_emphasis
+from evaluation.reading.markdown import read_item
+from evaluation.reading.text import plain, without_emphasis
 
 _TEMPLATE_TOKENS = re.compile(
     r"<\|[^<>\n]{1,40}\|?>|<\|(?:im_|end|start|eot|user|assistant|system)|\|>"

@@ -4,31 +4,27 @@ A model's code may do anything, so it runs only in the sandbox, and for at most 
 """
 
 import ast
-import re
-import textwrap
 import warnings
 from collections.abc import Container, Iterable, Sequence
 from functools import lru_cache, reduce
 from typing import Any
 
-from evaluation.verification.checks.markdown import Fence, read_fences, whole_fence
-from evaluation.verification.programs import joined
+from evaluation.reading.code_blocks import code_text, read_blocks
+from evaluation.reading.markdown import read_fences, whole_fence
+from evaluation.reading.programs import joined
 from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 
-_PYTHON = re.compile(r"(?:python|py|ipython)?(?:[23](?:\.\d+)*)?")
 _LONGEST = 50_000
 """Longest code that is parsed, in characters: Python's compiler recurses in C."""
 
 
-def _is_python(fence: Fence) -> bool:
-    return _PYTHON.fullmatch(fence.tag) is not None
-
-
 def _python_code(text: str) -> list[str]:
-    """Return the code of each Python fence of an answer; the whole answer if it has no fence."""
-    if fences := read_fences(text):
-        return [textwrap.dedent(fence.content) for fence in fences if _is_python(fence)]
+    """Return the code of each Python block of an answer; the whole answer if it has no block."""
+    text = code_text(text)
+    blocks, _ = read_blocks(text)
+    if blocks:
+        return [block.content for block in blocks if block.is_python]
     whole = text.strip()
     if len(whole) > 2 and whole[0] == "`" == whole[-1] and "`" not in whole[1:-1]:
         return [whole[1:-1]]

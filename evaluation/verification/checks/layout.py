@@ -4,9 +4,10 @@ import re
 from itertools import pairwise
 from typing import Literal
 
-from evaluation.verification.checks.markdown import Item, read_item, read_lists
-from evaluation.verification.checks.phrases import has_phrase
-from evaluation.verification.checks.text import core, plain, sentences, without_emphasis, words
+from evaluation.reading.markdown import Item, read_item, read_lists
+from evaluation.reading.numbers import mark_numbers
+from evaluation.reading.text import core, plain, sentences, without_emphasis, words
+from evaluation.verification.checks.phrases import has_phrase, same_core
 
 _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
 
@@ -79,7 +80,7 @@ def _fits(item: str, wanted: str | tuple[str, ...], how: str) -> bool:
         return any(has_phrase(item, way, match_case=False) for way in ways)
     if how == "start":
         return any(_starts_with(item, way, match_case=False) for way in ways)
-    return core(_EMOJI.sub("", item)) in {core(way) for way in ways}
+    return same_core(_EMOJI.sub("", item), ways)
 
 
 def _can_be_paired(fits: list[list[bool]]) -> bool:
@@ -153,20 +154,21 @@ def _plain_prose(answer: str) -> bool:
 
 def _starts_with(answer: str, /, text: str, match_case: bool) -> bool:
     """Return whether an answer, as written or as rendered from Markdown, starts with this text."""
-    pattern = re.escape(plain(text)) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
+    pattern = re.escape(mark_numbers(plain(text))) + (r"(?!\w)" if re.search(r"\w\Z", text) else "")
     return _fits_shown(rf"\A{pattern}", answer, match_case)
 
 
 def _ends_with(answer: str, /, text: str, match_case: bool) -> bool:
     """Return whether an answer, as written or as rendered from Markdown, ends with this text."""
-    pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(plain(text))
+    pattern = (r"(?<!\w)" if re.match(r"\w", text) else "") + re.escape(mark_numbers(plain(text)))
     return _fits_shown(rf"{pattern}\Z", answer, match_case)
 
 
 def _fits_shown(pattern: str, answer: str, match_case: bool) -> bool:
     """Return whether an answer matches a pattern, as written or as rendered from Markdown."""
     flags = 0 if match_case else re.IGNORECASE
-    return any(re.search(pattern, read, flags) for read in (plain(answer).strip(), _shown(answer)))
+    texts = (plain(answer).strip(), _shown(answer))
+    return any(re.search(pattern, mark_numbers(read), flags) for read in texts)
 
 
 def _shown(text: str) -> str:

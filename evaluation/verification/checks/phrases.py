@@ -3,8 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator
 
-from evaluation.verification.checks.text import core, plain, without_emphasis
+from evaluation.reading.numbers import mark_numbers
+from evaluation.reading.text import WITHOUT_SPACES, core, plain, without_emphasis
 
+_LETTER = rf"[^\W{WITHOUT_SPACES}]"
+"""A letter or digit of a script with spaces between words."""
+_HANGUL = re.compile("[\uac00-\ud7a3]\\Z")
+"""The end of a Korean word, to which particles are attached."""
 _NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
@@ -23,15 +28,28 @@ def has_phrase(text: str, term: str, match_case: bool) -> bool:
 
 
 def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[str]]:
+    """Yield the places of a term in a text, both with their numbers as values (`mark_numbers`)."""
     read, term = plain(text), plain(term)
     if without_emphasis(term) == term:
         read = without_emphasis(read)
     if not match_case:
         read, term = read.casefold(), term.casefold()
+    return re.finditer(as_whole_words(mark_numbers(term)), mark_numbers(read))
+
+
+def as_whole_words(term: str) -> str:
+    """Return a pattern for a term as whole words, or anywhere in scripts without spaces.
+
+    Args:
+        term: Plain text with marked numbers.
+
+    Returns:
+        A regular expression; any spacing between words matches.
+    """
     words = r"\s+".join(re.escape(word) for word in term.split())
-    start = r"(?<!\w)" if re.match(r"\w", term) else ""
-    end = rf"(?!\w){_NOT}" if re.search(r"\w\Z", term) else ""
-    return re.finditer(start + words + end, read)
+    start = rf"(?<!{_LETTER})" if re.match(_LETTER, term) else ""
+    end = rf"(?!{_LETTER}){_NOT}" if re.search(rf"{_LETTER}\Z", term) else ""
+    return start + words + ("" if _HANGUL.search(term) else end)
 
 
 def _contains(answer: str, /, texts: Iterable[str], match_case: bool) -> bool:
@@ -57,7 +75,20 @@ def _lacks_characters(answer: str, /, characters: str) -> bool:
 
 def _answers(answer: str, /, texts: Iterable[str]) -> bool:
     """Return whether the whole answer is one of the texts, ignoring case, quotes and the like."""
-    return core(answer) in {core(text) for text in texts}
+    return same_core(answer, texts)
+
+
+def same_core(answer: str, texts: Iterable[str]) -> bool:
+    """Return whether an answer is one of the texts; numbers are compared by their values.
+
+    Args:
+        answer: A short answer, or an item of a list.
+        texts: Texts that count.
+
+    Returns:
+        Whether they are equal without case, quotes and the like.
+    """
+    return mark_numbers(core(answer)) in {mark_numbers(core(text)) for text in texts}
 
 
 _CLAUSE_END = re.compile(
@@ -69,7 +100,11 @@ _DENIED = re.compile(
 )
 _TAKEN_BACK = re.compile(
     r"\b(?:said|say|saying|says|stated?|stating|claim(?:ed|ing)?|wrote|told|thought|gave|wrong(?:ly)?|(?:in)?correct(?:ly|ed|ing)?"
+    r"|(?:many|most|some|people|often|commonly|popularly|widely|might|may) (?:\w+ )?(?:think|thought|believed?|assumed?|guess|say|expect)"
     r"|mistake(?:n|nly)?|error|earlier|previous(?:ly)?|before|initial(?:ly)?|first|originally|from)\b"
+)
+_CORRECTED = re.compile(
+    r"\W*(?:sorry|wait|oops|correction|i mean|scratch that|or rather|actually,? no|no,)\b"
 )
 _WRONG = re.compile(
     r"\W*(?:\w+\W+){0,3}?(?:is|was|are|were|being)\W+(?:\w+ )?(?:wrong|incorrect|false|an? (?:mistake|error)|not (?:right|correct|true))\b"
@@ -92,6 +127,9 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
     for found in _occurrences(answer, text, match_case=False):
         before = _CLAUSE_END.split(found.string[: found.start()])[-1]
         excused = _DENIED.search(before) or _WRONG.match(found.string, found.end())
-        if not excused and not (taken_back and taken_back.search(before)):
+        if taken_back and not excused:
+            after = _CORRECTED.match(found.string, found.end())
+            excused = taken_back.search(before) or after
+        if not excused:
             return True
     return False

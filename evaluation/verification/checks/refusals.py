@@ -16,9 +16,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
+from evaluation.reading.markdown import read_fences, read_lists
+from evaluation.reading.text import plain, sentences, without_emphasis
 from evaluation.verification.checks.layout import paragraphs
-from evaluation.verification.checks.markdown import read_fences, read_lists
-from evaluation.verification.checks.text import plain, sentences, without_emphasis
 
 _NOT_ABLE = (
     r"(?:can't|cannot|can not|cant|won't|wont|will not|wouldn't|would not|couldn't|could not|shall not"

@@ -19,9 +19,8 @@ _SPELLINGS = str.maketrans(
         **dict.fromkeys("‐‑−", "-"),
         **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
         **{chr(0x245F + number): f"({number})" for number in range(1, 21)},
-        "½": " 1/2",
-        "¼": " 1/4",
-        "¾": " 3/4",
+        **{char: " " + unicodedata.normalize("NFKC", char) for char in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"},
+        "⁄": "/",
     }
 )
 """Characters that NFKC would change in meaning (10² to 102, ① to 1), or would not unify."""
@@ -74,6 +73,8 @@ def _without_accents(text: str) -> str:
     return "".join(char for char in apart if not unicodedata.combining(char))
 
 
+WITHOUT_SPACES = "\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+"""Characters of scripts without spaces between words (Chinese, Japanese, Thai, Lao, Khmer …), for a class."""
 _DASHES = re.compile(r"(?<=\D)[–—]+|[–—]+(?=\D)|-{2,}|\.{3,}")
 _RUN = re.compile(r"[^\W_]+(?:'[^\W_]+)*")
 _MOST_RUNS = 4

@@ -12,7 +12,7 @@ from functools import lru_cache
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from evaluation.verification.checks.text import plain, without_emphasis
+from evaluation.reading.text import plain, without_emphasis
 
 _SPACED = "-*+–—·✓✔➢➤►▶→"
 _UNMISTAKABLE = "•●○◦∙■□▪▫‣⁃◆◇・"
@@ -78,9 +78,10 @@ class Lists:
 
 @dataclass(frozen=True)
 class Fence:
-    """A fenced code block: tag, content, lines (first, end), and whether it is closed."""
+    """A fenced code block: tag, text after the fence, content, lines (first, end), whether it is closed."""
 
     tag: str
+    info: str
     content: str
     lines: tuple[int, int]
     closed: bool
@@ -211,4 +212,6 @@ def _fence(token: Token, lines: list[str]) -> Fence:
     first, end = token.map or [0, 0]
     closed = end - first > 1 and _closes(lines[end - 1].lstrip(" \t>"), token.markup)
     tag = token.info.strip().split(maxsplit=1)[0] if token.info.strip() else ""
-    return Fence(tag.strip("{}.").casefold(), token.content, (first, end), closed)
+    return Fence(
+        tag.strip("{}.").casefold(), token.info.strip(), token.content, (first, end), closed
+    )

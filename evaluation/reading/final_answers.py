@@ -1,0 +1,183 @@
+r"""Reads the final answer of a completion: a box, `#### 18`, `The answer is …`, bold text, or the last words.
+
+Answers that the model takes back, denies or only asks about do not count, nor does a question that it
+makes up after its answer.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from evaluation.reading.boxes import last_box
+from evaluation.reading.text import plain
+
+Form = Literal["box", "mark", "sentence", "bold", "none"]
+
+
+@dataclass(frozen=True)
+class FinalAnswer:
+    """The text that states an answer, and the form in which it does; `none` for a whole turn."""
+
+    text: str
+    form: Form
+
+
+_END_TOKEN = re.compile(
+    r"<\|(?:im_end|im_start|endoftext|eot_id|eom_id|end_of_text|end|end_of_turn|eos|user|EOT)\|>"
+    r"|</?s>|<end_of_turn>|<eos>|<\|end▁of▁sentence\|>|<｜end▁of▁sentence｜>|\[/?INST\]|\[DONE\]|\[END\]|\[EOS\]"
+)
+_NEXT_QUESTION = re.compile(
+    r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
+    r"|I hope it is correct\.",
+    re.MULTILINE,
+)
+_STATED = re.compile(r"\d|\\boxed|answer|答", re.IGNORECASE)
+
+
+def model_turn(completion: str) -> str:
+    """Return what the model wrote in its turn: nothing after an end token or a made-up question.
+
+    Args:
+        completion: Text of a model, without its thinking.
+
+    Returns:
+        The beginning of the completion.
+    """
+    for token in _END_TOKEN.finditer(completion):
+        if completion[: token.start()].strip():
+            completion = completion[: token.start()]
+            break
+    for question in _NEXT_QUESTION.finditer(completion):
+        before = completion[: question.start()]
+        if question.start() and _STATED.search(before):
+            return before
+    return completion
+
+
+_IS = r"(?:\s*(?:is|are|was|=|:|：|equals|would be|will be|should be|must be|comes to|comes out to|->|→|⇒)(?![A-Za-z]))"
+_CUES = re.compile(
+    rf"""
+    \b(?:answers?|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
+        (?:\s+(?:to|of|for|in)\s+[^.:\n=]{{1,80}}?)?(?:\s*\([^()\n]{{0,40}}\))?[*_]{{0,2}}{_IS}[*_]{{0,2}}
+  | \b(?:final\s+)?answers?[*_]{{0,2}}[ \t]*[:：]?[*_]{{0,2}}[ \t]*(?=\n|$)
+  | (?:最终|正确|故|所以|因此)?(?:答案|答え|答|正解|解答)(?:\s*(?:是|为|為|は|应该是|應該是)\s*[:：]?|\s*[:：]|[*]{{2}}\s*[:：]?)
+  | (?:정답|답)(?:은|이)?\s*[:：]?|คำตอบ(?:สุดท้าย)?\s*(?:คือ|:)|(?:الجواب|الإجابة)(?:\s+النهائي[ةه]?)?\s*(?:هو|هي|:)|उत्तर\s*(?:है|:|-)
+  | \bAntwort(?:\s+(?:ist|lautet|beträgt))?\s*:?|\br[ée]ponse(?:\s+finale)?\s*(?:est|:)(?:\s*:)?|\brespuesta(?:\s+(?:final|correcta))?\s*(?:es|:)
+  | \bresposta(?:\s+final)?\s*(?:é|:)|\brisposta(?:\s+finale)?\s*(?:è|:)|\bответ\s*(?:[:—–-]|равен)?|\bantwoord\s*(?:is|:)|\bsvar(?:et)?\s*(?:är|er|:)
+  | \bodpowied[źz]\s*(?:to|:)|\bcevap\s*:?|\bjawaban(?:nya)?\s*(?:adalah|:)|\bđáp\s+(?:án|số)\s*(?:là|:)|\bωαπάντηση\s*:?
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_DENIED = re.compile(r"\s*(?:definitely\s+)?(?:not|n't|never|不是|nicht|pas)\b", re.IGNORECASE)
+_OTHERS = re.compile(
+    r"\b(?:wrong|incorrect|previous|earlier|first|initial|your|their|his|her|student'?s?|common|possible|estimated?|rough)\s+$",
+    re.IGNORECASE,
+)
+_TAKEN_BACK = re.compile(
+    r"(?:^|[\s(*\"—–-])(?:wait|actually|correction|oops|sorry|hold on|hmm|scratch that|let me (?:re|correct|fix)\w*"
+    r"|I (?:made|was|forgot|misread|mis\w+)|that(?:'s| is) (?:wrong|not right|incorrect)|no,|on second thought|my mistake|等等|不对|不對)",
+    re.IGNORECASE,
+)
+_CONFIRMED = re.compile(
+    r"\b(?:correct|right|consistent|confirm\w*|indeed|matches|checks out|same)\b|✓|✅",
+    re.IGNORECASE,
+)
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.!?](?=\s|$|[*\"')])|\n|[。！？]")
+_HASHES = re.compile(r"^[> \t]*#{4,}[ \t]*((?:[-+$€£¥₹\\−]\s*)*[.\d０-９][^\n]*)$", re.MULTILINE)
+_HEADING = re.compile(r"\d{1,2}[.)][ \t]+\S")
+COMPLEMENT = re.compile(
+    r"(?:\b(?:for|in|over|after|before|during|within|among|from|than|per|every|at|until|since|(?:out|each) of"
+    r"|of(?= (?:the|these|those|all|her|his|their|its)\b)|[\d%] of|day|week|month|year|step|page|part|hour|problem|question"
+    r"|number|room|grade|case|not|isn't|rather than|instead of)|不是|而非|nicht|第)"
+    r"\s*(?:(?:the|these|those|all|her|his|their|its|about|other|first|last|next|only|same|exactly)\s+)*$",
+    re.IGNORECASE,
+)
+"""What precedes a number that is not what a sentence states: `for 16 glasses`, `not 42`."""
+_BOLD = re.compile(r"\*\*(?!\s)((?:(?!\*\*|\n).){1,200}?)\*\*|__(?!\s)((?:(?!__|\n).){1,200}?)__")
+
+
+def read_final_answer(completion: str) -> FinalAnswer:
+    """Return the final answer of a completion.
+
+    Args:
+        completion: Text of a model, without its thinking.
+
+    Returns:
+        The text that states it, as the model wrote it; the whole turn where no form shows it.
+    """
+    turn = model_turn(completion)
+    if (box := last_box(turn)) is not None:
+        content, end = box
+        return _corrected(turn[end:]) or FinalAnswer(content, "box")
+    hashes = [match for match in _HASHES.finditer(turn) if not _HEADING.match(match[1])]
+    if hashes:
+        return _corrected(turn[hashes[-1].end() :]) or FinalAnswer(hashes[-1][1], "mark")
+    if (stated := _sentence(turn)) is not None:
+        text, end = stated
+        return _corrected(turn[end:]) or FinalAnswer(text, "sentence")
+    if (bold := _last_bold(turn)) is not None:
+        return FinalAnswer(bold, "bold")
+    return FinalAnswer(turn, "none")
+
+
+def _corrected(rest: str) -> FinalAnswer | None:
+    """Return the answer that replaces one which the text after it takes back; None if it does not."""
+    if (back := _TAKEN_BACK.search(rest)) is None:
+        return None
+    after = rest[back.end() :]
+    if not any(char.isdigit() for char in plain(after)) or _CONFIRMED.search(after):
+        return None
+    if (stated := _sentence(after)) is not None:
+        return FinalAnswer(stated[0], "sentence")
+    bold = _last_bold(after)
+    return FinalAnswer(bold, "bold") if bold is not None else FinalAnswer(after, "none")
+
+
+def _sentence(turn: str) -> tuple[str, int] | None:
+    """Return what the last sentence such as `The answer is 18.` states, and where it ends."""
+    for cue in reversed(list(_CUES.finditer(turn))):
+        if _OTHERS.search(turn[max(0, cue.start() - 20) : cue.start()]):
+            continue
+        begin = cue.end()
+        text, end = _rest_of_sentence(turn, begin)
+        if _DENIED.match(text) or turn[end : end + 1] in ("?", "？"):
+            continue
+        if text.strip(" \t*_:：`\"'$\\[]()>-"):
+            return text, end
+    return None
+
+
+def _rest_of_sentence(turn: str, begin: int) -> tuple[str, int]:
+    """Return a sentence from `begin` on; if its line ends there, the next line that has text."""
+    line_end = re.compile(r"[\s*_:：>$]*(?:\\[\[(]|\\begin\{[a-z*]+\})?[\s*_>$]*")
+    skipped = line_end.match(turn, begin)
+    start = skipped.end() if skipped else begin
+    marks = turn[begin:start]
+    if "$$" in marks or "\\[" in marks:
+        closed = re.compile(r"\$\$|\\\]").search(turn, start)
+        return (turn[start : closed.start()], closed.end()) if closed else (turn[start:], len(turn))
+    opened = marks.rstrip().endswith(("$", "\\("))
+    end = _end_of_sentence(turn, start)
+    return ("$" if opened and "\\(" not in marks else "\\(" if opened else "") + turn[
+        start:end
+    ], end
+
+
+def _end_of_sentence(turn: str, start: int) -> int:
+    found = _SENTENCE_END.search(turn, start)
+    return found.start() if found else len(turn)
+
+
+def _last_bold(turn: str) -> str | None:
+    """Return the last bold text of the last two paragraphs that is no label and no mere complement."""
+    paragraphs = [part for part in re.split(r"\n\s*\n", turn) if part.strip()]
+    for paragraph in reversed(paragraphs[-2:]):
+        texts = [
+            match[1] or match[2]
+            for match in _BOLD.finditer(paragraph)
+            if not COMPLEMENT.search(paragraph[max(0, match.start() - 30) : match.start()])
+        ]
+        texts = [text for text in texts if not text.rstrip().endswith((":", "："))]
+        if texts:
+            return texts[-1]
+    return None

@@ -1,0 +1,240 @@
+"""Reads numbers as people write them, each with its exact value and its place in the text.
+
+Thousands may be separated by commas, spaces, apostrophes or (where the text shows it) full stops. A
+number may have a currency, a Unicode minus, no digit before its decimal point, digits of any script, a
+fraction, a power of ten, or a word such as `million`. Dates, times, ordinals, ratios and version numbers
+are no numbers.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+
+from evaluation.reading.text import plain
+
+_LONGEST = 1_000
+"""Digits of the longest number that is read."""
+
+_GROUPS = r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:'\d{3})+(?!\d)|\d{1,3}(?:[ ]\d{3})+(?![\d ]\d)(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)"
+_COMMA = r"|\d+,\d{1,2}(?![\d,])"
+"""A decimal comma, which only some languages have."""
+_POINTS = r"\d{1,3}(?:\.\d{3}){2,}(?!\d)(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:[ ]\d{3})+,\d+"
+_CURRENCY = r"(?:(?:US|CA|AU|HK|NZ|R|A|C)?\$|[€£¥₹₩₽₺₫₴₱฿₦]|(?:Rs\.?|USD|EUR|GBP|INR|CNY|RMB|JPY)(?![A-Za-z]))"
+_SCALES = {
+    "k": 3,
+    "thousand": 3,
+    "million": 6,
+    "billion": 9,
+    "trillion": 12,
+    "lakh": 5,
+    "crore": 7,
+    "万": 4,
+    "萬": 4,
+    "만": 4,
+    "亿": 8,
+    "億": 8,
+    "억": 8,
+}
+_SCALE = r"(?P<scale>k(?![A-Za-z])|[ ]?(?:thousand|million|billion|trillion|lakh|crore)s?(?![A-Za-z])|[ ]?[万萬만亿億억])"
+
+_NUMBER = r"""
+    (?P<other>
+        \d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}(?!,?\d)(?!\.\d)  # a date
+      | \d+(?:\.\d+){2,}                              # a version
+      | \d{1,3}:\d{1,2}(?::\d{1,2})?(?!\d)        # a time or ratio
+      | \d+(?:,\d{3})*(?:st|nd|rd|th)(?![A-Za-z])     # an ordinal
+    )
+  | (?P<sign>[-+–][ ]?)?
+    (?P<currency><CURRENCY>\s?)?
+    (?P<inner>-)?
+    (?: (?P<points><POINTS>)
+      | (?P<whole><GROUPS>|\d+)(?P<decimals>\.\d+(?!\d))?
+      | (?P<bare>\.\d+)
+    )
+    (?: (?P<exponent>[eE][+-]?\d{1,4}(?!\w|\.\d)
+            |\s?[x×*·⋅]\s?10(?:\^|\*\*)\s?[({]?[+-]?\d{1,4}[)}]?)
+      | (?P<over>\s?/\s?\d+(?![\d/]|\.\d))
+      | (?P<mixed>(?:[ ]|[ ]and[ ]|-)\d{1,4}\s?/\s?\d{1,4}(?![\d/]|\.\d))
+    )?
+    (?:<SCALE>)?
+    (?P<percent>\s?(?:%|percent(?![a-z])|per[ ]cent(?![a-z])))?
+    """
+
+
+def _compiled(is_european: bool) -> re.Pattern[str]:
+    points = _POINTS + (_COMMA if is_european else "")
+    parts = {"CURRENCY": _CURRENCY, "POINTS": points, "GROUPS": _GROUPS, "SCALE": _SCALE}
+    pattern = _NUMBER
+    for name, part in parts.items():
+        pattern = pattern.replace(f"<{name}>", part)
+    return re.compile(pattern, re.VERBOSE | re.IGNORECASE)
+
+
+_COMPILED = {is_european: _compiled(is_european) for is_european in (False, True)}
+_SPACED_LETTER = re.compile("[A-Za-z_^\\\\\u00c0-\u024f\u0370-\u052f]")
+_MINUS_WORD = re.compile(r"(?:\bminus|\bnegative|负|マイナス)\s*$", re.IGNORECASE)
+_EUROPEAN = re.compile(
+    r"€|\bEUR\b|\d\.\d{3},\d|\d \d{3},\d|\d,\d{1,2} ?(?:kr|zł|Kč|Ft|лв|руб)"
+    r"|\b(?:Antwort|Ergebnis|Lösung|réponse|résultat|respuesta|resultado|resposta|risposta|antwoord|svar|odpowiedź"
+    r"|cevap|jawaban)\b|[а-яё]{3}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number: its value, other values that its text may mean, and its place in `readable(text)`.
+
+    A percentage's value is that of its digits: 50 for `50 %`.
+    """
+
+    value: Fraction
+    others: tuple[Fraction, ...]
+    start: int
+    end: int
+    first: int
+    """Where it begins without its currency."""
+    is_percent: bool
+
+    def equals(self, value: Fraction) -> bool:
+        """Return whether the text of the number may mean this value."""
+        return value == self.value or value in self.others
+
+
+def readable(text: str) -> str:
+    """Return a text in which digits of all scripts are those of ASCII, and marks of bold are removed.
+
+    Args:
+        text: Any text; TeX commands should be removed.
+
+    Returns:
+        Plain text, as `read_numbers` reads it.
+    """
+    return _MARKS.sub("", plain(text).translate(_DIGITS))
+
+
+_DIGITS = {
+    **{
+        code: str(unicodedata.decimal(chr(code)))
+        for code in range(0x80, 0x20000)
+        if unicodedata.decimal(chr(code), None) is not None
+    },
+    0x066B: ".",
+    0x066C: ",",
+}
+_FULL_HOUR = re.compile(r"(?<![\d:.])(\d{1,2}):00(?![\d:])")
+_MARKS = re.compile(r"\*{2,}|__+|`+|~~|(?<![\w*)])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*(])")
+
+
+def read_numbers(text: str, context: str = "") -> list[Number]:
+    """Return the numbers of a text in order.
+
+    Args:
+        text: Readable text.
+        context: Text around it, which may show that commas are decimal.
+
+    Returns:
+        Numbers with their places in the text.
+    """
+    is_european = _EUROPEAN.search(f"{text} {context}") is not None
+    return list(_numbers(text, is_european))
+
+
+def mark_numbers(text: str) -> str:
+    """Return a text in which each number is its exact value between two private signs.
+
+    `12`, `12.0` and `12` in other digits become the same, and none is found in `12,500`, `0.12` or `12:30`.
+
+    Args:
+        text: Plain text.
+
+    Returns:
+        The text, otherwise unchanged.
+    """
+    text = _FULL_HOUR.sub(r"\1", text.translate(_DIGITS))
+    parts, place = [], 0
+    for number in read_numbers(text):
+        parts += [
+            text[place : number.first],
+            f"\ue000{number.value}\ue001",
+            "%" if number.is_percent else "",
+        ]
+        place = number.end
+    return "".join([*parts, text[place:]])
+
+
+def _numbers(text: str, is_european: bool) -> Iterator[Number]:
+    for match in _COMPILED[is_european].finditer(text):
+        begin = match.end("sign") if match["sign"] else match.start()
+        if match["other"] or len(match.group()) > _LONGEST:
+            continue
+        if begin and not match["currency"] and _SPACED_LETTER.match(text[begin - 1]):
+            continue
+        values = _values(match, is_european)
+        if values is None:
+            continue
+        is_negative = _is_minus(text, match) or bool(match["inner"])
+        if not is_negative and _MINUS_WORD.search(text[max(0, begin - 10) : begin]):
+            is_negative = True
+        signed = [-value if is_negative else value for value in values]
+        is_percent = match["percent"] is not None
+        first = (
+            match.end("currency") if match["currency"] else match.start() if is_negative else begin
+        )
+        start = match.start() if is_negative else begin
+        yield Number(signed[0], tuple(signed[1:]), start, match.end(), first, is_percent)
+
+
+def _is_minus(text: str, match: re.Match[str]) -> bool:
+    """Return whether the sign before a number is its own: no subtraction, hyphen or bullet."""
+    sign = match["sign"] or "+"
+    if sign[0] == "+":
+        return False
+    line = text[max(0, match.start() - 40) : match.start()].rpartition("\n")[2]
+    before = line.rstrip()
+    if sign.endswith(" "):
+        return bool(before) and before[-1] in "=(:,[{"
+    if line != before:
+        return not before or not (before[-1].isdigit() or before[-1] in ")]}%")
+    return not before or not (before[-1].isalnum() or before[-1] in ")]}%")
+
+
+def _values(match: re.Match[str], is_european: bool) -> list[Fraction] | None:
+    """Return the values that a number without its sign may have, the likeliest first."""
+    values = _digits(match, is_european)
+    if match["over"]:
+        divisor = int(match["over"].strip(" /"))
+        values = [value / divisor for value in values] if divisor else []
+    if match["mixed"]:
+        top, _, bottom = re.sub(r"[^\d/]", "", match["mixed"]).partition("/")
+        if not 0 < int(top) < int(bottom):
+            return None
+        values = [value + Fraction(int(top), int(bottom)) for value in values]
+    if match["exponent"]:
+        power = re.sub(r"[^\d+-]", "", re.sub(r"^\s?[x×*·⋅]\s?10|^[eE]", "", match["exponent"]))
+        values = [value * Fraction(10) ** int(power) for value in values]
+    if match["scale"]:
+        scale = match["scale"].strip().casefold().removesuffix("s")
+        values = [value * 10 ** _SCALES[scale] for value in values]
+    return values or None
+
+
+def _digits(match: re.Match[str], is_european: bool) -> list[Fraction]:
+    if match["points"]:
+        whole, _, decimals = match["points"].partition(",")
+        return [_fraction(re.sub(r"[. ]", "", whole), decimals)]
+    if match["bare"]:
+        return [_fraction("0", match["bare"][1:])]
+    whole, decimals = match["whole"], (match["decimals"] or "")[1:]
+    values = [_fraction(re.sub(r"[, ']", "", whole), decimals)]
+    if is_european and len(decimals) == 3 and len(whole) <= 3 and whole != "0":
+        values.append(_fraction(whole + decimals, ""))
+    if is_european and re.fullmatch(r"\d{1,3},\d{3}", whole) and not decimals:
+        values.append(_fraction(*whole.split(",")))
+    return values
+
+
+def _fraction(whole: str, decimals: str) -> Fraction:
+    return Fraction(int(whole + decimals), 10 ** len(decimals))

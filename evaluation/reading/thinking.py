@@ -1,0 +1,95 @@
+"""Separates a model's thinking from its answer."""
+
+import re
+import textwrap
+
+ENDS = (
+    "</think>",
+    "</thinking>",
+    "</thought>",
+    "</reasoning>",
+    "</seed:think>",
+    "[/THINK]",
+    "<|END_THINKING|>",
+    "◁/think▷",
+    "<|channel|>final<|message|>",
+)
+"""Marks that end a model's thinking, as chat templates write them."""
+
+_OPENINGS = re.compile(
+    r"<(?:think|thinking|thought|reasoning|seed:think)>|\[THINK\]|<\|START_THINKING\|>|◁think▷"
+    r"|<\|channel\|>analysis<\|message\|>"
+)
+_EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*")
+
+
+def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
+    """Return the mark that ends a model's thinking.
+
+    Args:
+        answer_after: The suite's own mark; None if it has none.
+        template: The chat template; None without one.
+
+    Returns:
+        The suite's mark, or else the one in the template; None if there is neither.
+    """
+    return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
+
+
+def read_answer(completion: str, mark: str | None, *, is_required: bool = True) -> str | None:
+    """Return the part of a completion that verifiers read.
+
+    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs.
+
+    Args:
+        completion: Text of a model.
+        mark: End mark of the model's thinking, such as `</think>`; None reads all.
+        is_required: Whether a completion without the mark has no answer, even if it opens no thought.
+
+    Returns:
+        The text after the last `mark`; all text if no mark is given. None where the thinking is
+        unfinished: the mark does not occur, or a thought is opened and not closed.
+    """
+    if mark is not None and mark in completion:
+        return completion.rpartition(mark)[2].lstrip()
+    if mark is not None and is_required:
+        return None
+    return None if _is_unfinished(completion) else completion
+
+
+def opens_thought(prompt: str) -> bool:
+    """Return whether a prompt ends with the beginning of a thought, as some chat templates do.
+
+    Args:
+        prompt: The prompt as the model reads it.
+
+    Returns:
+        Whether its last text opens a thought.
+    """
+    end = prompt.rstrip()[-40:]
+    return any(match.end() == len(end) for match in _OPENINGS.finditer(end))
+
+
+def _is_unfinished(completion: str) -> bool:
+    """Return whether a completion begins with a thought that no known mark ends."""
+    opened = _OPENINGS.match(completion.lstrip())
+    return opened is not None and not any(end in completion for end in ENDS)
+
+
+def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:
+    """Return the part of a response that checks of probes read.
+
+    It is without an empty thought, white space around it, and indentation that all lines share.
+
+    Args:
+        response: What the model wrote.
+        mark: What ends its thinking; None: all of it is the answer.
+        is_required: Whether a response without the mark has no answer, even if it opens no thought.
+
+    Returns:
+        The text after the mark; None where the thinking is unfinished.
+    """
+    answer = read_answer(response, mark, is_required=is_required)
+    if answer is None:
+        return None
+    return textwrap.dedent(_EMPTY.sub("", answer).strip("\n")).strip()

@@ -1,0 +1,61 @@
+"""Verifier of the kind `number`: the final answer is the gold number, as people write numbers."""
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+from evaluation.reading.final_numbers import read_final_number
+from evaluation.reading.numbers import Number, read_numbers, readable
+from evaluation.settings.verifiers import NumberVerifier
+from evaluation.verification.verdicts import Verdict, VerifierKind, different
+
+
+def _verify(settings: NumberVerifier, document: Mapping[str, Any], completion: str) -> Verdict:
+    """Verify that the final number of a completion equals the gold number exactly."""
+    gold = _gold(str(document["gold"]))
+    if gold is None:
+        return Verdict(credit=0.0, reason=f"the gold answer {document['gold']!r} is not one number")
+    answer = read_final_number(completion)
+    if answer is None:
+        return Verdict(credit=0.0, reason="no single number is the final answer")
+    text = readable(answer.text).strip()
+    if _is_right(answer.number, gold):
+        return Verdict(credit=1.0, answer=text)
+    return Verdict(credit=0.0, answer=text, reason=different(text, str(document["gold"])))
+
+
+def _gold(gold: str) -> Number | None:
+    numbers = read_numbers(readable(gold))
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _is_right(answer: Number, gold: Number) -> bool:
+    """Return whether two numbers are equal; where only one is in percent, also by its hundredth."""
+    if answer.equals(gold.value):
+        return True
+    if answer.is_percent == gold.is_percent:
+        return False
+    scale = 100 if answer.is_percent else Fraction(1, 100)
+    return answer.equals(gold.value * scale)
+
+
+def _canonical(settings: NumberVerifier, document: Mapping[str, Any]) -> str:
+    return f"The answer is {document['gold']}."
+
+
+def bare_number(settings: NumberVerifier, answer: str) -> str:
+    """Return one text for all spellings of a number.
+
+    Args:
+        settings: The verifier's settings.
+        answer: Text of a number.
+
+    Returns:
+        Its exact value; the text itself if it is no number.
+    """
+    numbers = read_numbers(readable(answer))
+    value: Fraction | None = numbers[0].value if len(numbers) == 1 else None
+    return answer.strip() if value is None else str(value)
+
+
+NUMBER = VerifierKind(_verify, _canonical, bare=bare_number)
