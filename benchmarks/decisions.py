@@ -18,12 +18,16 @@ from evaluation.bridge.statistics import paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.terminal_layout import align
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
+from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors, of_recipes
 
 LOOKS, LOOKED_AT = 20, 1_000
 """Number of interim looks at a stage, one after each checkpoint, and of simulated stages without effect."""
 
 SKEWED = 10_000
 """Number of draws of each kind and size of differences."""
+
+FEWER = 8_000
+"""Number of draws of each world with shared questions."""
 
 STAGES = {1: 20_000, 6: 7_000, 22: 2_000}
 """Number of simulated stages, by their number of steps."""
@@ -100,6 +104,35 @@ def skewed(draws: int) -> Iterator[list[str]]:
             ]
 
 
+def shared(draws: int) -> Iterator[list[str]]:
+    """Yield the table of intervals where questions are shared, clustered or few, and nothing is true."""
+    yield ["world", "better wrongly", "worse wrongly", "covered"]
+    for name, draw in WORLDS.items():
+        yield [name, *(f"{share:.1%}" for share in errors(draw, draws, 11))]
+
+
+def equal_steps(draws: int) -> Iterator[list[str]]:
+    """Yield the table of how often one of several equal steps is called behind."""
+    yield ["equal steps", "one is called behind"]
+    for name, draw in EQUAL_STEPS.items():
+        yield [name, f"{called_behind(draw, draws, 5):.1%}"]
+
+
+def recipes(draws: int) -> Iterator[list[str]]:
+    """Yield the table of wrong claims if checkpoints scatter about the level of their recipe."""
+    yield [
+        "steps",
+        "sd of a checkpoint, points",
+        "weights better",
+        "recipe better",
+        "recipe covered",
+    ]
+    for steps in (3, 6, 10):
+        for noise in (0.003, 0.006, 0.01):
+            shares = of_recipes(steps, noise, draws, 7)
+            yield [str(steps), f"{100 * noise:.1f}", *(f"{share:.1%}" for share in shares)]
+
+
 DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "pass or fail, 1 in 5 turns": lambda d, n: d.choice([-1.0, 0, 0, 0, 0, 0, 0, 0, 0, 1], n),
     "means of 16 samples": lambda d, n: (d.binomial(16, 0.4, n) - d.binomial(16, 0.4, n)) / 16,
@@ -126,7 +159,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             found = simulate(world, max(1, int(stages * share)), seed=steps)
             rows.append(row(steps, name, found))
             print("  ".join(rows[-1]), flush=True)
-    for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share))):
+    few = int(FEWER * share)
+    tables = (shared(few), equal_steps(few // 8), recipes(few // 2))
+    for table in (looks(int(LOOKED_AT * share)), skewed(int(SKEWED * share)), *tables):
         print(f"\n{align(list(table))}", flush=True)
     print(f"\n(before): without a correction for the choice among steps\n\n{align(rows)}")
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.averages import checkpoint_variance, mean_results, with_checkpoints
+from evaluation.bridge.averages import mean_results, scatter, with_checkpoints
 from evaluation.bridge.companions import verdict_on
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
@@ -42,10 +42,8 @@ def _average_objective(
     """Judge an objective by the mean over the last checkpoints."""
     headline = decisive_deltas(objective, mean, key)[1]
     single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
-    between = checkpoint_variance([one.estimate for one in single], single[0].item)
-    if between is not None:  # the bridge is one checkpoint, with as much noise
-        between *= 1 + len(single)
-    known = with_checkpoints(headline.estimate, between, len(single))
+    noise, count = scatter([one.estimate for one in single], single[0].item), len(single)
+    known = with_checkpoints(headline.estimate, noise, 1 + 1 / count, count)
     verdict = verdict_on(objective, *gain_interval(headline.sign, known))
     group = f" {objective.group}" if objective.group else ""
     return AverageRow(
@@ -57,7 +55,7 @@ def _average_objective(
         low=known.low,
         high=known.high,
         se_items=headline.estimate.se,
-        se_checkpoints=None if between is None else math.sqrt(between),
+        se_checkpoints=None if noise is None else math.sqrt(noise.level * (1 + 1 / count)),
         verdict=verdict,
         sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
         f"{headline.definition.words} {_change(headline, known)}: {verdict} "

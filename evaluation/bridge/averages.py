@@ -9,11 +9,13 @@ variation of items and of checkpoints. Items and checkpoints are crossed, so wit
     V_both     sum_i s_i^2 / k, the variation of single items between checkpoints, which is in both
 
 the variance is V_items + max(0, V_steps - V_both): the two-way random effects model (Searle, Casella
-and McCulloch, Variance Components, 1992). The second part has only k - 1 degrees of freedom, so each
-part has its own quantile. To each side the interval reaches sqrt(a^2 + b^2), with a the reach of the
-items' interval and b = t_(k-1) times the root of the second part (Graybill and Wang, JASA 75, 1980). The
-bridge is one checkpoint, whose noise is assumed to be the same: it adds s^2 without the flicker once. A
-trend over the k counts as variation, so intervals are too wide rather than too narrow.
+and McCulloch, Variance Components, 1992). V_steps has only k - 1 degrees of freedom, so the interval is
+built from (V_items - V_both) + V_steps, each part with its own quantile: to each side it reaches
+sqrt(a^2 + b^2), with a the reach of the items' interval, scaled to the first part, and b = t_(k-1) times
+the root of the second (Graybill and Wang, JASA 75, 1980), and never less than the items' interval. (A
+difference of two estimated variances under t_(k-1) would be 0 too often with few checkpoints.) The bridge
+is one checkpoint, whose noise is assumed to be the same. A trend over the k counts as variation, so
+intervals are too wide rather than too narrow.
 """
 
 import math
@@ -32,24 +34,15 @@ from evaluation.results.read import Results, TierResults
 
 
 class Scatter(NamedTuple):
-    """Variances between checkpoints: of the `level`, and of the `flicker` of single answers in their mean."""
+    """Variances of one checkpoint: `between` checkpoints, and from the `flicker` of single answers alone."""
 
-    level: float
+    between: float
     flicker: float
 
-
-def checkpoint_variance(estimates: Sequence[Estimate], name: str) -> float | None:
-    """Return the variance that checkpoints add to the mean over them.
-
-    Args:
-        estimates: One difference for each checkpoint, over the same items.
-        name: Name of the slice or task, for estimates of a single one.
-
-    Returns:
-        max(0, V_steps - V_both); None where a variance is unknown or the numbers of items differ.
-    """
-    found = scatter(estimates, name)
-    return None if found is None else found.level / len(estimates)
+    @property
+    def level(self) -> float:
+        """The variance of a checkpoint's level, without flicker."""
+        return max(0.0, self.between - self.flicker)
 
 
 def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
@@ -75,31 +68,37 @@ def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
             return None
         flicker += float(np.stack(rows).var(axis=0, ddof=1).sum())
     between = float(np.var([estimate.value for estimate in estimates], ddof=1))
-    return Scatter(max(0.0, between - flicker), flicker)
+    return Scatter(between, flicker)
 
 
 def with_checkpoints(
-    estimate: Estimate, between: float | None, count: int, alpha: float = ALPHA
+    estimate: Estimate, found: Scatter | None, times: float, count: int, alpha: float = ALPHA
 ) -> Estimate:
     """Return an estimate whose interval includes the variation between checkpoints.
 
     Args:
-        estimate: Difference of the items' means over the checkpoints.
-        between: Variance that checkpoints add, by `checkpoint_variance`; None if unknown.
-        count: Number of checkpoints.
+        estimate: A difference with its interval over items.
+        found: How much checkpoints vary; None if unknown.
+        times: How often the variance of one checkpoint enters: 1/k for the mean over k.
+        count: Number of checkpoints from which `found` was estimated.
         alpha: Error rate of the interval, as of the estimate's own.
 
     Returns:
-        The wider estimate; the same one where it has no interval or `between` adds nothing.
+        The wider estimate; the same one where it has no interval.
     """
-    if estimate.se is None or estimate.low is None or estimate.high is None or not between:
+    if not estimate.se or estimate.low is None or estimate.high is None or found is None:
         return estimate
-    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(between)
+    items = max(0.0, 1 - times * found.flicker / estimate.se**2)
+    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(times * found.between)
+    below, above = (
+        max(own, math.hypot(math.sqrt(items) * own, reach))
+        for own in (estimate.value - estimate.low, estimate.high - estimate.value)
+    )
     return replace(
         estimate,
-        se=math.sqrt(estimate.se**2 + between),
-        low=estimate.value - math.hypot(estimate.value - estimate.low, reach),
-        high=estimate.value + math.hypot(estimate.high - estimate.value, reach),
+        se=math.sqrt(estimate.se**2 + times * found.level),
+        low=estimate.value - below,
+        high=estimate.value + above,
         p=None,
         mde=None,
         counts=None,

@@ -2,8 +2,8 @@
 
 An interval over questions is about these weights. Whether a recipe (a stage, a mix of data) is better is
 another question, since another checkpoint of the same run has another level. From FEWEST checkpoints on,
-their last ones show how large this noise is (`averages.checkpoint_variance`: what remains of their
-variance without the flicker of single answers; a trend counts as variation). It is in both sides:
+their last ones show how large this noise is (`averages.scatter`: their variance, of which the flicker of
+single answers is a part; a trend counts as variation). It is in both sides:
 
     one checkpoint against a bridge    V_items + 2 s^2, as the bridge's noise is assumed to be the same
     two runs, means of k matched ones  V_items + s^2 / k, with s^2 of the differences, which have the
@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaluation.bridge.averages import checkpoint_variance, scatter, with_checkpoints
+from evaluation.bridge.averages import scatter, with_checkpoints
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha
@@ -46,10 +46,10 @@ def of_recipe(estimate: Estimate, last: Sequence[Estimate], item: str) -> Estima
         The wider estimate; None for too few checkpoints, or where items are unknown.
     """
     last = last_ones(last)
-    between = checkpoint_variance(last, item) if len(last) >= FEWEST else None
-    if between is None or estimate.low is None:
+    known = scatter(last, item) if len(last) >= FEWEST else None
+    if known is None or estimate.low is None:
         return None
-    return with_checkpoints(estimate, 2 * len(last) * between, len(last))
+    return with_checkpoints(estimate, known, 2, len(last))
 
 
 def of_two_runs(
@@ -66,8 +66,8 @@ def of_two_runs(
         The mean, and over how many checkpoints; None for too few, or where items are unknown or differ.
     """
     last = last_ones(matched)
-    between = checkpoint_variance(last, item) if len(last) >= FEWEST else None
-    if between is None:
+    noise = scatter(last, item) if len(last) >= FEWEST else None
+    if noise is None:
         return None
     parts = {}
     for name in last[0].parts or {item: last[0]}:
@@ -79,7 +79,7 @@ def of_two_runs(
     mean = macro_mean(parts, last[0].weights if last[0].parts else None)
     if mean.se is None:
         return None
-    wide = with_checkpoints(at_alpha(mean, alpha), between, len(last), alpha)
+    wide = with_checkpoints(at_alpha(mean, alpha), noise, 1 / len(last), len(last), alpha)
     return replace(wide, p=None), len(last)
 
 

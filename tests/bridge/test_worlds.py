@@ -12,7 +12,7 @@ from evaluation.bridge.delta import corrected, delta_of
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.ranking import rank
-from evaluation.bridge.recipes import of_recipe, of_two_runs
+from evaluation.bridge.recipes import of_two_runs
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.weighted_mean import macro_mean
@@ -20,9 +20,17 @@ from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.settings.tiers import TIERS
 from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas
-from tests.bridge.worlds import WORLDS, by_passage, errors, same_task_under_names, text_of_steps
+from tests.bridge.worlds import (
+    EQUAL_STEPS,
+    WORLDS,
+    called_behind,
+    errors,
+    of_levels,
+    of_recipes,
+    same_task_under_names,
+)
 
-DRAWS = 400
+DRAWS = 300
 
 
 @pytest.mark.parametrize("name", WORLDS)
@@ -70,16 +78,9 @@ def test_rows_are_joined_by_any_name_they_share() -> None:
     assert shared_groups((layouts[0], Layout(2, None, None, [["c", "d"]]))) is None
 
 
-@pytest.mark.parametrize("kind", ["passages", "carry .4", "carry .8"])
-def test_equal_steps_are_rarely_behind(kind: str) -> None:
-    """Two steps of one skill whose own noise is dependent, and the bridge's is not: nominal 5 %."""
-    dice, behind = np.random.default_rng(5), 0
-    for _ in range(200):
-        of = by_passage(dice, 2) if kind == "passages" else text_of_steps(dice, 2, float(kind[6:]))
-        found = [estimate_of(one) for one in of]
-        ranking = rank(found, [leaves(one, "it") for one in found], "it", 1)
-        behind += bool(ranking.behind.any())
-    assert behind / 200 <= 0.105
+@pytest.mark.parametrize("name", EQUAL_STEPS)
+def test_equal_steps_are_rarely_behind(name: str) -> None:
+    assert called_behind(EQUAL_STEPS[name], 150, 5) <= 0.11, "5 %, and three standard errors"
 
 
 def few_and_many(dice: np.random.Generator, steps: int, n: int, binary: bool) -> list[Estimate]:
@@ -153,32 +154,19 @@ def test_groups_are_tested_together() -> None:
     assert flagged / 300 <= 0.085
 
 
-def of_levels(dice: np.random.Generator, steps: int, noise: float) -> list[Estimate]:
-    """Steps of one recipe: their levels scatter, and so does the bridge's; no true gain."""
-    n = 1000
-    bridge = dice.normal(0, 0.5, n) + dice.normal(0, noise)
-    return [
-        paired_measure(dice.normal(0, 0.5, n) + dice.normal(0, noise), bridge) for _ in range(steps)
-    ]
-
-
 @pytest.mark.parametrize("steps", [3, 6])
 def test_recipes_include_the_noise_of_checkpoints(steps: int) -> None:
-    dice, wrong, of_weights = np.random.default_rng(steps), 0, 0
-    for _ in range(300):
-        found = of_levels(dice, steps, 0.05)
-        known = of_recipe(found[-1], found, "it")
-        wrong += known.low > 0
-        of_weights += found[-1].low > 0
-    assert of_weights / 300 > 0.1
-    assert wrong / 300 <= 0.055
+    weights, recipe, covered = of_recipes(steps, 0.01, 250, 7)
+    assert weights > 0.1
+    assert recipe <= 0.055
+    assert covered >= 0.9
 
 
 def test_runs_are_compared_as_recipes() -> None:
     """Each matched pair has its own levels on both sides."""
     dice, wrong = np.random.default_rng(9), 0
     for _ in range(300):
-        found = [of_levels(dice, 1, 0.05)[0] for _ in range(4)]
+        found = [of_levels(dice, 1, 0.01)[0] for _ in range(4)]
         mean, count = of_two_runs(found, "it")
         assert count == 3
         wrong += mean.low > 0 or mean.high < 0

@@ -9,6 +9,10 @@ import numpy as np
 
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.ranking import rank
+from evaluation.bridge.recipes import of_recipe
+from evaluation.bridge.simultaneous_intervals import leaves
+from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout
@@ -156,3 +160,42 @@ def text_of_steps(dice: Dice, steps: int, carry: float, blocks: int = 300) -> li
         amounts = (noise - bridge) * tokens
         found.append(Differences(kind="ratio", amounts=amounts, weights=tokens, layout=layout))
     return found
+
+
+EQUAL_STEPS: dict[str, Callable[[Dice], list[Differences]]] = {
+    "6 steps that differ by passage": lambda dice: by_passage(dice, 6),
+    "2 steps, noise carries over by .4": lambda dice: text_of_steps(dice, 2, 0.4),
+    "2 steps, noise carries over by .8": lambda dice: text_of_steps(dice, 2, 0.8),
+}
+"""Steps of one skill, whose own noise is dependent where the bridge's is not."""
+
+
+def called_behind(draw: Callable[[Dice], list[Differences]], count: int, seed: int) -> float:
+    """Share of draws in which an equal step is called behind another one."""
+    dice, behind = np.random.default_rng(seed), 0
+    for _ in range(count):
+        found = [estimate_of(one) for one in draw(dice)]
+        ranking = rank(found, [leaves(one, "it") for one in found], "it", 1)
+        behind += ranking is not None and bool(ranking.behind.any())
+    return behind / count
+
+
+def of_levels(dice: Dice, steps: int, noise: float, items: int = 4000) -> list[Estimate]:
+    """Steps of one recipe: their levels scatter, and so does the bridge's; no true gain."""
+    bridge = dice.normal(0, 0.3, items) + dice.normal(0, noise)
+    return [
+        paired_measure(dice.normal(0, 0.3, items) + dice.normal(0, noise), bridge)
+        for _ in range(steps)
+    ]
+
+
+def of_recipes(steps: int, noise: float, count: int, seed: int) -> tuple[float, float, float]:
+    """Shares in which the last step is better by its items, and by its recipe; and of recipes covered."""
+    dice, weights, recipe, covered = np.random.default_rng(seed), 0, 0, 0
+    for _ in range(count):
+        found = of_levels(dice, steps, noise)
+        known = of_recipe(found[-1], found, "it")
+        weights += found[-1].low > 0
+        recipe += known.low > 0
+        covered += known.low <= 0 <= known.high
+    return weights / count, recipe / count, covered / count
