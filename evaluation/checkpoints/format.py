@@ -31,7 +31,7 @@ from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.fingerprints import fingerprint
-from evaluation.settings.steps import step_named
+from evaluation.settings.steps import step_named, step_of_folder
 from evaluation.wording import near_path
 
 log = logging.getLogger(__name__)
@@ -171,7 +171,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         model_config=config,
         training_config=None,
         use_mup=None,
-        step=step_named(folder.name),
+        step=step_of_folder(folder.name),
         snapshot=snapshot(folder, headers),
         weights=_paths(headers),
         tokenizer_name=None,
@@ -229,15 +229,15 @@ def _no_configuration(folder: Path) -> CheckpointError:
             f"{folder / 'model_config.json'}: missing, and so is config.yaml; wait until the "
             "checkpoint is written, or copy it again"
         )
-    steps = [step for p in folder.iterdir() if (step := step_named(p.name)) is not None]
-    hint = f"; give one of its steps, e.g. {folder / str(max(steps))}" if steps else ""
+    steps = {step: p for p in folder.iterdir() if (step := step_of_folder(p.name)) is not None}
+    hint = f"; give one of its steps, e.g. {steps[max(steps)]}" if steps else ""
     return CheckpointError(
         f"{folder}: not a checkpoint: no model_config.json, config.yaml or config.json{hint}"
     )
 
 
 def _step(folder: Path, training: Training | None) -> int | None:
-    named, written = step_named(folder.resolve().name), training.step if training else None
+    named, written = step_of_folder(folder.resolve().name), training.step if training else None
     if named is not None and written is not None and named != written:
         _warn_of_other_step(folder, named, written)
     return written if named is None else named

@@ -1,7 +1,7 @@
 """Which checkpoints a stage evaluates: its steps on disk, its merges, and its bridge."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -15,9 +15,10 @@ from evaluation.settings.candidates import (
     candidate_label,
     is_requested,
 )
+from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.steps import step_named
-from evaluation.wording import no_such
+from evaluation.settings.steps import step_named, step_of_folder
+from evaluation.wording import first_few, no_such
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,11 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """Its name in messages: `step 10`, `merge last3` or `bridge`."""
-        return "bridge" if self.candidate is None else candidate_label(self.candidate)
+        """Its name in messages: `step 10`, `step 10 (a name)`, `merge last3` or `bridge`."""
+        if self.candidate is None:
+            return "bridge"
+        name = self.plan.stage.name_of(self.step)
+        return candidate_label(self.candidate) + (f" ({name})" if name else "")
 
     @property
     def log(self) -> Path:
@@ -55,7 +59,9 @@ class Subject:
         return self.plan.step_log(self.candidate)
 
 
-def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
+def find_steps(
+    folder: Path, steps: Steps, listed: Sequence[ListedCheckpoint] = ()
+) -> tuple[int, ...]:
     """Return the requested steps.
 
     A step counts once its configuration exists, which trainers write after the weights.
@@ -63,41 +69,54 @@ def find_steps(folder: Path, steps: Steps) -> tuple[int, ...]:
     Args:
         folder: Folder of the checkpoints.
         steps: The configured steps: a list, `all`, or `every: N`.
+        listed: The checkpoints of the stage if it lists them; then none is looked for.
 
     Returns:
         The list unchanged; for `all` and `every: N` the steps on disk in ascending order.
 
     Raises:
-        CheckpointError: `all` or `every: N` finds none, or a folder's number is too large.
+        CheckpointError: `all` or `every: N` finds none, a folder's number is too large, or two folders
+            are one step.
     """
     if isinstance(steps, tuple):
         return steps
-    if not folder.is_dir():
+    if not listed and not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    on_disk = [_step(path) for path in folder.iterdir() if _is_checkpoint(path)]
+    on_disk = [one.step for one in listed] or _steps_on_disk(folder)
     found = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
     if not found:
         multiples = (
             f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
         )
+        seen = first_few(sorted(path.name for path in folder.iterdir())) if not listed else ""
         raise CheckpointError(
-            f"{folder}: holds no step{multiples}; check `checkpoints` and `steps`"
+            f"{folder}: holds no step{multiples}, but {seen or 'nothing'}; check `checkpoints` and `steps`, "
+            "or list checkpoints of other names (`checkpoints: [{path: …, step: …}]`)"
         )
     return found
 
 
-def _step(path: Path) -> int:
-    step = step_named(path.name)
-    if step is None:
-        raise CheckpointError(
-            f"{path}: no step is larger than 2⁶³ - 1; rename this folder, or list `steps` instead"
-        )
-    return step
+def _steps_on_disk(folder: Path) -> list[int]:
+    """Return the steps of complete checkpoints; raise CheckpointError for two of one step."""
+    for path in folder.iterdir():
+        is_large = re.fullmatch(r"[1-9][0-9]{18,}", path.name) and step_named(path.name) is None
+        if is_large and _is_checkpoint(path):
+            raise CheckpointError(
+                f"{path}: no step is larger than 2⁶³ - 1; rename this folder, or list `steps` instead"
+            )
+    found: dict[int, Path] = {}
+    for step, name in named_steps(folder):
+        if _is_checkpoint(folder / name):
+            other = found.setdefault(step, folder / name)
+            if other.resolve() != (folder / name).resolve():
+                raise CheckpointError(
+                    f"{folder}: {other.name} and {name} are both step {step}; rename one, or list the "
+                    "checkpoints (`checkpoints: [{path: …, step: …}]`)"
+                )
+    return list(found)
 
 
 def _is_checkpoint(path: Path) -> bool:
-    if not re.fullmatch(r"0|[1-9][0-9]*", path.name):
-        return False
     nanotron = (path / "model").is_dir() and any(
         (path / config).is_file() for config in ("model_config.json", "config.yaml")
     )
@@ -113,7 +132,7 @@ def stage_steps(plan: StagePlan) -> tuple[int, ...]:
     Returns:
         Steps, in the order of `find_steps`, which also raises the errors.
     """
-    return find_steps(Path(plan.stage.checkpoints), plan.stage.steps)
+    return find_steps(Path(plan.stage.checkpoints), plan.stage.steps, plan.stage.listed)
 
 
 def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
@@ -225,13 +244,12 @@ def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
         )
     if bridge.stage is None:
         path = Path(bridge.path or "")
-        step = step_named(path.name)
+        step = step_of_folder(path.name)
     else:
         owner = plans[bridge.stage]
         step = bridge.step if bridge.step is not None else stage_steps(owner)[-1]
         path = owner.checkpoint(step)
-    folder = Path(plan.stage.checkpoints).resolve()
-    if path.resolve().parent == folder and step in stage_steps(plan):
+    if step in stage_steps(plan) and path.resolve() == plan.checkpoint(step or 0).resolve():
         raise ConfigError(
             f"stages.{plan.name}.bridge: {path} is also a step of {plan.name}, so its delta would "
             "be zero by construction; take it out of `steps` or choose another bridge"

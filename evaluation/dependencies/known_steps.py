@@ -69,7 +69,7 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     """
     stage = config.stages[name]
     try:
-        found = find_steps(Path(stage.checkpoints), stage.steps)
+        found = find_steps(Path(stage.checkpoints), stage.steps, stage.listed)
     except CheckpointError:  # reported when this stage is used; a command may use another
         found = ()
     if isinstance(stage.steps, tuple):

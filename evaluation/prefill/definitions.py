@@ -81,10 +81,9 @@ def tokenizer_definition(plan: StagePlan) -> str:
     Returns:
         The entry's definition.
     """
-    wanted = plan.tokenizer.model_dump(exclude={"also_known_as", "check_texts"})
     texts = plan.tokenizer.check_texts
     checked = [file_checksum(Path(texts))] if texts and Path(texts).is_file() else []
-    return fingerprint([protocol.PREFILL_TOKENIZER, wanted, *checked])
+    return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity, *checked])
 
 
 def _encoding(plan: StagePlan, tokenizer: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,118 +6,35 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from evaluation.root import SUITES
-from evaluation.settings.candidates import MergeName, MergeRecipe, StepInterval, Steps
+from evaluation.settings.candidates import (
+    StepInterval,
+    is_requested,
+)
 from evaluation.settings.computing import Generation, Scoring, Verification
 from evaluation.settings.model import (
-    Boolean,
     ExpandedPath,
-    Fraction,
     OutputPath,
     SequenceLength,
     Settings,
-    Step,
-    Text,
     one_sentence,
 )
 from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
 from evaluation.settings.notify import Notify
-from evaluation.settings.objectives import Objective
 from evaluation.settings.provided import Providers
 from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
-from evaluation.settings.steps import step_named
+from evaluation.settings.stage import Bridge, Stage
+from evaluation.settings.steps import step_of_folder
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
-
-
-class Bridge(Settings):
-    """The baseline checkpoint that a stage is compared with."""
-
-    stage: Text | None = Field(None, description="Stage it belongs to.")
-    step: Step | None = Field(None, description="Step of that stage; its last one if not given.")
-    path: ExpandedPath | None = Field(None, description="Checkpoint folder, in place of a stage.")
-
-    @model_validator(mode="after")
-    def _one_origin(self) -> Self:
-        if (self.stage is None) == (self.path is None):
-            raise ValueError("give either `stage` (with `step`) or `path`")
-        if self.path is not None and self.step is not None:
-            raise ValueError("`step` goes with `stage`; a `path` names the step's folder itself")
-        return self
-
-
-class Assumed(Settings):
-    """What a stage assumes about checkpoints whose config.yaml is missing."""
-
-    use_mup: Boolean = Field(
-        description="Whether they were trained with muP. Their tokenizer and sequence length are "
-        "taken to be the stage's."
-    )
-
-
-class Stage(Settings):
-    """One stage of training: its checkpoints and what they are evaluated on."""
-
-    checkpoints: ExpandedPath = Field(description="Folder that holds one folder per step.")
-    steps: Steps = Field(description="List of steps, `all`, or `every: N` (found on disk).")
-    merges: dict[MergeName, MergeRecipe] = Field(
-        {}, description="Weighted means of checkpoints, by name, evaluated like steps."
-    )
-    open_ended: Boolean = Field(
-        False, description="Set by a run: `steps` are those of `all` or `every: N` found so far."
-    )
-    suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
-    bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
-    objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
-    results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
-    tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")
-    sequence_length: SequenceLength | None = Field(
-        None, description="Where it differs from the top level."
-    )
-    training_config: ExpandedPath | None = Field(
-        None, description="Where it differs from the top level."
-    )
-    allow_shorter_sequences: Boolean = Field(
-        False, description="Accept checkpoints trained on longer sequences than are scored."
-    )
-    assume: Assumed | None = Field(
-        None, description="What to assume if a Nanotron config.yaml is missing."
-    )
-    command: str | None = Field(
-        None, description="External program that scores in place of the engine."
-    )
-    command_hours: Fraction = Field(
-        24.0, gt=0, le=1000, description="Time that `command` may take for one checkpoint."
-    )
-
-    @field_validator("objective")
-    @classmethod
-    def _each_once(cls, given: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        goals = [(one.tier, one.group, one.decided_on.name, one.want, one.average) for one in given]
-        for number, goal in enumerate(goals):
-            if (first := goals.index(goal)) < number:
-                raise ValueError(f"entry {number} decides the same as entry {first}; leave one out")
-        return given
-
-    @field_validator("suites")
-    @classmethod
-    def _each_suite_once(cls, given: tuple[str, ...]) -> tuple[str, ...]:
-        for name in given:
-            if given.count(name) > 1:
-                raise ValueError(f"{name} appears twice; leave one out")
-        return given
-
-    @field_validator("command")
-    @classmethod
-    def _not_empty(cls, command: str | None) -> str | None:
-        if command is not None and not command.strip():
-            raise ValueError("is empty; leave the key out to score with the built-in engine")
-        if command is not None and "\0" in command:
-            raise ValueError("holds a NUL character, which no command can; take it out")
-        return command
 
 
 def _or_shipped(folder: str) -> str:
@@ -187,7 +104,8 @@ class Config(Settings):
         read = {"suites": self.suites}
         tokenizers = {"tokenizer": self.tokenizer}
         for name, stage in self.stages.items():
-            read[f"stages.{name}.checkpoints"] = stage.checkpoints
+            listed = {f"stages.{name}.checkpoints.{n}": c.path for n, c in enumerate(stage.listed)}
+            read |= listed or {f"stages.{name}.checkpoints": stage.checkpoints}
             tokenizers[f"stages.{name}.tokenizer"] = stage.tokenizer
         return read | {f"{key}.name": one.name for key, one in tokenizers.items() if one}
 
@@ -225,16 +143,22 @@ def _check_merges(name: str, stage: Stage, stages: dict[Name, Stage]) -> None:
 
 def _step_folders(stage: Stage, folder: str) -> set[str]:
     """Return the real folders of a stage's listed steps; of `all` or `every: N`, at most `folder`."""
+    if stage.listed:
+        return {
+            os.path.realpath(one.path)
+            for one in stage.listed
+            if is_requested(one.step, stage.steps)
+        }
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
-        names = set(map(str, stage.steps))
+        names = {stage.folder_of(step).name for step in stage.steps}
         links: list[str] = []
         with contextlib.suppress(OSError):  # not there yet
             links = [entry.name for entry in os.scandir(home) if entry.is_symlink()]
         linked = {os.path.realpath(f"{home}/{link}") for link in names.intersection(links)}
         return {f"{home}/{name}" for name in names} | linked
     every = stage.steps.every if isinstance(stage.steps, StepInterval) else 1
-    return set() if (step_named(name) or 0) % every else {f"{home}/{name}"}
+    return set() if (step_of_folder(name) or 0) % every else {f"{home}/{name}"}
 
 
 def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
@@ -242,8 +166,9 @@ def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
     if bridge.stage is None:
         return bridge.path or ""
     owner = stages[bridge.stage]
-    last = owner.steps[-1] if isinstance(owner.steps, tuple) else "last"
-    return f"{owner.checkpoints}/{last if bridge.step is None else bridge.step}"
+    last = owner.steps[-1] if isinstance(owner.steps, tuple) else None
+    step = last if bridge.step is None else bridge.step
+    return f"{owner.checkpoints}/last" if step is None else str(owner.folder_of(step))
 
 
 def load_config(path: str | Path) -> Config:

@@ -21,8 +21,9 @@ from pathlib import Path
 
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.settings.candidates import Candidate, candidate_folder
-from evaluation.settings.config import Config, Stage
+from evaluation.settings.config import Config
 from evaluation.settings.provided import ProviderChoices, ProviderTask
+from evaluation.settings.stage import Stage
 from evaluation.settings.suites import Suite
 from evaluation.settings.tiers import OF_STEPS, TIERS, TierName
 from evaluation.settings.tokenizer import Tokenizer
@@ -51,8 +52,8 @@ class StagePlan:
         Returns:
             A folder inside the configured `cache`.
         """
-        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(self.tokenizer.name).name)
-        wanted = self.tokenizer.model_dump(exclude={"also_known_as", "check_texts"})
+        wanted = self.tokenizer.identity
+        slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(wanted["name"]).name)
         key = fingerprint(unordered(wanted))[:8]
         return Path(self.config.cache) / f"{slug}-{key}-{self.sequence_length}"
 
@@ -209,9 +210,9 @@ class StagePlan:
             step: The step's number.
 
         Returns:
-            A folder inside the stage's `checkpoints`, which need not exist.
+            A folder that need not exist: one in the stage's `checkpoints`, or of its list.
         """
-        return Path(self.stage.checkpoints) / str(step)
+        return self.stage.folder_of(step)
 
     def members(self, merge: str) -> tuple[tuple[Path, float], ...]:
         """Return the checkpoints of a merge, with their weights.
@@ -224,6 +225,6 @@ class StagePlan:
         """
         stages = self.config.stages
         return tuple(
-            (Path(stages[owner].checkpoints) / str(step), weight)
+            (stages[owner].folder_of(step), weight)
             for owner, step, weight in self.stage.merges[merge].members(self.name)
         )

@@ -6,16 +6,18 @@ from typing import Any, TypeVar
 
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
-from evaluation.settings.config import Config, Stage
+from evaluation.settings.config import Config
 from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.stage import Stage
+from evaluation.settings.steps import step_of_folder
 from evaluation.settings.suite_settings import settled_suite
 from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import no_such
+from evaluation.wording import first_few, no_such
 
 Found = TypeVar("Found")
 
@@ -130,10 +132,13 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
     Returns:
         A sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
     """
+    if stage.listed:
+        absent = [one.path for one in stage.listed if not Path(one.path).is_dir()]
+        return f"stages.{name}.checkpoints: {first_few(absent)}: no such folder" if absent else None
     folder = Path(stage.checkpoints)
     if folder.is_dir():
         is_one = (folder / "model").is_dir() or (folder / "config.json").is_file()
-        if not is_one or any(path.name.isdigit() for path in folder.iterdir()):
+        if not is_one or any(step_of_folder(path.name) is not None for path in folder.iterdir()):
             return None
         return (
             f"stages.{name}.checkpoints: {folder} is itself a checkpoint; write the folder that holds "
@@ -259,6 +264,11 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
     return value if type(value) is int and value > 1 else None
 
 
+def _by_step(path: Path) -> tuple[bool, int, str]:
+    step = step_of_folder(path.parent.name)
+    return step is None, step or 0, path.parent.name
+
+
 def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tuple[Path, Any]:
     given = stage.training_config or config.training_config
     if given:
@@ -269,9 +279,10 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
             raise ConfigError(f"{key}: {error}") from None
     if absent := absent_checkpoints(name, stage):
         raise ConfigError(absent)
+    places = [Path(one.path, "config.yaml") for one in stage.listed]
     configs = sorted(
-        Path(stage.checkpoints).glob("*/config.yaml"),
-        key=lambda path: (not path.parent.name.isdigit(), path.parent.name.zfill(20)),
+        filter(Path.is_file, places) if places else Path(stage.checkpoints).glob("*/config.yaml"),
+        key=_by_step,
     )
     if not configs:
         raise ConfigError(

@@ -5,6 +5,10 @@ import re
 STEP = re.compile(r"0|[1-9][0-9]{0,18}")
 """Pattern of a folder's name that is a step's number; `step_named` refuses those above 2⁶³ - 1."""
 
+_WORDS = "global_?steps?|steps?|iterations?|iters?|checkpoints?|ckpts?"
+_NAMED = re.compile(rf"(?:.*[-_.])?(?:{_WORDS})[-_=.]?0*({STEP.pattern})", re.IGNORECASE)
+"""Pattern of names such as `step10`, `run_step20`, `iter_0000010` and `checkpoint-500`."""
+
 
 def step_named(folder: str) -> int | None:
     """Return the step that a folder's name states.
@@ -17,3 +21,16 @@ def step_named(folder: str) -> int | None:
     """
     step = int(folder) if STEP.fullmatch(folder) else None
     return step if step is not None and step < 2**63 else None
+
+
+def step_of_folder(folder: str) -> int | None:
+    """Return the step of a folder that is called by a number, or as other trainers call theirs.
+
+    Args:
+        folder: Name of a folder of checkpoints, without its path.
+
+    Returns:
+        The step's number; None for a name without one, such as `final`.
+    """
+    named = _NAMED.fullmatch(folder)
+    return step_named(named[1] if named else folder)

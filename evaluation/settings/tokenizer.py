@@ -1,5 +1,8 @@
 """Settings of a stage's tokenizer."""
 
+import os
+from typing import Any
+
 from pydantic import Field
 
 from evaluation.settings.model import Boolean, ExpandedPath, FolderOrId, Settings, Text
@@ -20,3 +23,10 @@ class Tokenizer(Settings):
         description="JSONL file of texts for the tokenizer's check; a line is a text, or "
         "`{text, ids}` with the ids that training had.",
     )
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The settings that decide what is fetched; a folder is the same however its path is written."""
+        wanted = self.model_dump(exclude={"also_known_as", "check_texts"})
+        is_folder = self.name.startswith(("/", ".")) or os.path.isdir(self.name)
+        return wanted | {"name": os.path.realpath(self.name) if is_folder else self.name}

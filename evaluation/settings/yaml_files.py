@@ -119,6 +119,31 @@ def parse_yaml(text: str) -> dict[str, Any]:
     Raises:
         ConfigError: When it is no such mapping; the caller adds the file's name.
     """
+    content = _parsed(text)
+    if not isinstance(content, dict):
+        raise ConfigError(
+            f"expected keys and values at the top level, but it is {kind_of(content)}; write `key: value`"
+        )
+    return content
+
+
+def read_yaml_value(path: Path) -> Any:
+    """Read a YAML or JSON file that may hold a list.
+
+    Args:
+        path: The file.
+
+    Raises:
+        ConfigError: When it cannot be read or is empty; names the file, the line and what is wrong.
+    """
+    try:
+        return _parsed(_read_text(path))
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from None
+
+
+def _parsed(text: str) -> Any:
+    """Return the value that a text holds; raise ConfigError for text that is not YAML, or is empty."""
     try:
         _refuse_deep(text)
         content = yaml.load(text, Loader=_Loader)
@@ -137,10 +162,6 @@ def parse_yaml(text: str) -> dict[str, Any]:
         ) from None
     if content is None or content == {}:
         raise ConfigError("is empty; expected keys and values")
-    if not isinstance(content, dict):
-        raise ConfigError(
-            f"expected keys and values at the top level, but it is {kind_of(content)}; write `key: value`"
-        )
     if "*" in text and "&" in text:
         _refuse_repeated(content)
     return content

@@ -15,8 +15,8 @@ from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import CheckpointError
-from evaluation.settings.config import Assumed
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.stage import Assumed
 from tests.checkpoints.damage import training
 from tests.checkpoints.nanotron import TRAINING, Config, forward, llama, make_checkpoint, moe, qwen2
 from tests.prefill.plans import make_plan

@@ -21,9 +21,10 @@ from evaluation.protocol import BRIDGE
 from evaluation.results.deltas_file import DeltaRow, StageDeltas
 from evaluation.results.files import write_model
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.config import Config, Stage, load_config
+from evaluation.settings.config import Config, load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
+from evaluation.settings.stage import Stage
 from tests.bridge.folders import make_plans
 from tests.conftest import ROOT
 

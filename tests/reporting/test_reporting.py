@@ -21,8 +21,8 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.terminal import bridge_table
 from evaluation.runs.compare import compare_checkpoints
-from evaluation.settings.config import Bridge
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.stage import Bridge
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited
 from tests.prefill.plans import sign_meta

@@ -14,7 +14,7 @@ from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.subjects import steps_so_far
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.steps import step_named
+from evaluation.settings.steps import step_of_folder
 from evaluation.settings.tiers import TIERS, TierName
 
 WIDE = 8
@@ -179,8 +179,8 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
         return (bridge.stage, steps[-1]) if steps else None
     path = Path(bridge.path or "")
     for name, other in plans.items():
-        step = step_named(path.name)
-        if step is not None and path.parent == Path(other.stage.checkpoints):
+        step = step_of_folder(path.name)
+        if step is not None and path == other.checkpoint(step):
             return name, step
     return None
 

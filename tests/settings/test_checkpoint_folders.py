@@ -1,0 +1,183 @@
+"""Checkpoints in folders of any trainer's names, or listed from anywhere."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluation.checkpoints.subjects import find_steps, stage_steps, step_subject
+from evaluation.errors import CheckpointError, ConfigError
+from evaluation.settings.config import Config, load_config, validate_config
+from evaluation.settings.effective import write_effective
+from evaluation.settings.planning import plan_stage
+from evaluation.settings.steps import step_of_folder
+
+STEPS = {
+    "10": 10,
+    "step10": 10,
+    "step_10": 10,
+    "run_step20": 20,
+    "iter_0000010": 10,
+    "checkpoint-500": 500,
+    "global_step1000": 1000,
+    "my-run.ckpt-7": 7,
+    "Step=3": 3,
+    "iteration_0": 0,
+    "final": None,
+    "007": None,
+    "run20": None,
+    "step10-unsharded.tmp": None,
+    "laststeps": None,
+    "step_99999999999999999999": None,
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_the_step_of_a_folder(name: str) -> None:
+    assert step_of_folder(name) == STEPS[name]
+
+
+def checkpoint(folder: Path, **metadata: Any) -> Path:
+    """A folder that looks like a checkpoint of Nanotron."""
+    (folder / "model").mkdir(parents=True)
+    (folder / "model_config.json").write_text("{}")
+    if metadata:
+        (folder / "checkpoint_metadata.json").write_text(json.dumps({"metas": metadata}))
+    return folder
+
+
+def config_of(checkpoints: Any, steps: Any = "all", **more: Any) -> Config:
+    stage = {"checkpoints": checkpoints, "steps": steps, "suites": ["stage1_cf_core"]}
+    content = {"results": "r", "cache": "c", "stages": {"s": stage}, "sequence_length": 64}
+    return validate_config(content | {"tokenizer": {"name": "t"}} | more, "config.yaml")
+
+
+def folders(config: Config) -> dict[int, str]:
+    """The folder of each step, as the workflow finds them."""
+    plan = plan_stage(config, "s")
+    return {step: str(plan.checkpoint(step)) for step in stage_steps(plan)}
+
+
+def test_all_finds_steps_by_any_name(tmp_path: Path) -> None:
+    names = ("step10", "run_step20", "iter_0000030", "checkpoint-500", "40")
+    for name in names:
+        checkpoint(tmp_path / name)
+    checkpoint(tmp_path / "final", last_train_step=600)
+    checkpoint(tmp_path / "notes")
+    (tmp_path / "step_70").mkdir()  # not yet written
+    found = folders(config_of(str(tmp_path)))
+    assert {step: Path(path).name for step, path in found.items()} == {
+        10: "step10",
+        20: "run_step20",
+        30: "iter_0000030",
+        40: "40",
+        500: "checkpoint-500",
+        600: "final",
+    }
+    assert list(folders(config_of(str(tmp_path), {"every": 20}))) == [20, 40, 500, 600]
+    assert folders(config_of(str(tmp_path), [30])) == {30: str(tmp_path / "iter_0000030")}
+
+
+def test_a_final_folder_of_a_step_that_is_there_is_left_out(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "step_10")
+    checkpoint(tmp_path / "final", last_train_step=10)
+    assert folders(config_of(str(tmp_path))) == {10: str(tmp_path / "step_10")}
+
+
+def test_two_folders_of_one_step_are_refused_unless_one_is_a_link(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "10")
+    (tmp_path / "step_10").symlink_to("10")
+    assert folders(config_of(str(tmp_path))) == {10: str(tmp_path / "10")}
+    checkpoint(tmp_path / "iter_010")
+    with pytest.raises(CheckpointError, match=r"10 and iter_010 are both step 10; rename one"):
+        find_steps(tmp_path, "all")
+
+
+def test_a_folder_without_steps_names_what_is_there(tmp_path: Path) -> None:
+    for name in ("best", "final"):
+        checkpoint(tmp_path / name)
+    with pytest.raises(
+        CheckpointError, match=r"holds no step, but best, final; .*list checkpoints"
+    ):
+        find_steps(tmp_path, "all")
+
+
+def test_a_new_folder_is_noticed(tmp_path: Path) -> None:
+    plan = plan_stage(config_of(str(tmp_path), [10]), "s")
+    assert plan.checkpoint(10) == tmp_path / "10"
+    checkpoint(tmp_path / "step10")
+    os.utime(tmp_path, ns=(1, 1))
+    assert plan.checkpoint(10) == tmp_path / "step10"
+
+
+@pytest.mark.parametrize("form", ["a list", "a file", "a JSON file"])
+def test_checkpoints_are_listed_from_anywhere(
+    form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = checkpoint(tmp_path / "a/model-x")
+    second = checkpoint(tmp_path / "b/deep/step_20")
+    third = checkpoint(tmp_path / "c/final", last_train_step=600)
+    given: Any = [{"path": str(first), "step": 3, "name": "x"}, str(second), {"path": "c/final"}]
+    monkeypatch.chdir(tmp_path)
+    if form != "a list":
+        file = tmp_path / ("list.yaml" if form == "a file" else "list.json")
+        file.write_text(json.dumps(given if form == "a file" else {"checkpoints": given}))
+        given = str(file)
+    config = config_of(given)
+    expected = {3: str(first), 20: str(second), 600: str(third)}
+    found = folders(config)
+    assert {step: os.path.abspath(path) for step, path in found.items()} == expected
+    assert step_subject(plan_stage(config, "s"), 3).label == "step 3 (x)"
+    assert load_config(write_effective(config)) == config
+    assert list(folders(config_of(given, [20]))) == [20]
+
+
+def test_names_and_paths_in_a_file(tmp_path: Path) -> None:
+    checkpoint(tmp_path / "m/step5")
+    (tmp_path / "batch.yaml").write_text("base: m/step5\n")
+    plan = plan_stage(config_of(str(tmp_path / "batch.yaml")), "s")
+    assert plan.checkpoint(5) == tmp_path / "m/step5"
+    assert plan.stage.name_of(5) == "base"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (
+            [{"path": "x/final"}],
+            r"entry 0: neither the name 'final' nor the metadata .* add `step:`",
+        ),
+        ([{"path": "a/step1"}, {"path": "b/step1"}], "step 1 appears twice"),
+        ([{"folder": "a"}], "entry 0 is .*write `{path: …, step: …, name: …}`"),
+        ([{"path": "a", "step": "two"}], "'two' is not a whole number"),
+        ([], "lists no checkpoint"),
+    ],
+)
+def test_a_list_that_cannot_be_read(given: Any, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        config_of(given)
+
+
+def test_a_listed_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
+    config = config_of([{"path": str(tmp_path / "none"), "step": 1}], tokenizer=None)
+    with pytest.raises(ConfigError, match=f"{tmp_path}/none: no such folder"):
+        plan_stage(config, "s")
+
+
+def test_a_tokenizer_by_another_path_has_the_same_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "work/deep").mkdir(parents=True)
+    (tmp_path / "t").mkdir()
+    (tmp_path / "link").symlink_to("t")
+    caches = set()
+    for folder, name in (("work", "../t"), ("work/deep", "../../t"), (".", "t"), (".", "link")):
+        monkeypatch.chdir(tmp_path / folder)
+        config = config_of("x", [1], tokenizer={"name": name})
+        caches.add(plan_stage(config, "s").cache.name)
+    assert len(caches) == 1
+    monkeypatch.chdir(tmp_path / "work")
+    hub = plan_stage(config_of("x", [1], tokenizer={"name": "org/t"}), "s").cache.name
+    assert hub not in caches
