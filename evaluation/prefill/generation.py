@@ -19,7 +19,13 @@ from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
 from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.prompts import answer_ends, encode_prompts, prompts_meta, render_chat
+from evaluation.prefill.prompts import (
+    answer_ends,
+    encode_prompts,
+    prompts_meta,
+    render_chat,
+    warn_of_unread,
+)
 from evaluation.prefill.provided import provided_prompts
 from evaluation.prefill.questions import TaskPrompt, TaskPrompts
 from evaluation.prefill.sources import locate_item
@@ -55,6 +61,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         check_cached_golds(plan, name)
         return
     found, stop, recorded = _read(plan, name, sources, tokenizer)
+    warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     if not (stop or eos_ids or strings):
         raise SourceError(

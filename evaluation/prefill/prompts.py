@@ -4,6 +4,7 @@ Prefill writes them once for all steps: `prompts.jsonl`, then `meta.json`. A che
 get the same token ids and stop at the same tokens and strings, whatever their own configurations say.
 """
 
+import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -24,6 +25,8 @@ from evaluation.settings.suites import Message
 from evaluation.tokenizers.base import Tokenizer
 from evaluation.tokenizers.chat import render_template
 from evaluation.tokenizers.encoding import bos_ids, put_before
+
+log = logging.getLogger(__name__)
 
 _DATE = "01 Jan 2025"
 """The date for templates that write it, so that a prompt is the same on every day."""
@@ -84,6 +87,7 @@ def _chats_of_probes(
         stop = list(probe.stop or ())
         key = fingerprint([template, unordered(variables), stop])
         if key not in chats:
+            warn_of_unread(f"probes.{name}", template, variables)
             eos_ids, strings = answer_ends(tokenizer, template, variables)
             chats[key] = {
                 "probes": [],
@@ -235,6 +239,21 @@ def render_chat(
     if not text.strip():
         raise SourceError(f"{name}: the chat template writes no text of these messages; {_ANOTHER}")
     return text
+
+
+def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> None:
+    """Log the variables that a template does not read, so that they change no prompt.
+
+    Args:
+        key: Key of the task or probe in the suite.
+        template: Its chat template.
+        variables: Its `chat_template_kwargs`.
+    """
+    if unread := [name for name in variables if name not in template]:
+        log.warning(
+            "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
+            *(key, ", ".join(unread)),
+        )
 
 
 def answer_ends(

@@ -68,6 +68,24 @@ def test_thinking_against_non_thinking(followed: Path) -> None:
     assert other == [text.replace("<think>", "</think>") for text in thinking]
 
 
+def test_thinking_with_a_template_that_reads_no_variable(
+    followed: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert main(commands()[0]) == 0
+    thinking, other = (
+        [line["prompt"] for line in lines("tier5", name, "prompts.jsonl")]
+        for name in ("sums_thinking", "sums_no_thinking")
+    )
+    assert thinking == other
+    said = re.search(r"`(the chat template\s+reads no\s+enable_thinking)`", PAGE)
+    assert said
+    warned = [text for text in caplog.messages if " ".join(said[1].split()) in text]
+    assert [text.partition(".chat")[0] for text in warned] == [
+        "generation_tasks.sums_thinking",
+        "generation_tasks.sums_no_thinking",
+    ]
+
+
 def test_gpqa(followed: Path) -> None:
     assert main(["prefill", "--stage", "sft", "--task", "my_gpqa"]) == 0
     for line in lines("tier3", "my_gpqa", "examples.jsonl"):
