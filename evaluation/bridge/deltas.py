@@ -36,6 +36,7 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.statistics import paired_ratio, unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.metrics.differences import Differences
+from evaluation.metrics.ratios import denominators
 from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results
 from evaluation.settings.tiers import Tier
@@ -108,7 +109,8 @@ def _bits(pair: Pair) -> Iterator[Delta]:
 
 
 def _bits_per_byte(blocks: Blocks) -> Estimate:
-    return paired_ratio(blocks.nats, np.zeros_like(blocks.nats), blocks.bytes * math.log(2))
+    weights = denominators(PER_BYTE, blocks.tokens, blocks.bytes)
+    return paired_ratio(blocks.nats, np.zeros_like(blocks.nats), weights)
 
 
 def _no_table(values: tuple[float, float]) -> Estimate:
@@ -171,8 +173,8 @@ def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
     perplexity = Link("exp", math.exp(other.nats.sum() / tokens.sum()))
     estimates = {"nats_per_token": nats, "ppl": derived(nats, perplexity)}
     if mine.bytes.sum() > 0:
-        per_byte = Link("linear", float(tokens.sum() / mine.bytes.sum()) / math.log(2))
-        estimates[PER_BYTE] = derived(nats, per_byte)
+        weights = denominators(PER_BYTE, tokens, mine.bytes)
+        estimates[PER_BYTE] = derived(nats, Link("linear", float(tokens.sum() / weights.sum())))
     return estimates
 
 

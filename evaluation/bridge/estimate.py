@@ -21,6 +21,7 @@ from scipy import special
 
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.variance import Variance
+from evaluation.settings.metric import LARGEST
 
 CONFIDENCE = 0.95
 
@@ -55,10 +56,6 @@ class Link(NamedTuple):
     def slope(self, x: float) -> float:
         """Return the function's derivative."""
         return self.factor * (1.0 if self.name == "linear" else math.exp(min(x, LARGEST)))
-
-
-LARGEST = 700.0
-"""Largest number of nats whose exp is a finite float."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.errors import NonFiniteError, ScoringError
+from evaluation.metrics.ratios import denominators
 
 
 def summarize_blocks(table: pa.Table) -> dict[str, Any]:
@@ -36,7 +37,7 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
     return {
         "ppl": _perplexity(nats_per_token),
         "nats_per_token": nats_per_token,
-        "bits_per_byte": float(nats.sum() / math.log(2) / text.sum()),
+        "bits_per_byte": float(nats.sum() / denominators("bits_per_byte", tokens, text).sum()),
         "tokens": int(tokens.sum()),
         "blocks": len(nats),
         "bytes": int(text.sum()),

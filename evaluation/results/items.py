@@ -38,7 +38,8 @@ from evaluation.results.kinds import (
     NatsItem,
     SecondaryMetrics,
 )
-from evaluation.results.tier_files import LARGEST, TaskEntry, Tier2File, Tier3File, TierFile
+from evaluation.results.tier_files import TaskEntry, Tier2File, Tier3File, TierFile
+from evaluation.settings.metric import LARGEST
 from evaluation.settings.tiers import TIERS, Tier
 
 if TYPE_CHECKING:

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import Field, create_model, model_validator
 
 from evaluation.results.files import FileModel, optional
+from evaluation.settings.metric import LARGEST
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
 
 EXTERNAL = "external"
 """Beginning of the protocol in files that an external command wrote."""
-
-LARGEST = 700.0
-"""Largest number of nats whose exp is a finite float."""
 
 Rate = Annotated[float, Field(ge=0, le=1)]
 

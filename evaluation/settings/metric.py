@@ -2,6 +2,9 @@
 
 from dataclasses import KW_ONLY, dataclass
 
+LARGEST = 700.0
+"""Largest number of nats whose exp is a finite float."""
+
 
 @dataclass(frozen=True)
 class Metric:

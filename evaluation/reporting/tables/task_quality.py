@@ -4,7 +4,6 @@ The formulas are in `bridge.power`. Series are over the stage's checkpoints. The
 follows from paired differences of the last checkpoint with the bridge, or else with the one before.
 """
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import Series, agreement, needed_units
 from evaluation.bridge.statistics import paired_mean
 from evaluation.errors import ResultsError
+from evaluation.metrics.ratios import denominators
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, grouped_variance
 from evaluation.reporting.pages.verdicts import advice_of
@@ -284,7 +284,7 @@ def _values(units: Credits | SecondaryMetrics, metric: str) -> Floats:
 def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedItems | None:
     if mine is None or other is None or not np.array_equal(mine.ids, other.ids):
         return None
-    weights: Floats = mine.bytes * math.log(2) if metric == "bits_per_byte" else mine.tokens
+    weights = denominators(metric, mine.tokens, mine.bytes)
     if len(mine.ids) < 2 or not weights.sum():
         return None
     variance = serial_variance(ratio_influence(mine.nats - other.nats, weights))

@@ -7,7 +7,6 @@ their paired delta instead.
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
@@ -17,10 +16,10 @@ from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.statistics import mean_difference, ratio_difference
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
+from evaluation.metrics.ratios import denominators, perplexity
 from evaluation.metrics.variance import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem, Units
 from evaluation.results.read import Results, TierResults
-from evaluation.results.tier_files import LARGEST
 from evaluation.settings.tiers import Tier, TierName
 
 NO_ITEMS = "no per-item scores"
@@ -118,10 +117,10 @@ def _value(
 def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
     nats, ratios, bits = {}, {}, {}
     for name, item in items.items():
-        nats[name] = _ratio(item, "tokens") or _no_items(item.values["nats_per_token"])
+        nats[name] = _ratio(item, "nats_per_token") or _no_items(item.values["nats_per_token"])
         stored = item.values.get("bits_per_byte")
         if stored is not None:
-            ratios[name] = _ratio(item, "bytes") or _no_items(stored)
+            ratios[name] = _ratio(item, "bits_per_byte") or _no_items(stored)
             bits[name] = replace(ratios[name], value=stored, n=nats[name].n)
         known = _nats_metrics(found.tier, nats[name], item.values["ppl"], bits.get(name))
         yield from ((name, item.group, metric, one, None) for metric, one in known)
@@ -142,12 +141,12 @@ def _no_items(value: float) -> Estimate:
     return unknown(value, n=0, units=0, note=NO_ITEMS)
 
 
-def _ratio(item: NatsItem, weight: Literal["tokens", "bytes"]) -> Estimate | None:
+def _ratio(item: NatsItem, metric: str) -> Estimate | None:
     """Return nats per token, or bits per byte; None where it is unknown."""
     if item.blocks is None:
         return None
     blocks = item.blocks
-    weights = blocks.bytes * math.log(2) if weight == "bytes" else blocks.tokens
+    weights = denominators(metric, blocks.tokens, blocks.bytes)
     if not weights.sum() > 0:
         return None
     return ratio_difference(
@@ -159,18 +158,13 @@ def _nats_metrics(
     tier: Tier, nats: Estimate, ppl: float, bits: Estimate | None
 ) -> Iterator[tuple[str, Estimate]]:
     known = {
-        "ppl": replace(nats, value=ppl, low=_exp(nats.low), high=_exp(nats.high)),
+        "ppl": replace(nats, value=ppl, low=perplexity(nats.low), high=perplexity(nats.high)),
         "nats_per_token": nats,
         "bits_per_byte": bits,
     }
     for metric in tier.metrics:
         if (one := known.get(metric.name)) is not None:
             yield metric.name, one
-
-
-def _exp(value: float | None) -> float | None:
-    """Return exp of a bound, or None where no float can hold it."""
-    return None if value is None or value > LARGEST else math.exp(value)
 
 
 def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
