@@ -12,12 +12,13 @@ from evaluation.errors import ResultsError, ScoringError, SourceError
 from evaluation.grading.completions import group_samples, summarize_task
 from evaluation.grading.verdicts import Job, check_errors, run_verifiers
 from evaluation.input_files import read_json, read_lines
-from evaluation.prefill.caches import read_documents
+from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.files import check_unicode
-from evaluation.reading.thinking import read_answer
+from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.scoring.answers import cut
 from evaluation.scoring.stored_completions import Completion
+from evaluation.settings.generation import CompletionTask
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
@@ -107,7 +108,7 @@ def verify_by_hand(
     documents = read_documents(folder)
     task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
     lines = _read_completions(path, documents)
-    answers = [read_answer(_cut(line.completion, task.stop), task.answer_after) for line in lines]
+    answers = _answers(folder, task, lines)
     texts = [answer or "" for answer in answers]
     jobs: list[Job] = [
         (verifier, documents[line.id].document, text)
@@ -134,6 +135,19 @@ def verify_by_hand(
         for number, line in enumerate(lines)
     ]
     return rows, {"task": name, "primary": task.headline, **summary}
+
+
+def _answers(
+    folder: Path, task: CompletionTask, lines: Sequence[CompletionLine]
+) -> list[str | None]:
+    """Return the part of each completion that verifiers read; None where the thinking is unfinished."""
+    mark = task.answer_after
+    prompts = read_prompts(folder).prompts if mark else ()
+    closed = {prompt.id for prompt in prompts if is_closed_by(prompt.prompt, mark)}
+    return [
+        read_answer(_cut(line.completion, task.stop), mark, is_required=line.id not in closed)
+        for line in lines
+    ]
 
 
 def _shown(verdict: Verdict) -> dict[str, Any]:

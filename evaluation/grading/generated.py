@@ -24,7 +24,7 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
 from evaluation.grading.verdicts import Batch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
-from evaluation.reading.thinking import read_answer
+from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.results.columns import COMPLETED, arrow_schema
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
 from evaluation.settings.generation import CompletionTask
@@ -74,7 +74,8 @@ def verify_task(
     check_cached_golds(plan, name)
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
-    prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents)
+    texts = {line.id: line.prompt for line in cache.prompts}
+    prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents, texts)
     views = list(task.views)
     summary = {
         "group": task.group,
@@ -86,7 +87,6 @@ def verify_task(
         **{key: value for key in ("shortened", "window") if (value := entry.get(key))},
         **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
-    texts = {line.id: line.prompt for line in cache.prompts}
     files = task_files(name, prompts, texts, summary, views)
     return VerifiedTask(summary, prompt_rows(prompts, views), files, list(used.values()))
 
@@ -99,6 +99,7 @@ def _verified(
     prompt_keys: Mapping[str, str],
     stored: Mapping[str, Completion],
     documents: Mapping[str, DocumentLine],
+    texts: Mapping[str, str],
 ) -> list[SampledPrompt]:
     """Return the task's prompts in order, each with its samples and their verdicts."""
     found = [
@@ -106,7 +107,11 @@ def _verified(
         for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
     ]
-    answers = [read_answer(one.text, task.answer_after) for _, _, one in found]
+    mark = task.answer_after
+    answers = [
+        read_answer(one.text, mark, is_required=not is_closed_by(texts[prompt], mark))
+        for prompt, _, one in found
+    ]
     read = [
         (documents[prompt].document, answer or "")
         for (prompt, _, _), answer in zip(found, answers, strict=True)

@@ -8,7 +8,7 @@ import pyarrow as pa
 from evaluation.fingerprints import fingerprint
 from evaluation.grading.verdicts import Batch, Job
 from evaluation.metrics.rates import COLUMNS
-from evaluation.reading.thinking import checked_part, end_of_thinking, opens_thought
+from evaluation.reading.thinking import checked_part, end_of_thinking, is_closed_by, opens_thought
 from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
@@ -41,7 +41,11 @@ def answer_parts(
         name: checked_part(
             answer.text,
             marks[name],
-            is_required=probes[name].answer_after is not None or opens_thought(prompts[name]),
+            is_required=opens_thought(prompts[name])
+            or (
+                probes[name].answer_after is not None
+                and not is_closed_by(prompts[name], marks[name])
+            ),
         )
         for name, answer in answers.items()
     }

@@ -70,6 +70,19 @@ def opens_thought(prompt: str) -> bool:
     return any(match.end() == len(end) for match in _OPENINGS.finditer(end))
 
 
+def is_closed_by(prompt: str, mark: str | None) -> bool:
+    """Return whether a prompt already ends the thinking, as templates do that turn it off.
+
+    Args:
+        prompt: The prompt as the model reads it.
+        mark: What ends the thinking.
+
+    Returns:
+        Whether the completion begins with the answer.
+    """
+    return mark is not None and prompt.rstrip().endswith(mark)
+
+
 def _is_unfinished(completion: str) -> bool:
     """Return whether a completion begins with a thought that no known mark ends."""
     opened = _OPENINGS.match(completion.lstrip())
