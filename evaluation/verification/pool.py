@@ -55,7 +55,7 @@ _WAITING = 16
 _KINDS_VARIABLE = "EVALUATION_VERIFIER_KINDS"
 """Environment variable with the kinds of verifiers whose libraries `preload` imports."""
 
-_PATIENCE = 5
+_PATIENCE = 10
 """A job may take this many times its limit of CPU time in all, since other processes need time, too."""
 
 _TOO_MUCH_MEMORY, _WORKER_GREW = 77, 78

@@ -64,7 +64,7 @@ def deadly(harm: str) -> Job:
 HARMS = {
     "exit": "process died (exit code 3)",
     "segfault": "process died (exit code -11)",
-    "hang": "not done after 5 seconds, in which it had less than 1 seconds of CPU time",
+    "hang": "not done after 10 seconds, in which it had less than 1 seconds of CPU time",
     "endless": "more than 1 seconds of CPU time",
     "memory error": "more than 128 MB of memory",
     "growing": "more than 128 MB of memory",
