@@ -53,7 +53,7 @@ def checkpoint_deleted(model: Model, place: str) -> None:
         for damage in DAMAGES
         if known.damage != damage
         and _others(model, place)
-        and (damage != "lost_shard" or known == Copy(*known.base))
+        and (damage != "lost_shard" or known == known.as_copied)
     ]
 )
 def checkpoint_damaged(model: Model, place: str, damage: str) -> None:
@@ -63,7 +63,9 @@ def checkpoint_damaged(model: Model, place: str, damage: str) -> None:
         model.gone.setdefault(place, known)
     else:
         model.gone.pop(place, None)
-    model.checkpoints[place] = Copy(known.seed, written, damage, known.form)
+    model.checkpoints[place] = Copy(
+        known.seed, written, damage, known.form, training=known.training
+    )
 
 
 @edit(lambda model: [(p,) for p, known in model.checkpoints.items() if known.damage])
@@ -71,7 +73,7 @@ def checkpoint_restored(model: Model, place: str) -> None:
     """From a copy that kept its times."""
     known = model.checkpoints[place]
     model.gone.pop(place, None)
-    model.checkpoints[place] = Copy(known.seed, form=known.form)
+    model.checkpoints[place] = Copy(known.seed, form=known.form, training=known.training)
 
 
 def _others(model: Model, place: str) -> bool:
@@ -79,6 +81,41 @@ def _others(model: Model, place: str) -> bool:
     less = model.copy()
     del less.checkpoints[place]
     return all(less.steps(stage) or not model.steps(stage) for stage in model.stages)
+
+
+@edit(
+    lambda model: [
+        (folder, seed)
+        for folder in ("one", "two")
+        if len(_steps_in(model, folder)) > 1 and not _is_named(model, folder)
+        for seed in range(SEEDS)
+    ]
+)
+def training_restarted(model: Model, folder: str, seed: int) -> None:
+    """In its own folder, which is emptied; it has saved its first step, so it is not as far as before."""
+    steps = _steps_in(model, folder)
+    number = 1 + max(model.checkpoints[f"{folder}/{step}"].training for step in steps)
+    for place in [place for place in model.checkpoints if place.startswith(f"{folder}/")]:
+        del model.checkpoints[place]
+    model.gone = {p: one for p, one in model.gone.items() if not p.startswith(f"{folder}/")}
+    model.checkpoints[f"{folder}/{steps[0]}"] = Copy(seed, model.now(), training=number)
+
+
+def _steps_in(model: Model, folder: str) -> list[int]:
+    places = (place.split("/") for place in model.checkpoints if place.startswith(f"{folder}/"))
+    return sorted(int(step) for _, step in places)
+
+
+def _is_named(model: Model, folder: str) -> bool:
+    """Whether a step of the folder is named one by one, so that it would be missing, or lies behind a link."""
+    listed = [
+        stage
+        for stage in model.stages
+        if model.folder(stage) == folder and isinstance(model.stages[stage]["steps"], list)
+    ]
+    bridges = [bridge for stage in model.stages if (bridge := model.bridge(stage))]
+    is_bridge = any(bridge.startswith(f"{folder}/") for bridge in bridges)
+    return bool(listed) or is_bridge or folder in model.links.values()
 
 
 # Weights and settings that change where they lie

@@ -28,6 +28,7 @@ class Copy:
     Later changes of single files: `shard` is the last weight file of another seed, and when it was
     written (-1: its time was kept) and as which file (another number: renamed into place);
     `settings` another number in its configuration, and when; `tokens` what its metadata count.
+    `training` numbers the trainings that were restarted in its folder.
     """
 
     seed: int
@@ -37,11 +38,17 @@ class Copy:
     shard: tuple[int, int, int] | None = None
     settings: tuple[int, int] | None = None
     tokens: int | None = None
+    training: int = 0
 
     @property
     def base(self) -> tuple[Any, ...]:
         """What it was as it was copied there."""
-        return self.seed, self.written, self.damage, self.form
+        return self.seed, self.written, self.damage, self.form, self.training
+
+    @property
+    def as_copied(self) -> "Copy":
+        """The same without later changes of single files."""
+        return replace(self, shard=None, settings=None, tokens=None)
 
 
 @dataclass(frozen=True)

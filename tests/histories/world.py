@@ -55,7 +55,7 @@ class World:
                 continue
             if was is None or was.base != copy.base:
                 self._place(target, copy)
-                was = Copy(*copy.base)
+                was = copy.as_copied
             self._change(target, was, copy)
 
     def _dump(self, name: str, content: Any) -> None:
@@ -70,6 +70,9 @@ class World:
         shutil.copytree(source / str(wanted.seed), target, copy_function=shutil.copyfile)
         weights, settings = _weights(target), _settings(target)
         seconds = self._time(wanted.written) if wanted.written else OLD + wanted.seed
+        if wanted.training:
+            with open(target / "config.yaml", "a") as file:
+                file.write(f"optimizer: {{learning_rate: {wanted.training}.0}}\n")
         for path in target.rglob("*"):
             os.utime(path, (seconds, seconds))
         if wanted.damage == "truncated":
