@@ -82,7 +82,7 @@ def _load(request: dict[str, Any], folder: Path) -> Any:
             config=config, parallel_context=context, parallel_config=parallel, random_states=None
         ),
         parallel_context=context,
-        dtype=torch.bfloat16,
+        dtype=getattr(torch, request["dtype"]),
     )
     mark_tied_parameters(model=model, parallel_context=context, parallel_config=parallel)
     load_weights(model=model, parallel_context=context, root_folder=Path(request["checkpoint"]))

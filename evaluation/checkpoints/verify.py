@@ -30,6 +30,9 @@ from evaluation.interpreters import NotStarted, PythonProgram, is_python, refusa
 NANOTRON_TOLERANCE = 0.05
 """Relative L2 error: above the rounding of bfloat16, below the error of any misread checkpoint."""
 
+NANOTRON_DTYPE = "bfloat16"
+"""Dtype in which Nanotron's code runs: its attention on a GPU takes nothing wider."""
+
 _ROWS, _LENGTH = 4, 256
 """Shape of the random ids that are used where none are given."""
 
@@ -242,6 +245,7 @@ def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], fol
         "kind": arch.family.lower(),
         "model_config": config,
         "use_mup": arch.mup,
+        "dtype": NANOTRON_DTYPE,
     }
     write_json(folder / "request.json", request)
     given = {name: tensor.long().contiguous() for name, tensor in tensors.items()}

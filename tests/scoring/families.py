@@ -147,7 +147,9 @@ def abilities(name: str) -> list[str]:
         model = built(name)
     except FAULTS as error:
         return [f"not tried: {_reason(error)}"] * 3
-    return [_try(_scored, model), _try(_compiled, model), _decoded(model)]
+    scored = _try(_scored, model)
+    compiled = _try(_compiled, model) if scored == "yes" else "no: not scored"
+    return [scored, compiled, _decoded(model)]
 
 
 def _reason(error: Exception) -> str:
@@ -168,6 +170,7 @@ def _scored(model: transformers.PreTrainedModel) -> None:
 
 
 def _compiled(model: transformers.PreTrainedModel) -> None:
+    torch._dynamo.reset()  # graphs of all classes together would be too many
     engine = Engine(model, row_tokens=256, device="cpu", compiler="aot_eager")
     for is_causal in (True, False):
         check_shape(engine, Shape(1, 256), is_causal=is_causal)

@@ -81,7 +81,7 @@ def build_model(
     target_pp_ranks: Any = None,
     device: Any = None,
 ) -> Any:
-    assert dtype == torch.bfloat16
+    assert dtype == torch.bfloat16  # as on a GPU
     assert parallel_context == ParallelContext(1, 1, 1)
     return model_builder()
 

@@ -1,0 +1,1 @@
+"""Imported, not called: only a cache of keys and values needs it."""
