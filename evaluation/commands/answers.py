@@ -1,10 +1,11 @@
-"""`verify-answers` verifies a file of completions; `curriculum` lists prompts by pass rate."""
+"""Commands for generated answers: verify or import a file of them, and list prompts by pass rate."""
 
 import argparse
 import json
 import sys
 
-from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
+from evaluation.command_hints import snakemake
+from evaluation.commands import Commands, a_name, a_path, add_configured, chosen_plans
 from evaluation.errors import ConfigError
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
@@ -13,7 +14,7 @@ from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `verify-answers` and `curriculum`.
+    """Add `verify-answers`, `import-completions` and `curriculum`.
 
     Args:
         commands: The subparsers of the command line.
@@ -30,11 +31,15 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     )
     command.add_argument("--output", type=a_path, help="JSONL with the verdicts")
 
-    command = add_command(
+    _add_import(commands)
+    command = add_configured(
         commands, _curriculum, "list ids of prompts by pass rate, one per line, for a trainer"
     )
-    command.add_argument("results", type=a_path, help="a checkpoint's folder of results")
+    command.add_argument(
+        "results", type=a_path, help="a checkpoint's folder of results, or a file of completions"
+    )
     command.add_argument("--task", type=a_name, required=True, help="generation task")
+    command.add_argument("--stage", type=a_name, help="of a file: the stage that has the task")
     command.add_argument(
         "--verifier", type=a_name, help="verifier whose verdicts count (default: the primary one)"
     )
@@ -56,6 +61,55 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="ids that the trainer has, one per line; an id that is not among them is an error",
     )
     command.add_argument("--output", type=a_path, help="file to write (default: standard output)")
+
+
+def _add_import(commands: "Commands[argparse.ArgumentParser]") -> None:
+    command = add_configured(
+        commands,
+        _import_completions,
+        "store completions of another engine as a checkpoint's (import-completions FILE)",
+        stage=True,
+    )
+    command.add_argument(
+        "completions", type=a_path, nargs="?", help="JSONL: ours, lm-eval's, vLLM's or OpenAI's"
+    )
+    command.add_argument("--task", type=a_name, required=True, help="task that was completed")
+    command.add_argument(
+        "--checkpoint",
+        type=a_name,
+        required=True,
+        help="whose they are: a step of the stage, a merge's name, or `bridge`",
+    )
+    command.add_argument(
+        "--engine", type=a_name, help="name of the engine (default: that of the format)"
+    )
+    command.add_argument("--engine-version", type=a_name, help="its version")
+    command.add_argument(
+        "--forget", action="store_true", help="generate the task's completions here again"
+    )
+
+
+def _import_completions(options: argparse.Namespace) -> int:
+    """Store completions of a file; the next run verifies them."""
+    from evaluation.grading.imports import forget_completions, import_file
+
+    plans = plan_stages(load_config(options.config))
+    plan = _plan_with(plans, options)
+    if (options.completions is None) != options.forget:
+        raise ConfigError("give either a file of completions, or --forget")
+    if options.forget:
+        forget_completions(plans, plan, options.checkpoint, options.task)
+        return 0
+    stored = import_file(
+        plans,
+        plan,
+        options.checkpoint,
+        options.task,
+        options.completions,
+        (options.engine, options.engine_version),
+    )
+    print(f"{stored} completions stored; the next run verifies them: `{snakemake(plan.name)}`")
+    return 0
 
 
 def _verify_answers(options: argparse.Namespace) -> int:
@@ -89,12 +143,17 @@ def _curriculum(options: argparse.Namespace) -> int:
     """Write the ids of prompts, ordered by pass rate."""
     from evaluation.files import write_text
     from evaluation.output_files import output_file
-    from evaluation.reporting.curriculum import check_ids
+    from evaluation.reporting.curriculum import check_ids, stored_rates
     from evaluation.reporting.curriculum import curriculum as choose
 
-    chosen = choose(
-        options.results, options.task, options.verifier, tuple(options.band), options.order
-    )
+    if options.results.is_file():
+        from evaluation.grading.by_hand import pass_rates
+
+        plan = _plan_with(plan_stages(load_config(options.config)), options)
+        rates = pass_rates(plan, options.task, options.results, options.verifier)
+    else:
+        rates = list(stored_rates(options.results, options.task, options.verifier))
+    chosen = choose(options.results, options.task, rates, tuple(options.band), options.order)
     check_ids(chosen, options.known)
     lines = [f"{id}\t{rate:.6g}" if options.rates else id for id, rate in chosen]
     text = "\n".join(lines) + "\n"

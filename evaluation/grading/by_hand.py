@@ -1,88 +1,26 @@
 """Verify completions of any source, in a file, as a stage's task verifies its own."""
 
-from collections import Counter
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
-from evaluation.errors import ResultsError, ScoringError, SourceError
+from evaluation.errors import ResultsError
 from evaluation.grading.completions import group_samples, summarize_task
 from evaluation.grading.verdicts import Job, check_errors, run_verifiers
-from evaluation.input_files import read_json, read_lines
 from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.entries import read_meta
-from evaluation.prefill.files import check_unicode
 from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.scoring.answers import cut
+from evaluation.scoring.completion_files import CompletionLine, read_completions
 from evaluation.scoring.stored_completions import Completion
 from evaluation.settings.generation import CompletionTask
-from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 from evaluation.verification.verdicts import Verdict, unless_unfinished
-
-
-@dataclass(frozen=True)
-class CompletionLine:
-    """A line of the file: a prompt's id and what was written after the prompt."""
-
-    id: str
-    sample: int
-    completion: str
-
-
-def _read_completions(path: Path, prompts: Mapping[str, Any]) -> list[CompletionLine]:
-    """Read lines of `id`, `completion` and, where a prompt has several, `sample`.
-
-    Raises:
-        ResultsError: A line is not such an object, an id is not among the task's `prompts`, or a sample
-            occurs twice.
-    """
-    found: dict[tuple[str, int], CompletionLine] = {}
-    counts: Counter[str] = Counter()
-    for number, text in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
-        if not text.strip():
-            continue
-        where = f"{path}: line {number}"
-        row = read_json(text, where, ResultsError)
-        if not isinstance(row, dict):
-            raise ResultsError(f"{where} is no JSON object; write it again")
-        line = _checked(row, where, prompts, counts[str(row.get("id"))])
-        if (line.id, line.sample) in found:
-            raise ResultsError(f"{where}: sample {line.sample} of {line.id!r} appears twice")
-        counts[line.id] += 1
-        found[line.id, line.sample] = line
-    if not found:
-        raise ResultsError(f"{path}: it holds no completions")
-    least, most = min(counts, key=counts.__getitem__), max(counts.values())
-    if counts[least] < most:
-        raise ScoringError(
-            f"{least!r} has {counts[least]} completions, and another prompt {most}; give as many of each"
-        )
-    return list(found.values())
-
-
-def _checked(
-    row: dict[str, Any], where: str, prompts: Mapping[str, Any], next_sample: int
-) -> CompletionLine:
-    id, text, sample = row.get("id"), row.get("completion"), row.get("sample", next_sample)
-    if not isinstance(id, str) or not isinstance(text, str):
-        raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
-    if id not in prompts:
-        raise ResultsError(
-            f"{where}: {id!r} is not a prompt of the task, whose ids are like "
-            f"{next(iter(prompts))!r}; name the task that was completed"
-        )
-    if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
-        raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
-    try:
-        check_unicode(text)
-    except SourceError as error:
-        raise ResultsError(f"{where}: `completion`: {error}") from None
-    return CompletionLine(id, sample, text)
+from evaluation.wording import no_such
 
 
 def verify_by_hand(
@@ -93,7 +31,7 @@ def verify_by_hand(
     Args:
         plan: The stage that has the task.
         name: The task's name in the suite.
-        path: JSONL file of completions, or `-` for standard input.
+        path: JSONL file of completions in one of the formats of `completion_files`, or `-`.
 
     Returns:
         The lines with their verdicts, and the task's summary.
@@ -105,9 +43,9 @@ def verify_by_hand(
     """
     folder = plan.cache_folder("tier5", name)
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
-    documents = read_documents(folder)
+    documents, texts_of = read_documents(folder), read_prompts(folder).prompts
     task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
-    lines = _read_completions(path, documents)
+    lines = read_completions(path, {one.id: one.prompt for one in texts_of}).lines
     answers = _answers(folder, task, lines)
     texts = [answer or "" for answer in answers]
     jobs: list[Job] = [
@@ -131,7 +69,12 @@ def verify_by_hand(
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [
-        {**vars(line), "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()}}
+        {
+            "id": line.id,
+            "sample": line.sample,
+            "completion": line.completion,
+            "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()},
+        }
         for number, line in enumerate(lines)
     ]
     return rows, {"task": name, "primary": task.headline, **summary}
@@ -174,3 +117,30 @@ def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
     for view in rows[0]["verdicts"]:
         verdicts = [Verdict(**row["verdicts"][view]) for row in rows]
         check_errors(view, places, verdicts, plan.config.verification.max_error_share)
+
+
+def pass_rates(
+    plan: StagePlan, name: str, path: Path, verifier: str | None
+) -> list[tuple[str, float]]:
+    """Return the pass rate of each prompt, by the completions of a file.
+
+    Args:
+        plan: The stage that has the task.
+        name: The task's name in the suite.
+        path: JSONL file of completions, as for `verify_by_hand`, which also raises the errors.
+        verifier: The verifier whose verdicts count; None for the task's primary one.
+
+    Raises:
+        ResultsError: The task has no such verifier.
+    """
+    rows, summary = verify_by_hand(plan, name, path)
+    check_verified(plan, rows)
+    views = list(rows[0]["verdicts"])
+    chosen = verifier or summary["primary"]
+    if chosen not in views:
+        raise ResultsError(f"{plan.name}: {no_such('verifier', chosen, views)}")
+    credits: dict[str, list[float]] = {}
+    for row in rows:
+        if (credit := row["verdicts"][chosen]["credit"]) is not None:
+            credits.setdefault(row["id"], []).append(credit)
+    return [(id, math.fsum(found) / len(found)) for id, found in credits.items()]

@@ -17,14 +17,18 @@ FILE = "prompts.parquet"
 
 
 def curriculum(
-    results: Path, task: str, verifier: str | None, band: tuple[float, float], order: Order
+    origin: Path,
+    task: str,
+    rates: Sequence[tuple[str, float]],
+    band: tuple[float, float],
+    order: Order,
 ) -> list[tuple[str, float]]:
     """Return ids of prompts whose pass rate is in a band, with their rates.
 
     Args:
-        results: Folder of a checkpoint's results.
+        origin: Where the rates come from, for messages.
         task: Name of the task of verified answers.
-        verifier: The verifier whose verdicts count; None for the task's primary one.
+        rates: Id and pass rate of all prompts.
         band: Lowest and highest pass rate, both included, between 0 and 1.
         order: Which prompts come first: the easiest or the hardest.
 
@@ -32,22 +36,31 @@ def curriculum(
         Id and pass rate of each prompt.
 
     Raises:
-        ResultsError: When there are no such results, no prompt is in the band, or it is reversed.
+        ResultsError: When no prompt is in the band, or it is reversed.
     """
     low, high = band
     if low > high:
         raise ResultsError(f"--band {low:g} {high:g}: write the lower rate first: {high:g} {low:g}")
-    rates = list(_rates(results, task, verifier))
     chosen = [(id, rate) for id, rate in rates if low <= rate <= high]
     if not chosen:
         raise ResultsError(
-            f"{results}: none of the {len(rates)} prompts of {task} has a pass rate from {low:g} to "
+            f"{origin}: none of the {len(rates)} prompts of {task} has a pass rate from {low:g} to "
             f"{high:g}; widen --band"
         )
     return sorted(chosen, key=lambda one: one[1], reverse=order == "easiest")
 
 
-def _rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str, float]]:
+def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str, float]]:
+    """Yield id and pass rate of each prompt with verdicts.
+
+    Args:
+        results: Folder of a checkpoint's results.
+        task: Name of the task of verified answers.
+        verifier: The verifier whose verdicts count; None for the task's primary one.
+
+    Raises:
+        ResultsError: When there are no such results.
+    """
     path = results / FOLDER / task / FILE
     if not path.is_file():
         there = sorted(folder.name for folder in (results / FOLDER).glob("*") if folder.is_dir())

@@ -197,10 +197,11 @@ class VerifierRates(FileModel):
 class OtherEngine(FileModel):
     """The engine that wrote the completions in place of the built-in one, and how far the two agree."""
 
-    name: str = Field(description="`vllm`.")
+    name: str = Field(description="`vllm`, or the name that was given at the import.")
     version: str | None = optional("Its version.")
-    asked: int = Field(ge=0, description="Prompts that both engines completed, greedily.")
-    equal: int = Field(ge=0, description="How many of them have the same completion.")
+    imported: str | None = optional("File that the completions were imported from.")
+    asked: int | None = optional("Prompts that both engines completed, greedily.", ge=0)
+    equal: int | None = optional("How many of them have the same completion.", ge=0)
 
 
 class WindowEntry(FileModel):

@@ -13,6 +13,7 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answer_queue import Lacking
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.former_completions import read_anew, text_key
+from evaluation.scoring.imported_completions import imported_entry, imports_of
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
     Completion,
@@ -75,13 +76,20 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
     meta = cache.meta
     task = settled_task(job.plan.suite.generation_tasks[name], meta)
     stops = (*task.stop, *meta["end_strings"])
-    engine = job.plan.config.generation.decoding
-    key = _key(job, "tier5", cache, task.sampling, engine)
-    requests = missing_requests(task.sampling, cache.prompts, {})
-    agreement = Agreement(job, name, key, requests) if engine else None
+    engine, agreement = job.plan.config.generation.decoding, None
+    other: dict[str, Any] | None = None
+    if origin := imports_of(job.store).get(name):
+        engine = {"engine": str(origin["engine"])}
+        prefix, used, other = imported_entry(job.store, name, origin, cache, task.sampling.n, stops)
+        job.names += used
+    else:
+        key = _key(job, "tier5", cache, task.sampling, engine)
+        requests = missing_requests(task.sampling, cache.prompts, {})
+        agreement = Agreement(job, name, key, requests) if engine else None
+        prefix = _complete(job, name, key, cache, task.sampling, stops, agreement)
     entry = {
-        "completions": _complete(job, name, key, cache, task.sampling, stops, agreement),
-        "engine": None,
+        "completions": prefix,
+        "engine": other,
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
         "decoding": {**task.decoding, **engine},
         "stop": list(stops),

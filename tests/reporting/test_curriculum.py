@@ -10,7 +10,7 @@ import pytest
 from evaluation.errors import ResultsError
 from evaluation.files import write_parquet
 from evaluation.grading.generated import FOLDER
-from evaluation.reporting.curriculum import check_ids, curriculum
+from evaluation.reporting.curriculum import check_ids, curriculum, stored_rates
 from evaluation.results.columns import COMPLETED, arrow_schema
 
 
@@ -52,15 +52,27 @@ def test_a_damaged_file_is_named(name: str, tmp_path: Path) -> None:
     path = written(tmp_path, table({str(i): 0.5 for i in range(50)}))
     DAMAGES[name](path)
     with pytest.raises(ResultsError, match=r"prompts\.parquet: "):
-        curriculum(tmp_path, "sums", None, (0.01, 0.99), "easiest")
+        curriculum(
+            tmp_path, "sums", list(stored_rates(tmp_path, "sums", None)), (0.01, 0.99), "easiest"
+        )
 
 
 def test_ids_and_rates(tmp_path: Path) -> None:
     """Of the prompts in the band, in the order that is asked for."""
     written(tmp_path, table({"all": 1.0, "few": 0.25, "half": 0.5, "none": 0.0, "unknown": None}))
     expected = [("half", 0.5), ("few", 0.25)]
-    assert curriculum(tmp_path, "sums", None, (0.25, 0.99), "easiest") == expected
-    assert curriculum(tmp_path, "sums", None, (0.25, 0.99), "hardest") == expected[::-1]
+    assert (
+        curriculum(
+            tmp_path, "sums", list(stored_rates(tmp_path, "sums", None)), (0.25, 0.99), "easiest"
+        )
+        == expected
+    )
+    assert (
+        curriculum(
+            tmp_path, "sums", list(stored_rates(tmp_path, "sums", None)), (0.25, 0.99), "hardest"
+        )
+        == expected[::-1]
+    )
 
 
 @pytest.mark.parametrize("id", ["a\nb", "a\r", "a\tb", "a\u2028b", "a\x85", ""])

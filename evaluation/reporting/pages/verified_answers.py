@@ -145,5 +145,7 @@ def _window(window: WindowEntry | None) -> str:
 def _engine(engine: OtherEngine | None) -> str:
     if engine is None:
         return "built-in engine"
+    if engine.imported is not None:
+        return f"{engine.name} {engine.version or ''}, imported from {engine.imported}"
     agree = f"{engine.equal} of {engine.asked} greedy answers as by the built-in engine"
     return f"{engine.name} {engine.version}, {agree}"
