@@ -59,6 +59,7 @@ _CUES = re.compile(
     rf"""
     \b(?:answers?|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
         (?:\s+(?:to|of|for|in)\s+[^.:\n=]{{1,80}}?)?(?:\s*\([^()\n]{{0,40}}\))?[*_]{{0,2}}{_IS}[*_]{{0,2}}
+  | "(?:final_?\ ?)?(?:answer|result)"\s*:
   | \b(?:final\s+)?answers?[*_]{{0,2}}[ \t]*[:：]?[*_]{{0,2}}[ \t]*(?=\n|$)
   | (?:最终|正确|故|所以|因此)?(?:答案|答え|答|正解|解答)(?:\s*(?:是|为|為|は|应该是|應該是)\s*[:：]?|\s*[:：]|[*]{{2}}\s*[:：]?)
   | (?:정답|답)(?:은|이)?\s*[:：]?|คำตอบ(?:สุดท้าย)?\s*(?:คือ|:)|(?:الجواب|الإجابة)(?:\s+النهائي[ةه]?)?\s*(?:هو|هي|:)|उत्तर\s*(?:है|:|-)
@@ -80,6 +81,12 @@ _TAKEN_BACK = re.compile(
 )
 _CONFIRMED = re.compile(
     r"\b(?:correct|right|consistent|confirm\w*|indeed|matches|checks out|same)\b|✓|✅",
+    re.IGNORECASE,
+)
+_CHECK = re.compile(
+    r"(?:^|\n|(?<=[.!?。！])\s)[\s*_>#(]*(?:(?:double|sanity|quick)[- ]?check|check(?:ing)?(?: (?:it|this|that|the (?:answer|result)))?"
+    r"|verif(?:y|ication|ying)|(?:let(?:'s| us| me)|we can|to) (?:double[- ]?check|check|verify)\b[^.:\n]{0,40}"
+    r"|probe|kontrolle|v[ée]rification|comprobaci[óo]n|verifica|验证|检验|検算)[*_]{0,2}\s*[:：.(]",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.!?](?=\s|$|[*\"')])|\n|[。！？]")
@@ -115,9 +122,19 @@ def read_final_answer(completion: str) -> FinalAnswer:
     if (stated := _sentence(turn)) is not None:
         text, end = stated
         return _corrected(turn[end:]) or FinalAnswer(text, "sentence")
+    turn = _before_check(turn)
     if (bold := _last_bold(turn)) is not None:
         return FinalAnswer(bold, "bold")
     return FinalAnswer(turn, "none")
+
+
+def _before_check(turn: str) -> str:
+    """Return a turn without a check of its result at the end, whose numbers are those of the question."""
+    for check in _CHECK.finditer(turn):
+        before, after = turn[: check.start()], turn[check.end() :]
+        if any(map(str.isdigit, before)) and not _TAKEN_BACK.search(after):
+            return before
+    return turn
 
 
 def _corrected(rest: str) -> FinalAnswer | None:

@@ -38,7 +38,7 @@ _TEX = (
     ),
     (re.compile(r"(?<![\w$])\$(?=[^\d$]*\$)|(?<=[\d\s.)])\$(?=[\s.,;:!?)]|$)"), ""),
 )
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|\n+|(?<=[。！？])")
+_SENTENCES = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!approx\.)\s+|\n+|(?<=[。！？])")
 _BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
 _LIST_MARKER = re.compile(
     r"^[ \t>]*(?:\d{1,2}[.)]|\(\d{1,2}\)|(?:step|day|part|case)\s+\d+\s*[:.])[ \t]+(?=\S)",
@@ -49,7 +49,14 @@ _SEVERAL = re.compile(
     re.I,
 )
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|through)\s*[$€£]?\s*", re.I)
-_EQUALS = re.compile(r"[=≈]|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→")
+_EQUALS = re.compile(
+    r"[=≈]|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→|\b(?:hence|therefore|thus)\b(?=\W*\d)"
+)
+_EXPLAINED = re.compile(
+    r"(\d[^:=\n]*\b(?:is|are|needed|required)\b[^\d:=\n]*)(?::|,? because\b|,? since\b).*",
+    re.DOTALL,
+)
+"""A statement with its number, and the reason behind it: `7 buses are needed: 6 carry only 288 people`."""
 _OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
 _FILLER = re.compile(
     r"[\s:：*_>\"'(\[$=~≈]*(?:(?:that|therefore|thus|simply|just|exactly|about|approximately|roughly|clearly|then|also|now|"
@@ -136,6 +143,7 @@ def _last(text: str, context: str) -> FinalNumber | None:
 
 def _of_sentence(sentence: str, context: str) -> FinalNumber | None:
     """Return the number that a sentence states: what follows its last `=`, or its last main number."""
+    sentence = _EXPLAINED.sub(r"\1", sentence)
     outside = _BRACKETS.sub(lambda match: " " * len(match.group()), sentence)
     text = outside if read_numbers(outside, context) else sentence
     numbers = read_numbers(text, context)

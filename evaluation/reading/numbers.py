@@ -82,6 +82,18 @@ _EUROPEAN = re.compile(
     re.IGNORECASE,
 )
 
+_FOREIGN_WORDS = re.compile(
+    r"\b(?:und|der|das|ist|sind|jedes|jeder|nicht|lang|beträgt|wir|ein|eine"  # German
+    r"|les|des|est|sont|donc|chaque|une|avec"  # French
+    r"|los|las|son|cada|entonces|por|una|hay|días"  # Spanish
+    r"|ogni|quindi|sono|dopo|della|gli|giorni"  # Italian
+    r"|são|então|dias|uma|com|cada"  # Portuguese
+    r"|het|een|zijn|dus|elke"  # Dutch
+    r")\b",
+    re.IGNORECASE,
+)
+"""Words of languages with decimal commas; one alone may be a name."""
+
 
 @dataclass(frozen=True)
 class Number:
@@ -138,8 +150,14 @@ def read_numbers(text: str, context: str = "") -> list[Number]:
     Returns:
         Numbers with their places in the text.
     """
-    is_european = _EUROPEAN.search(f"{text} {context}") is not None
-    return list(_numbers(text, is_european))
+    return list(_numbers(text, _is_european(f"{text} {context}")))
+
+
+def _is_european(text: str) -> bool:
+    """Return whether a text writes decimal commas: by a mark of its own, or by words of its language."""
+    if _EUROPEAN.search(text):
+        return True
+    return len({match.group().casefold() for match in _FOREIGN_WORDS.finditer(text)}) > 1
 
 
 def mark_numbers(text: str) -> str:

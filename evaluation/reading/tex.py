@@ -17,7 +17,7 @@ _REPLACED = (
     (re.compile(r"(?<=\d),\s*\\!\s*(?=\d{3})"), "\ue000"),
     (
         re.compile(
-            r"(?<!\\)\\(?:displaystyle|textstyle|limits|nolimits|quad|qquad|hfill|,|;|:|>|!| )(?![A-Za-z])"
+            r"(?<!\\)\\(?:(?:displaystyle|textstyle|limits|nolimits|quad|qquad|hfill)(?![A-Za-z])|[,;:>! ])"
         ),
         " ",
     ),

@@ -4,6 +4,7 @@ Lists and sets have no order; tuples, intervals and matrices do. Rational number
 other expressions by their values at several points, to 45 digits.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from functools import lru_cache
@@ -14,6 +15,11 @@ from evaluation.reading.tex import tidy
 from evaluation.verification.identities import CONSTANTS, identical, names_in, same_equation
 from evaluation.verification.simplification import has_call, is_label, simplified
 from evaluation.verification.units import split_unit
+
+_FUNCTION = re.compile(
+    r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*"
+)
+"""A function's name before `=`, also of an inverse or derivative: `f^{-1}(x)`."""
 
 
 def equal(answer: str, gold: str) -> bool:
@@ -46,7 +52,8 @@ def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
         if len(parts) > 1 or rounded:
             trees = [_parsed(part) for part in parts]
             last = next((part for part in reversed(trees) if part is not None), None)
-            if last is not None and (trees[0] is None or _is_settled(trees, last)):
+            is_named = trees[0] is None or _FUNCTION.fullmatch(parts[0]) is not None
+            if last is not None and (is_named or _is_settled(trees, last)):
                 yield last
 
 
