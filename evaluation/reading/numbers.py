@@ -136,6 +136,10 @@ _DIGITS = {
     0x066B: ".",
     0x066C: ",",
 }
+_NAME = re.compile(r"0\d+(?![\d.,])")
+"""Digits that name something: `007`."""
+_CLOCK = re.compile(r"\d{1,2}\s?([ap])\.?m\.?(?![A-Za-z])", re.IGNORECASE)
+"""A full hour: `7am`, `7 a.m.`."""
 _FULL_HOUR = re.compile(r"(?<![\d:.])(\d{1,2}):00(?![\d:])")
 _MARKS = re.compile(r"\*{2,}|__+|`+|~~|(?<![\w*)])\*(?=[^\s*])|(?<=[^\s*])\*(?![\w*(])")
 
@@ -163,7 +167,8 @@ def _is_european(text: str) -> bool:
 def mark_numbers(text: str) -> str:
     """Return a text in which each number is its exact value between two private signs.
 
-    `12`, `12.0` and `12` in other digits become the same, and none is found in `12,500`, `0.12` or `12:30`.
+    `12`, `12.0` and `12` in other digits become the same, and none is found in `12,500`, `0.12`, `12:30`,
+    `012` or `12am`, which `12 a.m.` equals.
 
     Args:
         text: Plain text.
@@ -174,12 +179,16 @@ def mark_numbers(text: str) -> str:
     text = _FULL_HOUR.sub(r"\1", text.translate(_DIGITS))
     parts, place = [], 0
     for number in read_numbers(text):
+        if number.first < place or _NAME.match(text, number.first):
+            continue
+        clock = _CLOCK.match(text, number.first)
+        half = f"{clock[1]}m" if clock else ""
         parts += [
             text[place : number.first],
-            f"\ue000{number.value}\ue001",
+            f"\ue000{number.value}{half}\ue001",
             "%" if number.is_percent else "",
         ]
-        place = number.end
+        place = clock.end() if clock else number.end
     return "".join([*parts, text[place:]])
 
 
