@@ -41,11 +41,7 @@ _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
 def note_command(config: Path) -> None:
-    """Store the configuration of a command, unless the command belongs to a run, which has stored it.
-
-    Args:
-        config: Configuration file of the command.
-    """
+    """Store the configuration of a command, unless the command belongs to a run, which has stored it."""
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
         return
     found = any(map(os.path.exists, ("Snakefile", "workflow/Snakefile")))  # Snakemake finds it here
@@ -56,9 +52,6 @@ def note_command(config: Path) -> None:
 
 def configured(config: Path) -> list[str]:
     """Return Snakemake's option for a configuration.
-
-    Args:
-        config: Configuration file.
 
     Returns:
         Words of the command line; none for the default configuration.

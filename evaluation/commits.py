@@ -10,9 +10,6 @@ from evaluation.root import ROOT
 def commit_of(path: Path) -> str | None:
     """Return the last commit that changed a file or folder.
 
-    Args:
-        path: A file or folder.
-
     Returns:
         For example `1a2b3c4d5e6f of 2026-03-01, modified since`; None if the path is not under
         version control, or git is not available.
@@ -26,9 +23,6 @@ def commit_of(path: Path) -> str | None:
 
 def code_commit(root: Path = ROOT) -> str | None:
     """Return the commit of the checked-out code.
-
-    Args:
-        root: Folder of the checkout.
 
     Returns:
         Text in the form of `commit_of`; None for an installed package.

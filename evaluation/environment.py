@@ -37,9 +37,6 @@ def missing_package(name: str) -> str:
 
     Args:
         name: Name of the package, as it is imported.
-
-    Returns:
-        A sentence.
     """
     return f"the package {name} is not installed for {sys.executable}; {_how_to_install()}"
 

@@ -21,9 +21,6 @@ _COMMANDS = str.maketrans(
 def printable(text: str) -> str:
     """Return text whose characters can all be printed.
 
-    Args:
-        text: Text from data.
-
     Returns:
         The text; unprintable characters, such as control characters, are escaped as in Python.
     """
@@ -36,9 +33,6 @@ def printable(text: str) -> str:
 
 def printable_lines(text: str) -> str:
     """Return text of several lines, each made printable.
-
-    Args:
-        text: Text from data.
 
     Returns:
         The text, each line as by `printable`.
@@ -62,9 +56,6 @@ def terminal_text(text: str) -> str:
 def csv_cell(value: object) -> object:
     """Return a value as a CSV cell that no spreadsheet computes.
 
-    Args:
-        value: Text or a number.
-
     Returns:
         Text that would be computed is prefixed with an apostrophe; numbers stay unchanged.
     """
@@ -75,12 +66,5 @@ def csv_cell(value: object) -> object:
 
 
 def latex(text: str) -> str:
-    """Return text with TeX's special characters escaped.
-
-    Args:
-        text: Text from data.
-
-    Returns:
-        Source for TeX.
-    """
+    """Return text with TeX's special characters escaped."""
     return printable(text).translate(_COMMANDS)

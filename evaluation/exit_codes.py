@@ -127,11 +127,7 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
     """Return a sentence that states what the system refused, where, and what to do.
 
     Args:
-        error: The system's error.
         is_scoring: Whether the sentence states that finished scores are stored.
-
-    Returns:
-        A sentence for the user.
     """
     if error.errno == errno.ENOMEM:
         return out_of_memory()

@@ -107,9 +107,6 @@ def link_target(path: Path) -> Path:
 def forget_link(path: Path) -> None:
     """Remove a link at the path of a log, so that the log is not written to the link's target.
 
-    Args:
-        path: Path of a log.
-
     Raises:
         OutputError: When it is not a file: opening a pipe would wait for its reader.
     """
@@ -183,9 +180,6 @@ def without_temporary(text: str) -> str:
 
     Args:
         text: A message that may name a path of `temporary_path`.
-
-    Returns:
-        The message with final paths.
     """
     return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)
 
@@ -212,22 +206,13 @@ def _is_abandoned(temporary: Path) -> bool:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write text as UTF-8, atomically.
-
-    Args:
-        path: Path of the file.
-        text: Its content.
-    """
+    """Write text as UTF-8, atomically."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_json(path: Path, content: Any) -> None:
     """Write standard JSON, atomically.
-
-    Args:
-        path: Path of the file.
-        content: A JSON value.
 
     Raises:
         ValueError: When it has a NaN or infinity, which JSON does not have.
@@ -240,9 +225,6 @@ def write_json(path: Path, content: Any) -> None:
 def as_utf8(text: str) -> bytes:
     """Return JSON as UTF-8; lone surrogates, which UTF-8 lacks, are escaped.
 
-    Args:
-        text: A JSON text.
-
     Returns:
         UTF-8.
     """
@@ -253,7 +235,6 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
     """Write one JSON value a line, atomically.
 
     Args:
-        path: Path of the file.
         rows: JSON values, possibly from a generator.
 
     Returns:
@@ -271,12 +252,7 @@ def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
 
 
 def write_parquet(path: Path, table: "pa.Table") -> None:
-    """Write a table with checksums of its pages, atomically.
-
-    Args:
-        path: Path of the file.
-        table: Its content.
-    """
+    """Write a table with checksums of its pages, atomically."""
     import pyarrow.parquet as pq
 
     with atomic_path(path) as temporary:

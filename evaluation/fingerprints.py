@@ -16,9 +16,6 @@ def fingerprint(content: Any) -> str:
     The order can matter: variables are computed in order, and the first verifier may be the primary
     one. If the order of a mapping does not matter, pass it through `unordered`.
 
-    Args:
-        content: A JSON value.
-
     Returns:
         The first 16 hex digits of its SHA-256.
     """
@@ -28,9 +25,6 @@ def fingerprint(content: Any) -> str:
 
 def unordered(content: Any) -> Any:
     """Return a JSON value with the keys of all its mappings sorted.
-
-    Args:
-        content: A JSON value.
 
     Returns:
         The same value; lists keep their order.
@@ -42,9 +36,6 @@ def unordered(content: Any) -> Any:
 
 def file_checksum(path: Path) -> str:
     """Return the SHA-256 of a file.
-
-    Args:
-        path: A regular file.
 
     Returns:
         Checksum of its bytes, in hex.

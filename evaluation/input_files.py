@@ -44,7 +44,6 @@ def read_lines(
 
     Args:
         path: A file, plain or gzipped; a pipe; or `-` for standard input.
-        kind: Class of the errors to raise.
         expected: What the file is expected to be, for messages.
 
     Yields:
@@ -79,10 +78,6 @@ def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
     Args:
         line: Bytes of one line; a byte-order mark at its start is ignored.
         place: File and line, for messages.
-        kind: Class of the errors to raise.
-
-    Returns:
-        The value.
 
     Raises:
         kind: When it is not valid JSON in UTF-8.

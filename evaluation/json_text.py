@@ -11,9 +11,6 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
         text: JSON; bytes are UTF-8.
         finite: Whether to refuse NaN and Infinity, which are not valid JSON.
 
-    Returns:
-        The value.
-
     Raises:
         ValueError: When it is not valid JSON, repeats a key, is nested too deeply, or
             (UnicodeDecodeError) is not UTF-8.

@@ -13,7 +13,6 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
     Args:
         what: Text before the bar; None for no bar.
         total: Number of units to do.
-        unit: Name of a unit.
         delay: Seconds until the bar is first shown.
 
     Returns:

@@ -57,10 +57,6 @@ _RECORD = TypeAdapter(Record)
 def record_path(folder: Path, step: str) -> Path:
     """Return the path of a step's record.
 
-    Args:
-        folder: Folder of the step's outputs.
-        step: Name of the step.
-
     Returns:
         A path, which need not exist.
     """
@@ -79,8 +75,6 @@ def write_record(
     """Record a step that is done, or failed permanently.
 
     Args:
-        folder: Folder of the step's outputs.
-        step: Name of the step.
         key: Fingerprint of everything that its outputs depend on.
         outputs: Files in `folder` that the step has made; they must exist.
         error: Sentence of a step that failed permanently; None if it is done.
@@ -98,10 +92,6 @@ def write_record(
 
 def read_record(folder: Path, step: str) -> Record | None:
     """Return a step's record.
-
-    Args:
-        folder: Folder of the step's outputs.
-        step: Name of the step.
 
     Returns:
         The record; None if it is missing or damaged: the step then runs again.
@@ -122,10 +112,6 @@ def is_intact(record: Record, folder: Path) -> bool:
 
     A file of the same size and modification time counts as unchanged; if only the time differs (it was
     copied or touched), its checksum is compared.
-
-    Args:
-        record: Record of the step.
-        folder: Folder of the step's outputs.
 
     Returns:
         False if one is missing or differs.

@@ -20,9 +20,6 @@ def read_text(path: Path) -> str:
     Args:
         path: A file in UTF-8.
 
-    Returns:
-        Its content.
-
     Raises:
         OSError: When it cannot be read, or is a pipe, socket or device.
         ValueError: When it is not UTF-8.

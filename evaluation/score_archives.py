@@ -65,7 +65,6 @@ def member_bytes(archive: Path, name: str) -> bytes | None:
 
     Args:
         archive: A file that another job may set aside meanwhile.
-        name: Name of a file in it.
 
     Returns:
         The file's bytes; None if it is missing or damaged.

@@ -48,7 +48,6 @@ class ScoreStore:
 
     Args:
         root: Folder of the scores of all checkpoints.
-        identity: Identity of the checkpoint.
     """
 
     def __init__(self, root: Path, identity: str) -> None:
@@ -108,7 +107,6 @@ class ScoreStore:
         Different rows with the same keys become another part; an archive may have the earlier ones.
 
         Args:
-            item: Name of the item.
             key: JSON value with everything that determines its numbers.
             score: Rows with a column `key`, and their summary.
 
@@ -170,7 +168,6 @@ class ScoreStore:
 
         Args:
             prefix: Result of `prefix` for the item.
-            keys: Keys of rows.
             read: Takes a row and its part's summary. If several rows have the same key, the first for
                 which it does not return None is used.
 
@@ -208,9 +205,6 @@ class ScoreStore:
         """Return the archives that contain some scores, and single files of those in no archive.
 
         Another job of the checkpoint may pack and remove a single file at any time.
-
-        Args:
-            names: Names of the scores' files.
 
         Returns:
             Existing archives, then existing single files, each once.

@@ -34,7 +34,6 @@ def show(text: str, stream: TextIO | None = None) -> None:
     """Print text, with lines wrapped on a terminal.
 
     Args:
-        text: Text of one or several lines.
         stream: Stream to print to; None for standard output.
     """
     stream = stream or sys.stdout
@@ -45,7 +44,6 @@ def fitted(text: str, width: int | None) -> str:
     """Return text with lines wrapped between words, but not within a `command`.
 
     Args:
-        text: Text of one or several lines.
         width: Number of columns; None wraps nothing.
 
     Returns:
@@ -74,9 +72,6 @@ def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = Fals
         rows: Rows of equal length, the header first.
         keys: Number of first columns, which each block repeats if the table is split.
         is_whole: Whether the table is never split, even on a narrow terminal.
-
-    Returns:
-        Text of several lines.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]

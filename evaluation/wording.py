@@ -51,7 +51,6 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
     Args:
         what: Kind of the named thing, such as `stage`.
         name: Name that the user wrote.
-        known: Existing names.
         where: Where it was looked up, with a leading space; shown after the name.
 
     Returns:
@@ -67,7 +66,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
     Args:
         name: Name that the user wrote.
-        known: Existing names.
 
     Returns:
         ` (did you mean …?)`; empty if none is similar.
@@ -92,9 +90,6 @@ def near_path(path: Path) -> str:
 
 def time_in_words(seconds: float) -> str:
     """Return a duration in its largest fitting unit.
-
-    Args:
-        seconds: The duration.
 
     Returns:
         For example `15 min`.

@@ -16,9 +16,6 @@ from evaluation.settings.objectives import Objective
 def needed_gain(objective: Objective) -> float:
     """Return the gain that a step must be shown to have.
 
-    Args:
-        objective: One of the stage's objectives.
-
     Returns:
         Its margin; negative for an objective to keep.
     """
@@ -29,7 +26,6 @@ def verdict_on(objective: Objective, low: float | None, high: float | None) -> O
     """Return the verdict on an objective by the interval of the gain.
 
     Args:
-        objective: One of the stage's objectives.
         low: Lower bound of the gain; None if there is no interval.
         high: Upper bound of the gain; None if there is no interval.
 
@@ -79,10 +75,6 @@ _MUCH = 0.4
 def limited_by(delta: Delta, alpha: float) -> str | None:
     """Return what limits a mean that one item dominates, and what would be detectable otherwise.
 
-    Args:
-        delta: The mean.
-        alpha: Level of the two-sided test.
-
     Returns:
         Part of a sentence; None where no item has much more of the variance than the others.
     """
@@ -111,7 +103,6 @@ def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> Rec
     """Return what an objective's delta shows of the recipe, not only of these weights.
 
     Args:
-        objective: One of the stage's objectives.
         delta: The delta of a step that decides it.
         last: The same delta of all steps in order.
 

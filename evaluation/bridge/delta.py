@@ -31,10 +31,6 @@ def group_item(group: str) -> str:
 def is_mean(tier: TierName, item: str) -> bool:
     """Return whether a row is of all items, or of a group of them.
 
-    Args:
-        tier: Tier of the row.
-        item: Name of the row's item.
-
     Returns:
         False for a category of a tier of rates, which is an item itself.
     """
@@ -102,9 +98,6 @@ class Delta:
 def headline_delta(tier: TierName) -> str:
     """Return the name of the delta that objectives are decided on.
 
-    Args:
-        tier: Name of a tier.
-
     Returns:
         For example `delta_nats_per_token`.
     """
@@ -113,9 +106,6 @@ def headline_delta(tier: TierName) -> str:
 
 def leading_deltas(tier: TierName) -> tuple[str, ...]:
     """Return the names of the deltas of the headline and of the first secondary metric.
-
-    Args:
-        tier: Name of a tier.
 
     Returns:
         One or two names, the headline's first.
@@ -135,12 +125,10 @@ def delta_of(
     """Return the delta of a metric, not corrected.
 
     Args:
-        tier: Tier of the item.
         item: Slice, task, prompt category or `OVERALL`.
         group: Group of the item; None if it has none.
         metric: Name of the metric, without `delta_`.
         values: The value of our side and that of the bridge.
-        estimate: Difference of the two.
         headline: Headline of the item, where it is not the tier's.
 
     Returns:
@@ -233,7 +221,6 @@ def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str,
 
     Args:
         values: The value of our side and that of the bridge.
-        estimate: Difference of the two.
 
     Returns:
         Numbers by column of `results.deltas_file.Change`.

@@ -53,7 +53,6 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
     """Return all deltas of one checkpoint against another.
 
     Args:
-        ours: Results of one checkpoint.
         theirs: Results of the checkpoint that it is compared with.
         across_tokenizers: Whether tokenizers may differ. This leaves out metrics per token; bits per
             byte take the place of nats per token in the family of tests.
@@ -75,9 +74,6 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
 
 def tier_deltas(pair: Pair) -> list[Delta]:
     """Return the deltas of one tier, none of them corrected.
-
-    Args:
-        pair: A tier of both sides.
 
     Returns:
         Deltas of each metric, for items and their means; none for means over several tiers.

@@ -103,7 +103,6 @@ def quantile(probability: float, df: float | None) -> float:
     """Return a quantile of Student's t or of the normal distribution.
 
     Args:
-        probability: Probability of a smaller value.
         df: Degrees of freedom; None for the normal distribution.
 
     Returns:
@@ -116,7 +115,6 @@ def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
     """Return a difference whose interval and p-value are unknown.
 
     Args:
-        value: The difference.
         n: Number of items.
         units: Number of independent items or clusters.
         note: Reason, for people.
@@ -178,7 +176,6 @@ def limited(estimate: Estimate, limit: float | None) -> Estimate:
     """Return an estimate whose interval is cut at what is possible.
 
     Args:
-        estimate: A difference.
         limit: Largest size of such a difference; None without limit.
     """
     if limit is None or estimate.low is None or estimate.high is None:
@@ -193,9 +190,6 @@ def by_t(estimate: Estimate) -> Estimate:
 
     Args:
         estimate: A difference with `se`, `df` and `skew`.
-
-    Returns:
-        The estimate at ALPHA.
     """
     low, high = interval_by_t(estimate, ALPHA)
     tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
@@ -205,10 +199,6 @@ def by_t(estimate: Estimate) -> Estimate:
 
 def detectable_by_t(estimate: Estimate, alpha: float) -> float:
     """Return the minimum detectable effect (MDE) by Student's t, corrected for skewness.
-
-    Args:
-        estimate: A difference with its standard error.
-        alpha: Level of the two-sided test.
 
     Returns:
         The true difference that the test finds with probability POWER.
@@ -223,7 +213,6 @@ def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
     """Return the interval of an estimate: on each side the wider of Student's and Hall's.
 
     Args:
-        estimate: A difference with its standard error.
         alpha: Error rate of the two-sided interval, one minus its confidence.
 
     Returns:
@@ -239,7 +228,6 @@ def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
     """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
 
     Args:
-        estimate: A difference with its standard error.
         bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
         above: Whether the claim is that it lies above; otherwise below.
 

@@ -81,7 +81,6 @@ def means_over_tiers(
 
     Args:
         tier: The tier of the groups, whose headline the means are shown under.
-        items: Names of this tier's items.
         groups: Weights of items in each group of this tier.
         found: Deltas of this tier and of those before it.
 
@@ -131,7 +130,6 @@ def decisive_deltas(
     """Return the deltas that an objective is decided on.
 
     Args:
-        objective: One of the stage's objectives.
         deltas: Deltas of the step against the bridge.
         key: Place of the objective in the configuration, for messages.
 
@@ -188,7 +186,6 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
 
     Args:
         sign: 1 if more of the metric is better, else -1.
-        estimate: Difference of the metric.
 
     Returns:
         Low and high bound, positive where they are better; None without interval.
@@ -202,7 +199,6 @@ def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
     """Return the delta of the tier's first secondary metric over an objective's items.
 
     Args:
-        objective: One of the stage's objectives.
         deltas: Deltas of the step against the bridge.
 
     Returns:

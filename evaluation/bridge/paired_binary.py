@@ -139,7 +139,6 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
     """Return the same estimate with the interval and MDE of another alpha.
 
     Args:
-        estimate: A difference.
         alpha: Error rate of the two-sided interval, one minus its confidence.
 
     Returns:
@@ -160,10 +159,6 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
 def detectable(estimate: Estimate, alpha: float) -> float | None:
     """Return the minimum detectable effect (MDE) of an estimate at another alpha.
 
-    Args:
-        estimate: A difference.
-        alpha: Level of the two-sided test.
-
     Returns:
         The true difference that the test finds with probability POWER; None where there is none.
     """
@@ -178,7 +173,6 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
     """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
 
     Args:
-        estimate: A difference.
         bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
         above: Whether the claim is that it lies above; otherwise below.
 

@@ -73,9 +73,6 @@ class Pair(NamedTuple):
 
         Args:
             names: Items of both sides, in the order of the new pair.
-
-        Returns:
-            The smaller pair.
         """
         chosen = list(names)
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
@@ -91,8 +88,6 @@ class Pair(NamedTuple):
 
         Args:
             what: Item or rate that the units belong to, for messages.
-            mine: Ids of our side's units.
-            other: Ids of the other side's units.
 
         Raises:
             BridgeError: When the ids or their order differ.
@@ -113,7 +108,6 @@ def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
     """Return a pair for each tier of our side.
 
     Args:
-        ours: Results of one checkpoint.
         theirs: Results of the checkpoint that it is compared with; has at least the same tiers.
 
     Returns:
@@ -128,7 +122,6 @@ def check_comparable(
     """Refuse results that must not be compared, and return notes on differences that are allowed.
 
     Args:
-        ours: Results of one checkpoint.
         theirs: Results of the checkpoint that it is compared with.
         across_tokenizers: Whether tokenizers, and with them token ids, may differ.
 

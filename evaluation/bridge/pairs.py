@@ -21,9 +21,6 @@ _ESTIMATORS = {
 def estimate_of(found: Differences) -> Estimate:
     """Return the estimate of paired differences, over the units that are known on both sides.
 
-    Args:
-        found: Differences of all units.
-
     Returns:
         The estimate; its variance has an influence, of 0, for units that are not known, too, as another
         step may know them.

@@ -55,9 +55,6 @@ def power(n: int, change: float, changing: float) -> float:
         n: Number of prompts.
         change: True change of the rate, a fraction from 0 to `changing`.
         changing: Share of prompts that change their verdict; above 0.
-
-    Returns:
-        A probability.
     """
     worse = (1 - change / changing) / 2
     losses = _most_losses(n)
@@ -92,9 +89,6 @@ def power_sentence(n: int, unit: str) -> str:
     Args:
         n: Number of prompts.
         unit: What the tier calls them, in the plural.
-
-    Returns:
-        One sentence.
     """
     least = smallest_shown(n, None)
     if least is None:
@@ -137,7 +131,6 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
     """Return how many units show a difference with probability POWER at ALPHA.
 
     Args:
-        variance: Variance of one unit's paired difference.
         difference: True difference of the means, in the unit of the metric; not zero.
         turning: Share of units that change their verdict, for metrics with the exact test; None for
             others.

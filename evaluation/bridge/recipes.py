@@ -60,7 +60,6 @@ def of_two_runs(
     Args:
         matched: Difference of the runs at each matched checkpoint, in ascending steps.
         item: Name of the item, for estimates of a single one.
-        alpha: Error rate of the two-sided interval.
 
     Returns:
         The mean, and over how many checkpoints; None for too few, or where items are unknown or differ.

@@ -69,8 +69,6 @@ def recommend(
     """Return the content of `recommendation.json`.
 
     Args:
-        stage: Name of the stage.
-        objectives: Objectives of the stage.
         decision: All steps judged together; None where there is nothing to decide.
         paths: Checkpoint of each step or merge.
         is_open: Whether the number of steps is open, as the stage does not list its steps.
@@ -147,7 +145,6 @@ def no_step(stage: str, why: str) -> dict[str, Any]:
     """Return the content of `recommendation.json` where no step is recommended.
 
     Args:
-        stage: Name of the stage.
         why: Reason, for people.
 
     Returns:

@@ -133,7 +133,6 @@ def simultaneous_alpha(
     Args:
         estimates: The differences whose intervals are to hold simultaneously.
         columns: Leaves of each, in the same order; those of one name are over the same items.
-        alpha: Error rate of all intervals together.
         awaited: Number of estimates still to come. They get their share of alpha by Bonferroni, as
             all estimates do where a variance is unknown.
 

@@ -175,7 +175,6 @@ def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
     """Return the difference of estimates from two samples; degrees of freedom by Welch.
 
     Args:
-        ours: Estimate of our side.
         theirs: Estimate of the other side, of independent units.
 
     Returns:

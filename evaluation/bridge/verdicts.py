@@ -51,7 +51,6 @@ def objective_verdicts(
     """Return one verdict for each objective.
 
     Args:
-        objectives: Objectives of the stage.
         deltas: Corrected deltas of the step against the bridge.
         stage: Name of the stage, for messages.
         alphas: Error rate of the interval that decides each objective; None for ALPHA.
@@ -183,10 +182,6 @@ def worse_in_words(want: str, regressions: Sequence[str]) -> str:
 
     Args:
         want: What the objective wants, `improve` or `keep`.
-        regressions: Names of the items.
-
-    Returns:
-        Part of a sentence.
     """
     beyond = " by more than the margin" if want == "keep" else ""
     return f"significantly worse{beyond}: {', '.join(regressions)}"

@@ -27,7 +27,6 @@ def macro_mean(
     """Return the weighted mean of estimates.
 
     Args:
-        parts: Estimates by item.
         weights: Weight of each part, which add up to 1; None weighs all parts equally.
 
     Returns:
@@ -71,9 +70,6 @@ def _macro_mean(parts: Mapping[str, Estimate], weights: Mapping[str, float]) -> 
 
 def joint_influences(estimates: Sequence[Estimate]) -> Floats | None:
     """Return each item's influences on the dependent groups that the items share, scaled to unit length.
-
-    Args:
-        estimates: Estimates of items.
 
     Returns:
         Influences, (items, groups); None where no two items share a source row. An item of which no unit

@@ -53,7 +53,6 @@ def make_deltas(plan: StagePlan, step: Candidate) -> Record:
     Where one of them could not be scored, or the two must not be compared, the record states why.
 
     Args:
-        plan: Plan of the stage.
         step: A step or a merge of the stage.
 
     Returns:
@@ -84,7 +83,6 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
     Args:
-        plan: Plan of the stage.
         step: A step or a merge of the stage.
 
     Returns:
@@ -145,7 +143,6 @@ def write_stage(
     awaited or left out, the recommendation is provisional.
 
     Args:
-        plan: Plan of the stage.
         steps: Steps and merges that were compared with the bridge, in the order of rows.
         awaited: Steps and merges that are expected; those without a usable file are still to come.
     """

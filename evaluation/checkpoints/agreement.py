@@ -106,10 +106,6 @@ def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
 def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str | None:
     """Return a warning of tokenizers that `check_agreement` will refuse, by the names in config.yaml.
 
-    Args:
-        plan: The stage.
-        plans: All stages by name.
-
     Returns:
         A sentence with the remedy; None if every name is known, or there is no checkpoint to read.
     """

@@ -131,9 +131,6 @@ def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
 def check_unchanged(headers: Iterable[Header]) -> None:
     """Check that files are still as they were when their headers were read.
 
-    Args:
-        headers: Headers of the weight files.
-
     Raises:
         IncompleteCheckpoint: A file was deleted, or its size or mtime changed.
     """

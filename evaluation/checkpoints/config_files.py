@@ -47,9 +47,6 @@ def os_errors_named(path: Path) -> Iterator[None]:
 def exists(path: Path) -> bool:
     """Return whether anything exists at a path, also a broken link, pipe or folder.
 
-    Args:
-        path: Place of a file.
-
     Returns:
         False only if nothing is there; reading then refuses all but regular files.
     """
@@ -58,9 +55,6 @@ def exists(path: Path) -> bool:
 
 def configuration_file(checkpoint: Path) -> Path | None:
     """Return a file that is written anew whenever a checkpoint is saved.
-
-    Args:
-        checkpoint: Folder of the checkpoint.
 
     Returns:
         The first of `CONFIG_FILES` that exists; None if there is no checkpoint.
@@ -94,9 +88,6 @@ def read_text(path: Path) -> str:
 def parse_json(path: Path) -> dict[str, Any]:
     """Read the table in a JSON file.
 
-    Args:
-        path: The configuration file.
-
     Returns:
         Its keys and values.
 
@@ -113,9 +104,6 @@ def parse_json(path: Path) -> dict[str, Any]:
 
 def parse_yaml(path: Path) -> dict[str, Any]:
     """Read the table in a YAML file.
-
-    Args:
-        path: The configuration file.
 
     Returns:
         Its keys and values.
@@ -249,9 +237,6 @@ class Keys:
         Args:
             key: The key, without the prefix.
             default: Value where the key is absent; a null is refused.
-
-        Returns:
-            The value.
         """
         value = self.config.get(key, default)
         if not isinstance(value, bool):

@@ -184,9 +184,6 @@ def _open_huggingface(folder: Path) -> Checkpoint:
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
     """Return the language model's part of a Hugging Face configuration.
 
-    Args:
-        config: The whole configuration.
-
     Returns:
         Its `text_config`; all of it if it has none.
     """
@@ -274,7 +271,6 @@ def snapshot(folder: Path, headers: Iterable[Header]) -> str:
     """Return a fingerprint of the configurations' text, and of each weight file's size and time.
 
     Args:
-        folder: The checkpoint's folder.
         headers: Headers of all its weight files, in any order.
 
     Returns:

@@ -60,9 +60,6 @@ class Header:
 def read_header(path: Path) -> Header:
     """Read and check the header of a safetensors file.
 
-    Args:
-        path: The file.
-
     Returns:
         The header, and the file's state when it was read.
 
@@ -134,9 +131,6 @@ def _unsound(path: Path, reason: str) -> CheckpointError:
 def read_folder_headers(folder: Path) -> list[Header]:
     """Read the headers of a Hugging Face folder's weight files, and check them against its index.
 
-    Args:
-        folder: The Hugging Face folder.
-
     Returns:
         One header per file, sorted by name.
 
@@ -202,9 +196,6 @@ def _is_file_name(name: Any) -> bool:
 
 def weight_files(checkpoint: Path) -> list[Path]:
     """Return the safetensors files below `checkpoint/model`.
-
-    Args:
-        checkpoint: Folder of a Nanotron step.
 
     Returns:
         The files, sorted.

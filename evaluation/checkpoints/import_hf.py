@@ -44,7 +44,6 @@ def import_hf(
     """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder.
 
     Args:
-        source: The Hugging Face folder.
         target: Folder of Nanotron steps; it is made if it does not exist.
         tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
         step: Step to save it as, from 0 on.

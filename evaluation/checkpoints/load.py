@@ -76,7 +76,6 @@ def device_number(parameter: str, layers: int, devices: int) -> int:
     """Return which device holds a parameter, by its name.
 
     Args:
-        parameter: The parameter's name in transformers.
         layers: Number of layers of the model.
         devices: Number of devices.
 
@@ -151,7 +150,6 @@ def empty_model(
     """Return the model with allocated but unset parameters, tied weights, and final buffers.
 
     Args:
-        arch: The Nanotron model's architecture.
         dtype: Dtype of the parameters; routers are float32.
         devices: Devices that the layers are split over.
 

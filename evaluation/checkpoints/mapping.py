@@ -53,9 +53,6 @@ class Source:
 def model_class(arch: Architecture) -> str:
     """Return the name of the class in transformers that computes the same.
 
-    Args:
-        arch: The Nanotron model's architecture.
-
     Returns:
         A name such as `LlamaForCausalLM`, from the table at the top of this module.
     """
@@ -72,9 +69,6 @@ def model_class(arch: Architecture) -> str:
 
 def expected_parameters(arch: Architecture) -> dict[str, Source]:
     """Return every parameter that a checkpoint of this architecture has.
-
-    Args:
-        arch: The Nanotron model's architecture.
 
     Returns:
         By Nanotron's name, each parameter's whole shape and the targets of its rows.

@@ -110,7 +110,6 @@ def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
     """Return a key that has different values in two model configurations.
 
     Args:
-        one: A model configuration.
         other: Another one, which may have fewer keys.
 
     Returns:

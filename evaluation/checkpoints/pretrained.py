@@ -42,12 +42,6 @@ _SIZES = (
 def load_config(checkpoint: Checkpoint) -> Any:
     """Return a Hugging Face folder's configuration with all defaults.
 
-    Args:
-        checkpoint: A Hugging Face folder.
-
-    Returns:
-        The configuration object of transformers.
-
     Raises:
         CheckpointError: transformers cannot load it.
         UnsupportedCheckpoint: The model is quantized, or the folder holds an adapter.
@@ -60,10 +54,6 @@ def load_config(checkpoint: Checkpoint) -> Any:
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
     """Return a Hugging Face folder's model on the CPU.
-
-    Args:
-        checkpoint: A Hugging Face folder.
-        dtype: Dtype of the parameters.
 
     Returns:
         The model, with all of its weights from the folder.

@@ -65,7 +65,6 @@ def write_parameters(
     """Write every expected parameter below `folder/model`, one at a time.
 
     Args:
-        folder: The checkpoint's folder.
         expected: Parameters by Nanotron's name, as `expected_parameters` returns them.
         tensor: Function that returns a whole parameter by name.
         tp: Tensor-parallel size: number of shards of each parameter that is split.
@@ -142,7 +141,6 @@ def write_merge(merge: Checkpoint, target: Path) -> None:
 
     Args:
         merge: A merge, opened as a checkpoint.
-        target: Folder of the new checkpoint.
 
     Raises:
         CheckpointError: The folder exists already or cannot be written, or a member is unsound.

@@ -87,9 +87,6 @@ class Parameter:
 def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
     """Return all parameters below `checkpoint/model`, from the files' headers.
 
-    Args:
-        checkpoint: Folder of a Nanotron step.
-
     Returns:
         Parameters by Nanotron's name, sorted.
 
@@ -261,7 +258,6 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
 
     Args:
         regions: Regions of the tensor, each within its shape.
-        shape: The tensor's shape.
 
     Returns:
         The first cell that is missing or covered twice, or that cells are too many; None if all is well.

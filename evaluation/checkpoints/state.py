@@ -107,7 +107,6 @@ def is_left_of(state: State, recorded: object) -> bool:
     Deleted files are allowed: a checkpoint is deleted file by file, and no score changes.
 
     Args:
-        state: The state now.
         recorded: The state in a record; anything but a list counts as no record.
 
     Returns:

@@ -67,7 +67,6 @@ def find_steps(
     A step counts once its configuration exists, which trainers write after the weights.
 
     Args:
-        folder: Folder of the checkpoints.
         steps: The configured steps: a list, `all`, or `every: N`.
         listed: The checkpoints of the stage if it lists them; then none is looked for.
 
@@ -126,9 +125,6 @@ def _is_checkpoint(path: Path) -> bool:
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:
     """Return the stage's steps; `all` and `every: N` are looked up on disk.
 
-    Args:
-        plan: The stage.
-
     Returns:
         Steps, in the order of `find_steps`, which also raises the errors.
     """
@@ -137,9 +133,6 @@ def stage_steps(plan: StagePlan) -> tuple[int, ...]:
 
 def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
     """Return the stage's steps in order, then its merges.
-
-    Args:
-        plan: The stage.
 
     Returns:
         Numbers of steps and names of merges.
@@ -150,9 +143,6 @@ def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
 def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
     """Return the stage's candidates; only its merges as long as there is no checkpoint.
 
-    Args:
-        plan: The stage.
-
     Returns:
         Numbers of steps in order, then names of merges.
     """
@@ -161,9 +151,6 @@ def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
 
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
     """Return the stage's steps; none as long as there is no checkpoint.
-
-    Args:
-        plan: The stage.
 
     Returns:
         Steps, in the order of `find_steps`; empty where that raises an error.
@@ -178,7 +165,6 @@ def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subj
     """Return all checkpoints of a stage.
 
     Args:
-        plan: The stage.
         plans: All stages by name; the bridge may be another stage's step.
 
     Returns:
@@ -192,7 +178,6 @@ def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
     """Return a step or a merge of a stage.
 
     Args:
-        plan: The stage.
         candidate: The step's number, or the merge's name.
 
     Returns:
@@ -215,7 +200,6 @@ def step_subject(plan: StagePlan, step: int) -> Subject:
     """Return a step of a stage.
 
     Args:
-        plan: The stage.
         step: The step's number, which need not be on disk.
 
     Returns:
@@ -228,7 +212,6 @@ def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
     """Return the checkpoint that a stage is compared with.
 
     Args:
-        plan: The stage.
         plans: All stages by name; the bridge may be another stage's step.
 
     Returns:

@@ -40,9 +40,6 @@ class Training:
 def read_training(folder: Path) -> Training | None:
     """Read `folder/config.yaml`.
 
-    Args:
-        folder: The checkpoint's folder.
-
     Returns:
         What it records; None if there is no such file.
 

@@ -49,7 +49,6 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     the comparison leaves them out.
 
     Args:
-        checkpoint: The checkpoint to compare.
         reference: A safetensors file with `input_ids` (B, T) and one or both of `logits` (B, T, V) and
             `logits_causal` (B, T, V), which takes each row as one document. For `logits` of a model that
             masks documents, every 0 in `position_ids` (B, T) begins one; without them each row is one.
@@ -188,11 +187,9 @@ def nanotron_errors(
     """Return `relative_errors` against the logits of Nanotron's own code.
 
     Args:
-        checkpoint: The checkpoint to compare.
         python: Python of an environment that has Nanotron.
         ids: A safetensors file with `input_ids` (B, T), and optionally `position_ids`, in which every
             0 begins a document; None: random ids.
-        seconds: Time limit of Nanotron's program.
 
     Returns:
         Relative L2 error for each kind of logits.

@@ -117,11 +117,7 @@ def _row_bytes(shard: Shard) -> int:
 
 
 class _WeightReader:
-    """Fills parameters; each thread has its own buffer and, for a GPU, its own stream.
-
-    Args:
-        parameters: The model's parameters by name.
-    """
+    """Fills parameters; each thread has its own buffer and, for a GPU, its own stream."""
 
     def __init__(self, parameters: Mapping[str, torch.Tensor]) -> None:
         self._parameters = {name: parameter.detach() for name, parameter in parameters.items()}
@@ -136,11 +132,7 @@ class _WeightReader:
         return min(READERS["cpu"], len(os.sched_getaffinity(0)))
 
     def read(self, chunks: list[_Chunk]) -> None:
-        """Read chunks and copy them into their parameters.
-
-        Args:
-            chunks: Chunks of one shard.
-        """
+        """Read chunks and copy them into their parameters."""
         path = chunks[0].shard.path
         with os_errors_named(path), open_regular(path) as file:
             for chunk in chunks:
@@ -179,7 +171,6 @@ def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torc
 
     Args:
         whole: A Nanotron tensor, in its whole shape.
-        source: The targets of its rows.
         parameters: The model's parameters by name, which are filled.
     """
     for target in source.targets:

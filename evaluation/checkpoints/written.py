@@ -61,7 +61,6 @@ def check_written(checkpoint: Checkpoint, headers: Iterable[Header]) -> None:
 
     Args:
         checkpoint: A single checkpoint, not a merge.
-        headers: Headers of its weight files.
 
     Raises:
         IncompleteCheckpoint: A part that is never zero is zero.

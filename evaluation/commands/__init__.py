@@ -27,7 +27,6 @@ def add_command(
     """Add a command named after the function that runs it: `_import_hf` runs `import-hf`.
 
     Args:
-        commands: The subparsers of the command line.
         run: Runs the command with its options, and returns the exit code.
         help: A line for the list of commands.
         **keywords: Other arguments of `add_parser`.
@@ -51,7 +50,6 @@ def add_configured(
     """Add a command with `--config`, and optionally `--stage`.
 
     Args:
-        commands: The subparsers of the command line.
         run: Runs the command with its options, and returns the exit code.
         help: A line for the list of commands.
         stage: Whether `--stage` is required; None to leave it out.
@@ -74,20 +72,12 @@ def add_configured(
 
 
 def add_json(command: argparse.ArgumentParser) -> None:
-    """Add `--json`, for commands that can print a typed model.
-
-    Args:
-        command: The command's parser.
-    """
+    """Add `--json`, for commands that can print a typed model."""
     command.add_argument("--json", action="store_true", help="as JSON (keys: docs/results.md)")
 
 
 def print_json(model: "FileModel") -> None:
-    """Print a model as JSON in ASCII, which any terminal can show.
-
-    Args:
-        model: The result of a command.
-    """
+    """Print a model as JSON in ASCII, which any terminal can show."""
     print(json.dumps(model.model_dump(mode="json"), indent=1), flush=True)
 
 
@@ -97,7 +87,6 @@ def add_candidates(
     """Add the options that name steps, merges or the bridge of a stage.
 
     Args:
-        command: The command's parser.
         bridge: Whether the bridge can be named.
         steps: Help of `--step`.
     """
@@ -111,9 +100,6 @@ def add_candidates(
 def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
     """Return the steps or merges named on the command line.
 
-    Args:
-        options: Options of the command.
-
     Returns:
         Each once, in the order of the command line.
     """
@@ -126,13 +112,6 @@ def chosen_plans(
     """Return the stage that `--stage` names, or all.
 
     `named_stage` raises ConfigError if there is no such stage.
-
-    Args:
-        options: Options of the command.
-        plans: All stages by name.
-
-    Returns:
-        The chosen stages by name.
     """
     from evaluation.settings.planning import named_stage
 
@@ -164,12 +143,6 @@ def plans_with_tables(options: argparse.Namespace) -> "dict[str, StagePlan]":
 def a_name(text: str) -> str:
     """Return a name for argparse, which may not be empty (as an unset shell variable would be).
 
-    Args:
-        text: A word of the command line.
-
-    Returns:
-        The same text.
-
     Raises:
         argparse.ArgumentTypeError: When it is blank.
     """
@@ -182,9 +155,6 @@ def a_name(text: str) -> str:
 
 def a_path(text: str) -> Path:
     """Return a path for argparse; an empty one, which would mean the current folder, is refused.
-
-    Args:
-        text: A word of the command line.
 
     Returns:
         The path; it need not exist.

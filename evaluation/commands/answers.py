@@ -14,11 +14,7 @@ from evaluation.wording import no_such
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `verify-answers`, `import-completions` and `curriculum`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `verify-answers`, `import-completions` and `curriculum`."""
     command = add_configured(
         commands, _verify_answers, "verify a JSONL file of completions (id, completion, sample)"
     )

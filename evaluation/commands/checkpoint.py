@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `inspect`, `verify`, `import-hf` and `merge`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `inspect`, `verify`, `import-hf` and `merge`."""
     command = add_command(
         commands, _inspect, "show what a checkpoint contains, and whether it is complete"
     )
@@ -93,11 +89,7 @@ def _add_verify(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 
 def add_use_mup(command: argparse.ArgumentParser) -> None:
-    """Add `--use-mup`, for commands that take a checkpoint which may lack config.yaml.
-
-    Args:
-        command: The command's parser.
-    """
+    """Add `--use-mup`, for commands that take a checkpoint which may lack config.yaml."""
     command.add_argument(
         "--use-mup",
         action=argparse.BooleanOptionalAction,

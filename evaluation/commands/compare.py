@@ -26,11 +26,7 @@ from evaluation.terminal_layout import show
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `compare` and `table`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `compare` and `table`."""
     _add_compare(commands)
     _add_table(commands)
 

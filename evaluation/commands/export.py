@@ -25,11 +25,7 @@ CHECKPOINTS = ("every-eval-ever", "lm-eval", "hf-eval-results")
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `export`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `export`."""
     command = add_configured(
         commands,
         _export,

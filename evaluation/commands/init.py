@@ -26,11 +26,7 @@ include: SNAKEFILE
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `init`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `init`."""
     command = add_command(
         commands, _init, "write a folder to start from: configuration, Snakefile, Slurm profile"
     )

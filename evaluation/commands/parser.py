@@ -45,11 +45,7 @@ class _Formatter(argparse.HelpFormatter):
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors name the nearest command, choice or option.
-
-    Args:
-        **given: Arguments of argparse's parser.
-    """
+    """A parser whose errors name the nearest command, choice or option."""
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**{"formatter_class": _Formatter, **given})
@@ -59,7 +55,6 @@ class Parser(argparse.ArgumentParser):
 
         Args:
             *given: The words, and the namespace, as argparse has them.
-            **named: The same by name.
 
         Returns:
             The options, and an empty list of remaining words.

@@ -18,11 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `prefill` and `schema`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `prefill` and `schema`."""
     command = add_configured(
         commands,
         _prefill,

@@ -40,11 +40,7 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `doctor`, `score`, `collect`, `expect` and `loglikelihood`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `doctor`, `score`, `collect`, `expect` and `loglikelihood`."""
     command = add_configured(
         commands, _doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )

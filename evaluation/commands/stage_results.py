@@ -29,11 +29,7 @@ if TYPE_CHECKING:
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page` and others.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page` and others."""
     what = "compare steps with their bridge"
     add_candidates(add_configured(commands, _deltas, what, stage=True), bridge=False)
     add_configured(

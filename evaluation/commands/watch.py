@@ -21,11 +21,7 @@ SHORTEST = 0.1
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `watch`.
-
-    Args:
-        commands: The subparsers of the command line.
-    """
+    """Add `watch`."""
     command = add_configured(
         commands,
         _watch,

@@ -78,9 +78,6 @@ class CacheEntry:
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
     """Return the entries that scoring a stage reads.
 
-    Args:
-        plan: The stage.
-
     Returns:
         The tokenizer, then the tiers' entries in the order of the tiers.
     """
@@ -90,9 +87,6 @@ def stage_entries(plan: StagePlan) -> list[CacheEntry]:
 def tokenizer_entry(plan: StagePlan) -> CacheEntry:
     """Return the entry of a stage's tokenizer.
 
-    Args:
-        plan: The stage.
-
     Returns:
         The entry, which need not be there.
     """
@@ -101,9 +95,6 @@ def tokenizer_entry(plan: StagePlan) -> CacheEntry:
 
 def tier_entries(plan: StagePlan) -> list[CacheEntry]:
     """Return the entries of a stage's tiers.
-
-    Args:
-        plan: The stage.
 
     Returns:
         Entries in the order of the tiers, then of the suite; they need not be there.
@@ -125,7 +116,6 @@ class AskedOnce:
         """Return the answer to a question, computed only the first time.
 
         Args:
-            ask: Computes the answer.
             *question: Identifies the question, as a key of a dictionary.
 
         Returns:
@@ -176,9 +166,6 @@ class CacheStates(AskedOnce):
     def tokenizer(self, plan: StagePlan) -> dict[str, Any] | None:
         """Return the description of a stage's saved tokenizer, for definitions.
 
-        Args:
-            plan: The stage.
-
         Returns:
             Its description, with its chat template; None if it is missing or damaged.
         """
@@ -198,7 +185,6 @@ class CacheStates(AskedOnce):
 
         Args:
             entry: An entry, which need not be there.
-            known: The stored state of these files.
 
         Returns:
             Whether they have changed; False if they cannot be read, as on a node without the mirrors.
@@ -270,10 +256,6 @@ def check_current(states: CacheStates, entry: CacheEntry) -> Record:
 
     Args:
         states: States of caches, read once.
-        entry: The entry.
-
-    Returns:
-        The entry's record.
 
     Raises:
         CacheError: The entry is missing, damaged, or was made from something else.

@@ -36,7 +36,6 @@ class CommandInputs:
 
     Args:
         config: File of the configuration, for messages.
-        plans: All stages by name.
     """
 
     config: Path
@@ -47,11 +46,7 @@ class CommandInputs:
         self.outdated = Outdated(self.plans, as_made=True)
 
     def check_scores(self, subjects: Iterable[Subject]) -> None:
-        """Check the scores of checkpoints.
-
-        Args:
-            subjects: Checkpoints of any stages.
-        """
+        """Check the scores of checkpoints."""
         outdated = list(filter(self.outdated.score, subjects))
         for plan in {subject.plan.name: subject.plan for subject in outdated}.values():
             self._check_caches(plan)
@@ -65,31 +60,19 @@ class CommandInputs:
                 check_current(caches, entry)
 
     def check_documents(self, plan: StagePlan) -> None:
-        """Check the documents for grading answers and choices; raise CacheError if not prefilled.
-
-        Args:
-            plan: The stage.
-        """
+        """Check the documents for grading answers and choices; raise CacheError if not prefilled."""
         for entry in tier_entries(plan):
             if entry.is_graded:
                 check_current(self.outdated.caches, entry)
 
     def check_results(self, subjects: Sequence[Subject]) -> None:
-        """Check the results of checkpoints, and the scores that they are made from.
-
-        Args:
-            subjects: Checkpoints of any stages.
-        """
+        """Check the results of checkpoints, and the scores that they are made from."""
         outdated = list(filter(self.outdated.collect, subjects))
         self.check_scores(outdated)
         self._refuse("the results", "collect", outdated)
 
     def check_deltas(self, plan: StagePlan) -> None:
-        """Check all deltas of a stage, and the results that they are made from.
-
-        Args:
-            plan: The stage.
-        """
+        """Check all deltas of a stage, and the results that they are made from."""
         steps = candidates_so_far(plan)
         self.check_results([candidate_subject(plan, one) for one in steps])
         if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
@@ -98,11 +81,7 @@ class CommandInputs:
             self._refuse("the deltas", "deltas", [candidate_subject(plan, o) for o in outdated])
 
     def check_tables(self, plan: StagePlan) -> None:
-        """Check a stage's tables, if they exist, and everything that they are made from.
-
-        Args:
-            plan: The stage.
-        """
+        """Check a stage's tables, if they exist, and everything that they are made from."""
         self.check_deltas(plan)
         if read_record(plan.results, TABLES) is not None and are_tables_outdated(plan):
             raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
@@ -132,9 +111,6 @@ def check_run(config: Path) -> None:
     """Check the results of a run that a command names by its configuration; raise ResultsError.
 
     On a machine without the run's suites or checkpoints, nothing can be checked.
-
-    Args:
-        config: File of the run's configuration.
     """
     listed = with_known_steps(load_config(config))
     needed = [Path(listed.suites), *(Path(one.checkpoints) for one in listed.stages.values())]

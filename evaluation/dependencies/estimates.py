@@ -21,7 +21,6 @@ def estimate_answers(
     """Return one line on how much a stage's checkpoints have to generate.
 
     Args:
-        plan: The stage.
         to_score: Checkpoints that have to be scored; those of other stages are not counted.
         meta_of: Returns the meta.json of a cache entry's folder; None if there is none yet.
 

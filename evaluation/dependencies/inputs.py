@@ -49,8 +49,6 @@ def are_scores_of(
     elsewhere, the scores belong to another folder.
 
     Args:
-        about: The inputs in the scores' record.
-        subject: The checkpoint.
         caches: States of caches, read once.
         state: State of the checkpoint's files now; empty if it is deleted.
 
@@ -70,7 +68,6 @@ def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
     """Return the state of documents and of the checkpoint's metadata for a record of results.
 
     Args:
-        subject: The checkpoint whose scores are graded.
         metadata: The metadata's checksum when it was read; None if there was none.
 
     Returns:
@@ -88,9 +85,7 @@ def are_results_of(
     """Return whether results were made from these documents and the checkpoint's present metadata.
 
     Args:
-        about: The inputs in the results' record.
         scored: The inputs in the scores' record, which name the tokenizer.
-        subject: The checkpoint.
         caches: States of caches, read once.
 
     Returns:

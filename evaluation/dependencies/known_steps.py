@@ -60,10 +60,6 @@ def with_known_steps(config: Config) -> Config:
 def known_steps(config: Config, name: str) -> tuple[int, ...]:
     """Return a stage's steps, deleted ones among them.
 
-    Args:
-        config: The configuration.
-        name: The stage's name.
-
     Returns:
         A configured list as it is, otherwise ascending steps; empty while there is no checkpoint.
     """
@@ -119,7 +115,6 @@ def is_retained(subject: Subject, outdated: Outdated) -> bool:
 
     Args:
         subject: The checkpoint, whose files may be deleted.
-        outdated: The run's outdated outputs.
 
     Returns:
         Whether only its scores are left.

@@ -54,18 +54,12 @@ def step_of(folder: Path) -> int:
 
     Args:
         folder: A folder whose name is `step_` and a number.
-
-    Returns:
-        The number.
     """
     return int(folder.name.removeprefix("step_"))
 
 
 def is_scored(folder: Path) -> bool:
     """Return whether a folder holds the results of a checkpoint.
-
-    Args:
-        folder: Any folder.
 
     Returns:
         Whether a tier's summary file is there.
@@ -75,9 +69,6 @@ def is_scored(folder: Path) -> bool:
 
 def references(config: Config) -> dict[str, Path]:
     """Return the configuration's runs that are the results of a single checkpoint.
-
-    Args:
-        config: The configuration.
 
     Returns:
         Folders by the run's name; empty where they cannot be read.

@@ -33,7 +33,6 @@ class Outdated(AskedOnce):
     ones again.
 
     Args:
-        plans: All stages by name.
         as_made: If true, scores, results and deltas are outdated only if they were made from other
             inputs than there are now, not if they are missing or failed.
     """
@@ -46,18 +45,11 @@ class Outdated(AskedOnce):
         self._states: dict[Location, State] = {}
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
-        """Read the states of many checkpoints at once, for later calls about each of them.
-
-        Args:
-            subjects: Checkpoints of any stages.
-        """
+        """Read the states of many checkpoints at once, for later calls about each of them."""
         self._states |= checkpoint_states(subject.checkpoint for subject in subjects)
 
     def score(self, subject: Subject) -> bool:
         """Return whether a checkpoint has to be scored.
-
-        Args:
-            subject: The checkpoint.
 
         Returns:
             Whether its scores are outdated.
@@ -66,9 +58,6 @@ class Outdated(AskedOnce):
 
     def has_lost_files(self, subject: Subject) -> bool:
         """Return whether some or all files of a checkpoint were deleted since it was scored.
-
-        Args:
-            subject: The checkpoint.
 
         Returns:
             Whether files are missing, and the others have not changed.
@@ -81,9 +70,6 @@ class Outdated(AskedOnce):
     def collect(self, subject: Subject) -> bool:
         """Return whether a checkpoint's results have to be made.
 
-        Args:
-            subject: The checkpoint.
-
         Returns:
             Whether its results are outdated.
         """
@@ -93,7 +79,6 @@ class Outdated(AskedOnce):
         """Return whether the deltas of a step or merge have to be made.
 
         Args:
-            plan: The stage.
             step: The step's number, or the merge's name.
 
         Returns:
@@ -103,9 +88,6 @@ class Outdated(AskedOnce):
 
     def tables(self, plan: StagePlan) -> bool:
         """Return whether a stage's tables have to be made.
-
-        Args:
-            plan: The stage.
 
         Returns:
             Whether its tables are outdated.
@@ -198,9 +180,6 @@ def _is_made(folder: Path, step: str, key: str) -> bool:
 def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
     """Return the records of the tables that exist.
 
-    Args:
-        plans: All stages by name.
-
     Returns:
         Records by stage, in the order of the stages.
     """
@@ -210,9 +189,6 @@ def tables_records(plans: Mapping[str, StagePlan]) -> dict[str, Record]:
 
 def are_tables_outdated(plan: StagePlan) -> bool:
     """Return whether there are results that a stage's tables do not show.
-
-    Args:
-        plan: The stage.
 
     Returns:
         False also where there are no results.
@@ -226,9 +202,6 @@ def are_tables_outdated(plan: StagePlan) -> bool:
 def are_figures_outdated(plan: StagePlan) -> bool:
     """Return whether there are tables that a stage's figures do not show.
 
-    Args:
-        plan: The stage.
-
     Returns:
         False also where there are no tables.
     """
@@ -238,9 +211,6 @@ def are_figures_outdated(plan: StagePlan) -> bool:
 
 def is_comparison_outdated(plans: Mapping[str, StagePlan]) -> bool:
     """Return whether the page of other runs was made from other tables or runs than there are now.
-
-    Args:
-        plans: All stages by name.
 
     Returns:
         False also where there are no tables, or no other runs.
@@ -253,9 +223,6 @@ def is_comparison_outdated(plans: Mapping[str, StagePlan]) -> bool:
 
 def is_front_outdated(plans: Mapping[str, StagePlan]) -> bool:
     """Return whether the page of all stages was made from other tables than there are now.
-
-    Args:
-        plans: All stages by name.
 
     Returns:
         False also where there are no tables.

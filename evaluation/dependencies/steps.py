@@ -42,9 +42,6 @@ FRONT = "front"
 def command_state(plan: StagePlan) -> list[Any]:
     """Return a stage's command, and the state of the files that it names: a script may be edited.
 
-    Args:
-        plan: The stage.
-
     Returns:
         The command or None, and name, size and time of change (ns) of each file.
     """
@@ -70,9 +67,6 @@ def score_key(subject: Subject) -> str:
 
     Args:
         subject: The checkpoint that is scored.
-
-    Returns:
-        The key.
     """
     plan, location = subject.plan, subject.checkpoint
     members = location.members if isinstance(location, Merge) else ()
@@ -109,15 +103,7 @@ def _decoding(plan: StagePlan) -> dict[str, Any]:
 
 
 def collect_key(subject: Subject, score: Record) -> str:
-    """Return the key of a checkpoint's results.
-
-    Args:
-        subject: The checkpoint.
-        score: Record of its scores.
-
-    Returns:
-        The key.
-    """
+    """Return the key of a checkpoint's results."""
     plan = subject.plan
     groups = {name: group.definition for name, group in plan.suite.groups.items()}
     return fingerprint(
@@ -154,13 +140,7 @@ def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -
     """Return the key of the deltas of a step or merge.
 
     Args:
-        plan: The stage.
         step: The step's number, or the merge's name.
-        ours: Record of its results.
-        bridge: Record of the bridge's results.
-
-    Returns:
-        The key.
     """
     return fingerprint(
         {
@@ -179,12 +159,8 @@ def tables_key(
     """Return the key of a stage's tables.
 
     Args:
-        plan: The stage.
         steps: Numbers of steps and names of merges, in order.
         made_from: Records of results and deltas, as `stage_records` gives them; None where there is none.
-
-    Returns:
-        The key.
     """
     deleted = [one for one in steps if absent_folder(candidate_subject(plan, one).checkpoint)]
     return fingerprint(
@@ -222,7 +198,6 @@ def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Pat
     """Return the places of the records that a stage's tables are made from.
 
     Args:
-        plan: The stage.
         steps: Numbers of steps and names of merges, in order.
 
     Returns:
@@ -239,7 +214,6 @@ def stage_records(plan: StagePlan, steps: Sequence[Candidate]) -> list[Record | 
     """Return the records that a stage's tables are made from.
 
     Args:
-        plan: The stage.
         steps: Numbers of steps and names of merges, in order.
 
     Returns:
@@ -249,14 +223,7 @@ def stage_records(plan: StagePlan, steps: Sequence[Candidate]) -> list[Record | 
 
 
 def figures_key(tables: Record) -> str:
-    """Return the key of a stage's figures.
-
-    Args:
-        tables: Record of its tables.
-
-    Returns:
-        The key.
-    """
+    """Return the key of a stage's figures."""
     return fingerprint([protocol.REPORT, tables.identity])
 
 
@@ -266,9 +233,6 @@ def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -
     Args:
         tables: Records of the stages' tables, by stage.
         runs: The configuration's other runs by name; the state of their files is read.
-
-    Returns:
-        The key.
     """
     return fingerprint(
         {
@@ -287,9 +251,6 @@ def front_key(tables: Mapping[str, Record], comparison: Record | None) -> str:
     Args:
         tables: Records of the stages' tables, by stage.
         comparison: Record of the page of other runs; None if the configuration names none.
-
-    Returns:
-        The key.
     """
     stages = {name: record.identity for name, record in tables.items()}
     others = [] if comparison is None else [comparison.identity]

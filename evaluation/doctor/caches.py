@@ -48,9 +48,6 @@ class Caches:
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
         """Return the metadata of a stage's items.
 
-        Args:
-            plan: The stage.
-
         Returns:
             `meta.json` of each valid entry.
         """
@@ -60,9 +57,6 @@ class Caches:
     def complete(self, plan: StagePlan) -> bool:
         """Return whether a job of the stage finds everything that it reads.
 
-        Args:
-            plan: The stage.
-
         Returns:
             True if every entry and the tokenizer are valid.
         """
@@ -71,9 +65,6 @@ class Caches:
 
     def vocab_size_needed(self, plan: StagePlan) -> int:
         """Return the vocabulary size (rows of the embedding) that a stage needs of a model.
-
-        Args:
-            plan: The stage.
 
         Returns:
             The largest size that a valid entry needs; 0 if no entry is valid.

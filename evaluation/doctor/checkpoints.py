@@ -38,7 +38,6 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
 
     Args:
         chosen: Stages that are checked.
-        plans: All stages by name.
 
     Returns:
         The checkpoints to score, and the stages whose checkpoints cannot be listed.

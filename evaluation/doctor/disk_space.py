@@ -83,7 +83,6 @@ def check_disk_space(results: Path, need: Need) -> Check:
 
     Args:
         results: Folder of all results; it need not exist.
-        need: What is still to be written.
 
     Returns:
         The check: a fault below the need, a warning below COMFORT times the need.

@@ -27,7 +27,6 @@ def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
     """Check everything that scoring one stage, or all stages, needs.
 
     Args:
-        path: The configuration.
         stage: Name of the stage; None for all.
         gate: Whether this is the workflow's check before the first job. Faults that do not stop every
             job are then warnings: a broken checkpoint, or the GPU of Snakemake's own machine.

@@ -53,9 +53,6 @@ class Check:
 def worst(checks: Iterable[Check]) -> State:
     """Return the worst state of some checks.
 
-    Args:
-        checks: Checks of all kinds.
-
     Returns:
         `ok` if there is none.
     """

@@ -243,9 +243,6 @@ def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Findi
 def check_compile_cache(cache: Path) -> Check:
     """Check the folders for compiled kernels: the shared one and the one on this node.
 
-    Args:
-        cache: The configuration's shared folder.
-
     Returns:
         The check; without a shared folder jobs are slower, which is a warning.
     """

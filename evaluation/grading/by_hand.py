@@ -30,7 +30,6 @@ def verify_by_hand(
 
     Args:
         plan: The stage that has the task.
-        name: The task's name in the suite.
         path: JSONL file of completions in one of the formats of `completion_files`, or `-`.
 
     Returns:
@@ -126,7 +125,6 @@ def pass_rates(
 
     Args:
         plan: The stage that has the task.
-        name: The task's name in the suite.
         path: JSONL file of completions, as for `verify_by_hand`, which also raises the errors.
         verifier: The verifier whose verdicts count; None for the task's primary one.
 

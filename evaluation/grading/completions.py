@@ -37,9 +37,6 @@ class SampledPrompt:
     def valid(self, view: str) -> list[Verdict]:
         """Return a verifier's verdicts, without samples on which it failed.
 
-        Args:
-            view: The verifier's name in the task.
-
         Returns:
             Verdicts that have a credit, in the order of the samples.
         """
@@ -47,9 +44,6 @@ class SampledPrompt:
 
     def credit(self, view: str) -> float | None:
         """Return the mean credit over samples.
-
-        Args:
-            view: The verifier's name in the task.
 
         Returns:
             A number from 0 to 1; None where the verifier failed on all of them.
@@ -59,9 +53,6 @@ class SampledPrompt:
 
     def right(self, view: str) -> int:
         """Return how many samples have the full credit.
-
-        Args:
-            view: The verifier's name in the task.
 
         Returns:
             A number of samples.
@@ -79,7 +70,6 @@ def group_samples(
     Args:
         completions: Prompt, sample and completion of each.
         verdicts: For each verifier of the task, a verdict on each completion.
-        documents: Prefilled documents by the prompt's id.
 
     Returns:
         Prompts in the order in which they occur first.
@@ -158,8 +148,6 @@ def summarize_view(
 
     Args:
         prompts: All prompts of the task, with all samples.
-        view: The verifier's name in the task.
-        verifier: Its settings.
         others: Verifiers whose right answers show what this one does not find; all if not given.
 
     Returns:

@@ -56,8 +56,6 @@ def verify_task(
 
     Args:
         plan: The stage that has the task.
-        store: Scores of one checkpoint.
-        name: The task's name in the suite.
         entry: The task's entry of the job's record.
 
     Returns:
@@ -152,7 +150,6 @@ def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Ta
 
     Args:
         prompts: All prompts of the task, with all samples.
-        views: Names of the verifiers.
 
     Returns:
         Rows of `results.columns.COMPLETED`, the verifiers of a prompt together.
@@ -189,11 +186,9 @@ def task_files(
     """Return a function that writes it for each file of a task.
 
     Args:
-        name: The task's name in the suite.
         prompts: All prompts of the task, with all samples.
         texts: The prompts as the model read them, by id.
         summary: The task's entry of the tier's file.
-        views: Names of the verifiers.
 
     Returns:
         Functions that write a file, by its path in the checkpoint's folder.

@@ -22,9 +22,6 @@ def header(
     """Return the first keys of a tier file.
 
     Args:
-        subject: The checkpoint and its stage.
-        tier: The tier's name.
-        about: Content of the job's record.
         summaries: Summaries of all scores that the file is made of.
         items: Items requested, used and left out, as `add_up` returns them.
 
@@ -52,10 +49,6 @@ def header(
 
 def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keys that identify the checkpoint of a tier file.
-
-    Args:
-        subject: The checkpoint and its stage.
-        about: Content of the job's record.
 
     Returns:
         Keys that every tier file begins with.

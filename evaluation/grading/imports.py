@@ -47,10 +47,8 @@ def import_file(
     """Store completions of a file as a checkpoint's.
 
     Args:
-        plans: All stages by name.
         plan: The stage that has the task.
         checkpoint: A step's number, a merge's name, or `bridge`.
-        task: The task's name in the suite.
         path: The file, in one of the formats of `completion_files`.
         engine: Its name and version, where the user gives them.
 
@@ -80,10 +78,8 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
     """Let a task's completions be generated again.
 
     Args:
-        plans: All stages by name.
         plan: The stage that has the task.
         checkpoint: A step's number, a merge's name, or `bridge`.
-        task: The task's name in the suite.
 
     Raises:
         ConfigError: The stage has no such checkpoint, or nothing was imported for it.

@@ -33,9 +33,6 @@ def answer_parts(
         answers: What the model wrote, by probe.
         prompts: The prompts as the model read them, by probe.
         marks: What ends the model's thinking, by probe; None: all of it is the answer.
-
-    Returns:
-        Texts by probe.
     """
     return {
         name: checked_part(
@@ -57,8 +54,6 @@ def answered_probes(
     """Return the stored answers to a stage's probes.
 
     Args:
-        plan: The stage.
-        store: Scores of one checkpoint.
         entry: The tier's entry of the job's record.
 
     Returns:

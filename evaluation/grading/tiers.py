@@ -145,7 +145,6 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
     """Return a row of SCHEMA for each candidate.
 
     Args:
-        lines: The questions.
         stored: Each question's row in the store, in the same order.
 
     Returns:

@@ -74,8 +74,6 @@ def find_verdicts(
 
     Args:
         plan: The stage, which has the limits of verifiers.
-        store: Scores of one checkpoint.
-        batches: What is to be verified.
 
     Returns:
         For each batch a verdict for each of its jobs, in their order.
@@ -106,8 +104,6 @@ class _StoredVerdicts:
     """Verdicts of a batch: those that are stored, and new ones, which are stored in parts.
 
     Args:
-        store: Scores of one checkpoint.
-        batch: What is verified.
         limits: Limits of time and memory for new verdicts.
     """
 
@@ -135,12 +131,7 @@ class _StoredVerdicts:
         return self.store.find_rows(prefix, self.batch.keys, read)[0]
 
     def add(self, key: str, verdict: Verdict) -> None:
-        """Add a new verdict, and store new ones once there are enough for a part.
-
-        Args:
-            key: The job's key.
-            verdict: The verifier's verdict.
-        """
+        """Add a new verdict, and store new ones once there are enough for a part."""
         self.verdicts[key] = self._new[key] = verdict
         if len(self._new) == _PART:
             self.flush()
@@ -164,7 +155,6 @@ def check_errors(
     """Check how many completions could not be verified.
 
     Args:
-        what: What an error calls the verifier.
         places: What an error calls each completion.
         verdicts: A verdict on each completion, in the same order.
         max_error_share: Share of failures that is allowed.
@@ -188,7 +178,6 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
 
     Args:
         plan: The stage, which has the limits of verifiers.
-        jobs: What is to be verified.
 
     Yields:
         Number of the job, and its verdict.

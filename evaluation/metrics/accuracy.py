@@ -90,7 +90,6 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
     Args:
         scores: The scores that rank candidates, (rows,).
         gold: Which candidates are right, (rows,).
-        groups: The items.
 
     Returns:
         Credits and ties, (items,) each.
@@ -124,7 +123,6 @@ def layout_of(table: pa.Table, groups: Groups) -> Layout:
 
     Args:
         table: Candidates; older tables lack columns of groups and source rows.
-        groups: The items.
     """
 
     def names(column: str) -> list[str | None]:
@@ -145,7 +143,6 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
     `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
 
     Args:
-        table: Candidates of the task.
         primary: How candidates are compared for the headline.
 
     Returns:
@@ -185,7 +182,6 @@ def check_items(table: pa.Table, kind: TaskKind) -> Groups:
     """Check that the items of a table can be measured.
 
     Args:
-        table: Candidates of a task.
         kind: Whether candidates are ranked, or only the right answer is scored.
 
     Returns:

@@ -55,7 +55,6 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
     """Return the measures of each question.
 
     Args:
-        table: Candidates of a task.
         kind: Whether candidates are ranked, or only the right answer is scored.
 
     Returns:
@@ -115,7 +114,6 @@ def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
     """Add a column for each measure to a table: a question's value at its first candidate.
 
     Args:
-        table: Candidates of a task.
         kind: Whether candidates are ranked, or only the right answer is scored.
 
     Returns:
@@ -142,7 +140,6 @@ def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
     Args:
         scores: The scores that rank candidates, (rows,).
         gold: Which candidates are right, (rows,).
-        groups: The items.
 
     Returns:
         Differences in the unit of `scores`, (questions,).

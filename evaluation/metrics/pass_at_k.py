@@ -33,8 +33,6 @@ def pass_at_k(n: int, right: int, k: int) -> float:
     """Return the chance that one of k samples is right, without bias.
 
     Args:
-        n: Samples of a prompt.
-        right: How many of them are right.
         k: Samples that are drawn of them.
 
     Returns:

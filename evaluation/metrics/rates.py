@@ -66,10 +66,6 @@ PromptRow = dict[str, Any]
 def outcome(row: PromptRow, rate: str) -> bool | None:
     """Return what a prompt contributes to a rate.
 
-    Args:
-        row: The prompt's row of COLUMNS.
-        rate: One of RATES.
-
     Returns:
         Whether it passed, or was truncated; None if it does not count for the rate.
     """
@@ -90,9 +86,6 @@ def _rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
 
 def summarize(table: pa.Table) -> dict[str, Any]:
     """Return all rates over the headline's prompts and by category, and each prompt's results.
-
-    Args:
-        table: Rows of COLUMNS.
 
     Returns:
         `summary`, `by_category` and `prompts` of `tier4_sft_native.json`.

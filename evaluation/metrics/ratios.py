@@ -10,7 +10,6 @@ def denominators(metric: str, tokens: Floats, text: Floats) -> Floats:
     """Return what a slice's nats are divided by, for nats per token (and perplexity) or bits per byte.
 
     Args:
-        metric: The metric's name.
         tokens: Scored tokens of each block.
         text: UTF-8 bytes of each block.
     """

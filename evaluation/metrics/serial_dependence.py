@@ -86,7 +86,6 @@ def cosines(influence: Floats, count: int) -> Floats:
 
     Args:
         influence: What each block contributes, (blocks,), in the order of the text.
-        count: How many coefficients.
 
     Returns:
         Coefficients, (count,).

@@ -56,9 +56,6 @@ def wilson(rate: float, n: int) -> tuple[float, float]:
     Args:
         rate: Share of trials that passed, from 0 to 1.
         n: Number of trials.
-
-    Returns:
-        Lower and upper bound.
     """
     z = float(special.ndtri((1 + LEVEL) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
@@ -91,7 +88,6 @@ def influence_variance(influence: Floats, layout: Layout) -> Variance:
 
     Args:
         influence: What each item contributes, (items,); they add up to zero.
-        layout: The items' groups.
     """
     if layout.groups is None and layout.strata is None:
         n = len(influence)

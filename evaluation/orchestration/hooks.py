@@ -51,7 +51,6 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     A workflow that uses these rules as a module checks its targets itself.
 
     Args:
-        workflow: Snakemake's workflow.
         inputs: Input files of every rule.
         keep: Writes the configuration that jobs read; called before every run except dry runs.
     """
@@ -142,11 +141,7 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 
 def start(workflow: Any) -> None:
-    """Prepare a run at its start; `check_cluster`, `guard_run` and `reset_future_times` may refuse it.
-
-    Args:
-        workflow: Snakemake's workflow.
-    """
+    """Prepare a run at its start; `check_cluster`, `guard_run` and `reset_future_times` may refuse it."""
     Internals(workflow).let_stops_in()
     check_cluster(workflow)
     guard_run(workflow)
@@ -166,9 +161,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     If a job failed, Snakemake skips the tables; they are then made here from the existing results.
 
     Args:
-        workflow: Snakemake's workflow.
         inputs: Input files of every rule.
-        logs: Snakemake's own logs of this run.
         failed: Whether a job failed.
 
     Raises:
@@ -211,14 +204,7 @@ def _notify(inputs: RuleInputs, outcome: str, parts: Iterable[str]) -> None:
 
 
 def ending(plans: Sequence[StagePlan]) -> str:
-    """Return the last lines of a run: each stage's recommendation and the path of its report.
-
-    Args:
-        plans: Stages whose tables the run makes.
-
-    Returns:
-        Lines for the terminal.
-    """
+    """Return the last lines of a run: each stage's recommendation and the path of its report."""
     found = []
     for plan in plans:
         advice = (

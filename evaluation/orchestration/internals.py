@@ -166,7 +166,6 @@ def keep_unanswered(executor: Any, look: Callable[[Mapping[str, str]], None]) ->
     as controllers do that forget ended jobs, the job is over: it succeeded if it wrote its outputs.
 
     Args:
-        executor: Snakemake's Slurm executor.
         look: Gets in every round the state of each job by its id, as the executor has just received them.
     """
     _require(executor, "check_active_jobs", "run_jobs", "report_job_success", "report_job_error")

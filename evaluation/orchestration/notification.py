@@ -20,7 +20,6 @@ def send(settings: Notify, subject: str, text: str) -> list[str]:
     Args:
         settings: Where it goes.
         subject: First line, which an e-mail has as its subject.
-        text: The rest.
 
     Returns:
         A sentence for each way that failed: a run does not fail because nobody was told.

@@ -48,7 +48,6 @@ def check_writable(entries: Iterable[CacheEntry], states: CacheStates) -> None:
 
     Args:
         entries: Caches that the run needs.
-        states: Their states.
 
     Raises:
         RunError: One may not be; Snakemake's own error names no remedy.

@@ -42,7 +42,6 @@ class Pace:
 
         Args:
             job: Snakemake's number of the job.
-            rule: Name of the rule.
         """
         self._begun[job] = (rule, time.monotonic())
 
@@ -106,9 +105,6 @@ class Pace:
 
 def earlier_seconds(jobs: Any) -> dict[str, float]:
     """Return how long steps took in earlier runs, from the benchmark files of these jobs' rules.
-
-    Args:
-        jobs: Snakemake's jobs of this run.
 
     Returns:
         Mean seconds by kind of step, for the rules that have benchmark files.

@@ -44,12 +44,7 @@ _BATCH = 32  # tasks of a provider per job
 
 
 class RuleInputs:
-    """Input files of every rule; none in a job, which makes only its own target.
-
-    Args:
-        plans: All stages by name.
-        workflow: Snakemake's workflow.
-    """
+    """Input files of every rule; none in a job, which makes only its own target."""
 
     def __init__(self, plans: Mapping[str, StagePlan], workflow: Any) -> None:
         self.plans = plans
@@ -63,14 +58,7 @@ class RuleInputs:
         self._checked = CHECKED / (run if self.is_main else "job")
 
     def checked(self, plan: StagePlan) -> str:
-        """Return the output of the check that a stage's scoring jobs wait for.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            A file for this run alone.
-        """
+        """Return the output of the check that a stage's scoring jobs wait for."""
         return str(self._checked / plan.name)
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
@@ -98,9 +86,6 @@ class RuleInputs:
 
         Args:
             entry: The entry that the rule makes.
-
-        Returns:
-            Input files of the rule.
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         if self.is_main:
@@ -112,9 +97,6 @@ class RuleInputs:
 
         Args:
             entries: The entries that the job makes, all in one cache folder.
-
-        Returns:
-            Input files of the rule.
         """
         stale = [entry for entry in entries if self._is_outdated(self._is_stale, entry)]
         before, made = tokenizer_entry(entries[0].plan).record, (stale or entries)[0].record
@@ -141,11 +123,7 @@ class RuleInputs:
         """Return the input files of the step that makes a checkpoint's results from stored scores.
 
         Args:
-            plan: The stage.
             folder: Folder of the checkpoint's results, below the stage's.
-
-        Returns:
-            Input files of the rule.
         """
         subject = self._subject(plan, folder)
         is_outdated = self._is_outdated(self.outdated.collect, subject)
@@ -159,11 +137,7 @@ class RuleInputs:
         """Return the input files of the comparison of a step or merge with the bridge.
 
         Args:
-            plan: The stage.
             folder: Name of the folder of the step's or merge's results.
-
-        Returns:
-            Input files of the rule.
         """
         subject = self._subject(plan, folder)
         before = [record_path(subject.folder, COLLECT), record_path(plan.bridge_folder, COLLECT)]
@@ -174,12 +148,8 @@ class RuleInputs:
         """Return the input files for one requested result file of a checkpoint.
 
         Args:
-            plan: The stage.
             folder: Folder of the checkpoint's results, below the stage's.
             is_deltas: Whether the file belongs to the comparison with the bridge.
-
-        Returns:
-            Input files of the rule.
         """
         subject = self._subject(plan, folder)
         if is_deltas and subject.candidate is not None:
@@ -189,14 +159,7 @@ class RuleInputs:
         return self.read([record_path(subject.folder, COLLECT)], None, is_outdated, [plan])
 
     def tables(self, plan: StagePlan) -> list[str]:
-        """Return the input files of the stage's tables and report.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            Input files of the rule.
-        """
+        """Return the input files of the stage's tables and report."""
         if not self.is_main:
             return []
         steps = or_stop(stage_candidates, plan)
@@ -209,14 +172,7 @@ class RuleInputs:
         return self.read(before, record_path(plan.results, TABLES), is_outdated)
 
     def figures(self, plan: StagePlan) -> list[str]:
-        """Return the input files of the stage's figures.
-
-        Args:
-            plan: The stage.
-
-        Returns:
-            Input files of the rule.
-        """
+        """Return the input files of the stage's figures."""
         is_outdated = self._is_outdated(
             lambda: self.outdated.tables(plan) or are_figures_outdated(plan)
         )
@@ -224,21 +180,13 @@ class RuleInputs:
         return self.read([tables], made, is_outdated, [plan])
 
     def comparison(self) -> list[str]:
-        """Return the input files of the page that compares runs, without those of the other runs.
-
-        Returns:
-            Input files of the rule.
-        """
+        """Return the input files of the page that compares runs, without those of the other runs."""
         made = record_path(self.results, COMPARISON)
         is_outdated = self._is_outdated(self.outdated.comparison)
         return self.read(self._all_tables, made, is_outdated, self.plans.values())
 
     def front(self) -> list[str]:
-        """Return the input files of the front page of all stages.
-
-        Returns:
-            Input files of the rule.
-        """
+        """Return the input files of the front page of all stages."""
         comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
         made, is_outdated = record_path(self.results, FRONT), self._is_outdated(self.outdated.front)
         return self.read([*self._all_tables, *comparison], made, is_outdated, self.plans.values())

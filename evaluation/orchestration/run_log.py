@@ -82,9 +82,6 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
     def filter(self, record: logging.LogRecord) -> bool:
         """Note steps and their logs, also of records that `--quiet` hides.
 
-        Args:
-            record: One of Snakemake's records.
-
         Returns:
             Whether the record is to be printed.
         """
@@ -98,11 +95,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         return bool(super().filter(record))
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print a record's lines.
-
-        Args:
-            record: One of Snakemake's records.
-        """
+        """Print a record's lines."""
         try:
             if text := "\n".join(self._lines(record)):
                 self.stream.write(self.decorate(record, text) + "\n")

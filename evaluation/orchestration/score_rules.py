@@ -184,7 +184,6 @@ def for_spread_model(
     Args:
         defaults: The profile's default resources, for a job with one GPU.
         own: Resources that the profile sets for this rule, which are not changed.
-        gpus: GPUs of the job.
 
     Returns:
         Resources by name that replace the defaults; none for one GPU.

@@ -44,9 +44,6 @@ _PLACEHOLDER = "YOUR_ACCOUNT"
 def check_cluster(workflow: Any) -> None:
     """Check that a run can submit jobs, before its first one; do nothing without Slurm.
 
-    Args:
-        workflow: Snakemake's workflow.
-
     Raises:
         EvaluationError: When there is no sbatch, or the account is the placeholder and the cluster
             uses accounting.
@@ -82,9 +79,6 @@ def guard_run(workflow: Any) -> None:
     """Cancel the jobs of killed runs at the start of a run, then requeue this run's stuck jobs.
 
     `end_orphans` raises EvaluationError if orphaned jobs cannot be found or do not end.
-
-    Args:
-        workflow: Snakemake's workflow.
     """
     executor = Internals(workflow).slurm_executor
     if executor is None:
@@ -151,7 +145,6 @@ def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]],
 
     Args:
         name: The name that all jobs of the run have.
-        states: States of a stuck job.
 
     Returns:
         A function that takes the state of each job by its id.

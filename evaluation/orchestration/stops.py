@@ -30,11 +30,6 @@ def or_stop(
 ) -> Returned:
     """Call a function; turn its errors, and those of the machine, into one that ends the run.
 
-    Args:
-        function: What is called.
-        *arguments: Its arguments.
-        **keywords: Its arguments by name.
-
     Returns:
         What the function returns.
 

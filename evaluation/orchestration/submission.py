@@ -38,7 +38,6 @@ def submit(sbatch: str, arguments: Sequence[str], script: bytes | None) -> int:
     """Submit a job, print its id to stdout, and return an exit code.
 
     Args:
-        sbatch: Path of the cluster's own program.
         arguments: Its arguments, with --parsable, --job-name and --comment.
         script: What it reads from stdin; None: nothing.
     """

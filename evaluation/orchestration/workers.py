@@ -37,7 +37,6 @@ def score_on_all_gpus(
     """Score steps of a stage on all GPUs that the job sees; without a GPU, one after the other.
 
     Args:
-        plan: The stage.
         steps: Numbers of steps, in the order in which they are begun.
         config: The configuration file, which the processes read.
         scores_only: Whether another step, which needs no GPU, writes the tier files.
@@ -67,9 +66,6 @@ def score_on_all_gpus(
 
 def gpus_to_use(plan: StagePlan) -> list[str | None]:
     """Return the GPUs of each process.
-
-    Args:
-        plan: The stage.
 
     Returns:
         CUDA_VISIBLE_DEVICES for each process, with as many GPUs as a checkpoint is sharded over;
@@ -169,7 +165,6 @@ class _Workers:
     """The steps to score, the processes that score them, and the failed steps.
 
     Args:
-        plan: The stage.
         steps: Numbers of steps, in the order in which they are begun.
         threads: Threads of each process.
         scores_only: Whether another step, which needs no GPU, writes the tier files.

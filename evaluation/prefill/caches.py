@@ -153,9 +153,6 @@ class PromptCache:
 def read_slice(folder: Path) -> SliceCache:
     """Read a Tier2 slice; the tokens stay mapped to the file.
 
-    Args:
-        folder: Folder of the cache entry.
-
     Returns:
         Tokens, bytes of each block, starts of documents, and meta.json.
 
@@ -201,9 +198,6 @@ def data_offset(path: Path, size: int) -> int:
 def read_task(folder: Path) -> TaskCache:
     """Read a Tier3 task.
 
-    Args:
-        folder: Folder of the cache entry.
-
     Returns:
         Its questions, with what grading reads of them, and meta.json.
 
@@ -221,9 +215,6 @@ def read_task(folder: Path) -> TaskCache:
 def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
     """Read a Tier3 task's data for grading, without its tokens.
 
-    Args:
-        folder: Folder of the cache entry.
-
     Returns:
         Lines of docs.jsonl in the order of the dataset, and meta.json.
     """
@@ -233,9 +224,6 @@ def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
 def read_prompts(folder: Path) -> PromptCache:
     """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5).
 
-    Args:
-        folder: Folder of the cache entry.
-
     Returns:
         Prompts in the order of the suite or dataset, and meta.json.
     """
@@ -244,9 +232,6 @@ def read_prompts(folder: Path) -> PromptCache:
 
 def read_documents(folder: Path) -> dict[str, DocumentLine]:
     """Read a Tier5 task's documents for verifiers.
-
-    Args:
-        folder: Folder of the cache entry.
 
     Returns:
         Documents by the prompt's id.
@@ -258,7 +243,6 @@ def check_cached_golds(plan: StagePlan, name: str) -> None:
     """Check a Tier5 task's gold answers again if its verifiers have changed since prefill.
 
     Args:
-        plan: The stage.
         name: The task's key in the suite; a provider's task is not checked.
 
     Raises:

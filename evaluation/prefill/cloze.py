@@ -38,10 +38,6 @@ _NAMED = 5
 def prefill_task(plan: StagePlan, name: str) -> None:
     """Write a task to `plan.cache_folder("tier3", name)` unless it is there already.
 
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-
     Raises:
         SourceError: Data cannot be read, a label is hidden, a candidate is empty or too long.
         ConfigError: A template does not parse.
@@ -100,8 +96,6 @@ class _Writer:
 
     Args:
         plan: The stage, whose sequence length limits a question.
-        name: The task's key in the suite.
-        tokenizer: The stage's tokenizer.
     """
 
     def __init__(self, plan: StagePlan, name: str, tokenizer: Tokenizer) -> None:

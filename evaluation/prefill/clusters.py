@@ -28,7 +28,6 @@ def provided_clusters(
 
     Args:
         key: The task's key in the suite, for messages.
-        task: The provider's name of the task.
         template: The suite's template; None without one.
         documents: The fields of each document.
 

@@ -29,9 +29,6 @@ _DESCRIPTION = (
 def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a tokenizer's meta.json that describes the tokenizer.
 
-    Args:
-        meta: Content of the saved tokenizer's meta.json.
-
     Returns:
         Its name, fingerprint, class, sizes and special tokens.
     """
@@ -55,11 +52,6 @@ def tokenizer_files(folder: Path) -> list[Path] | None:
 def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, Any]) -> str:
     """Return the Jinja2 template of an item's conversations: its own (or its suite's), or the tokenizer's.
 
-    Args:
-        plan: The stage.
-        item: A probe or generation task.
-        tokenizer: Content of the saved tokenizer's meta.json.
-
     Raises:
         SourceError: Neither has one.
     """
@@ -73,14 +65,7 @@ def chat_template(plan: StagePlan, item: ChatSettings, tokenizer: Mapping[str, A
 
 
 def tokenizer_definition(plan: StagePlan) -> str:
-    """Return the identity of the saved tokenizer.
-
-    Args:
-        plan: The stage.
-
-    Returns:
-        The entry's definition.
-    """
+    """Return the identity of the saved tokenizer."""
     texts = plan.tokenizer.check_texts
     checked = [file_checksum(Path(texts))] if texts and Path(texts).is_file() else []
     return fingerprint([protocol.PREFILL_TOKENIZER, plan.tokenizer.identity, *checked])
@@ -128,12 +113,7 @@ def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) 
     Checks and categories, which apply to the completions, are not part of it.
 
     Args:
-        plan: The stage.
         name: The stage's name, which is not used: every tier's function has these arguments.
-        tokenizer: Content of the saved tokenizer's meta.json.
-
-    Returns:
-        The entry's definition.
 
     Raises:
         SourceError: There is no chat template.
@@ -165,16 +145,7 @@ def _window(plan: StagePlan) -> dict[str, int]:
 
 
 def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a generation task's prompts and documents, given unchanged data.
-
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        tokenizer: Content of the saved tokenizer's meta.json.
-
-    Returns:
-        The entry's definition.
-    """
+    """Return the identity of a generation task's prompts and documents, given unchanged data."""
     task = plan.suite.generation_tasks[name]
     documents = task.model_dump(mode="json", include={"document", "strata"})
     return fingerprint([asked_definition(plan, name, tokenizer), documents])
@@ -182,11 +153,6 @@ def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, An
 
 def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
     """Return the identity of a generation task's prompts alone, which completions are made from.
-
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        tokenizer: Content of the saved tokenizer's meta.json.
 
     Returns:
         The part of the entry's definition that scores depend on.

@@ -34,12 +34,6 @@ META_CHECKSUM = "meta_checksum"
 def read_meta(folder: Path) -> dict[str, Any]:
     """Return `folder/meta.json`, checked against its own checksum.
 
-    Args:
-        folder: Folder of the cache entry.
-
-    Returns:
-        The file's content.
-
     Raises:
         CacheError: The file is missing, not of this version, or damaged.
     """
@@ -82,7 +76,6 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
     """Check that files of an entry exist and are as they were written.
 
     Args:
-        folder: Folder of the cache entry.
         meta: Content of its meta.json, which has the checksums.
         names: Names of the files to be checked.
 
@@ -110,7 +103,6 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
     """Check that an entry is complete, and of this definition.
 
     Args:
-        folder: Folder of the cache entry.
         definition: The entry's definition by the present configuration.
 
     Returns:
@@ -134,7 +126,6 @@ def is_current(
     """Return whether an entry exists undamaged, with this definition, made from unchanged files.
 
     Args:
-        folder: Folder of the cache entry.
         definition: The entry's definition by the present configuration.
         is_unchanged: Takes the stored state of the files that the entry was made from. By default
             they are not checked.
@@ -184,7 +175,6 @@ def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) ->
     Args:
         building: Folder that `new_entry` yielded.
         meta: Content of the file besides checksums; must have `definition`.
-        names: Names of the entry's other files.
     """
     for name in names:
         with open(building / name, "rb+") as file:
@@ -239,10 +229,6 @@ def _unreadable(path: Path, error: OSError) -> CacheError:
 
 def damaged(path: Path, what: str) -> CacheError:
     """Return the error for a damaged file.
-
-    Args:
-        path: A file of a cache entry.
-        what: What is wrong with it.
 
     Returns:
         The error, for the caller to raise.

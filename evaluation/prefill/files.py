@@ -48,10 +48,6 @@ _LONGEST_DOCUMENT = 8 << 20
 def unreadable(path: Path, error: OSError) -> SourceError:
     """Return the error for a file that the system cannot read.
 
-    Args:
-        path: The file.
-        error: What the system raised.
-
     Returns:
         The error, for the caller to raise.
     """
@@ -182,9 +178,6 @@ def _saved_errors(folder: Path) -> Iterator[None]:
 def check_not_binary(fields: Row) -> None:
     """Check that fields of a row are text, or structures of text.
 
-    Args:
-        fields: Values by name.
-
     Raises:
         SourceError: A field is binary, or contains a binary value.
     """
@@ -202,9 +195,6 @@ def check_not_binary(fields: Row) -> None:
 
 def check_unicode(text: str) -> None:
     """Check that a text is valid Unicode: JSON can spell half a UTF-16 pair, which no tokenizer accepts.
-
-    Args:
-        text: A text of the data.
 
     Raises:
         SourceError: It holds half a UTF-16 pair.

@@ -42,10 +42,6 @@ from evaluation.verification.golds import check_golds
 def prefill_generation_task(plan: StagePlan, name: str) -> None:
     """Write a task to `plan.cache_folder("tier5", name)`; if it is current, only check its golds.
 
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-
     Raises:
         SourceError: Data cannot be read, a gold is not right by its verifier, two prompts have one id,
             or none fits the window.
@@ -136,7 +132,6 @@ def lacking_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[str]:
     """Return the texts that are not one token each.
 
     Args:
-        tokenizer: The stage's tokenizer.
         tokens: Special tokens, written out.
 
     Returns:

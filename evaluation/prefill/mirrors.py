@@ -33,7 +33,6 @@ def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
     """Return where a dataset is mirrored.
 
     Args:
-        dataset: The dataset's name on the hub.
         mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
 
     Returns:
@@ -56,10 +55,8 @@ def mirror_files(
     """Return the local files of a dataset's split.
 
     Args:
-        root: The dataset's folder or file.
         dataset: The dataset's name, for messages.
         config: Its configuration, a subfolder; None: it has only one.
-        split: Name of the split.
         patterns: The suite's patterns for the split's files; empty: files are found by their names.
 
     Returns:
@@ -101,11 +98,7 @@ def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
 
 
 def warn_of_missing_parts(files: Iterable[Path]) -> None:
-    """Log a warning for each split that lacks some of its numbered parts.
-
-    Args:
-        files: A split's files.
-    """
+    """Log a warning for each split that lacks some of its numbered parts."""
     found: dict[tuple[str, int], set[int]] = {}
     for path in files:
         if match := _PART.search(path.name):

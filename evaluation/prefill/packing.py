@@ -55,10 +55,6 @@ class Piece:
 def encode_documents(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Piece]:
     """Tokenize texts in order, without special tokens, even where a text spells one out.
 
-    Args:
-        tokenizer: The stage's tokenizer.
-        texts: Documents.
-
     Yields:
         Pieces in order; a long document makes several.
     """
@@ -163,14 +159,7 @@ class Packed:
 
 
 def smallest_dtype(vocabulary: int) -> torch.dtype:
-    """Return the smallest of uint8, uint16 and int32 that holds every id.
-
-    Args:
-        vocabulary: Ids are below it.
-
-    Returns:
-        The dtype.
-    """
+    """Return the smallest of uint8, uint16 and int32 that holds every id."""
     types = (torch.uint8, torch.uint16, torch.int32)
     return next(dtype for dtype in types if vocabulary <= torch.iinfo(dtype).max + 1)
 
@@ -275,8 +264,6 @@ def save_tokens(
 
     Args:
         raw: The file that a `Packer` wrote.
-        path: The file to be written.
-        blocks: Rows of the tensor.
         sequence_length: Tokens of a block, columns of the tensor.
         dtype: Dtype of the ids, in both files.
     """

@@ -47,9 +47,6 @@ _ASKED, _REPLY = "ASKED", "REPLY"
 def prefill_probes(plan: StagePlan) -> None:
     """Write a stage's prompts unless they are there already.
 
-    Args:
-        plan: The stage.
-
     Raises:
         ConfigError: A prompt leaves no room for its answer in the sequence length.
         SourceError: There is no chat template, or it refuses a conversation.
@@ -152,11 +149,6 @@ def _fit(plan: StagePlan, rows: Sequence[dict[str, Any]], window: Window) -> lis
 def encode_prompts(plan: StagePlan, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
     """Return the ids of each text, with BOS in front where the configuration requires it.
 
-    Args:
-        plan: The stage.
-        tokenizer: The stage's tokenizer.
-        texts: Rendered prompts.
-
     Returns:
         Token ids of each text, in order; BOS is not repeated where a template wrote it.
     """
@@ -174,13 +166,8 @@ def prompts_meta(
     """Return the keys of a meta.json that probes and generation tasks share.
 
     Args:
-        plan: The stage.
         about: Description of the tokenizer, as in its meta.json.
-        rows: Lines of prompts.jsonl.
         eos_ids: Token ids that end a completion.
-
-    Returns:
-        Values by key.
     """
     return {
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
@@ -203,8 +190,6 @@ def render_chat(
     """Return a conversation as text.
 
     Args:
-        tokenizer: The stage's tokenizer.
-        template: Chat template.
         variables: Values that the template reads besides the messages.
         name: The prompt's key or id, for messages.
         messages: Turns in order.
@@ -246,7 +231,6 @@ def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> Non
 
     Args:
         key: Key of the task or probe in the suite.
-        template: Its chat template.
         variables: Its `chat_template_kwargs`.
     """
     if unread := [name for name in variables if name not in template]:
@@ -262,7 +246,6 @@ def answer_ends(
     """Return the tokens and strings that end a completion in addition to its task's settings.
 
     Args:
-        tokenizer: The stage's tokenizer.
         template: Chat template; None where prompts are plain text.
         variables: Values that the template reads besides the messages.
 

@@ -40,11 +40,7 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided
     """Return the provider of a task, with the interpreter and version that are configured.
 
     Args:
-        plan: The stage.
         task: A task, or a verifier, of the provider.
-
-    Returns:
-        How to run the provider.
     """
     python = plan.config.providers.python(task.provider)
     return Provider(task.provider, python, task.version, plan.nltk_data)
@@ -52,10 +48,6 @@ def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided
 
 def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoices]) -> None:
     """Check that providers can render tasks, and that their data is there.
-
-    Args:
-        plan: The stage.
-        tasks: Tasks of any providers.
 
     Raises:
         SourceError: Tasks or data are missing; names all of them.
@@ -92,9 +84,6 @@ def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) ->
 def scoring_request(task: Provided) -> dict[str, Any]:
     """Return the request by which a provider's program verifies completions.
 
-    Args:
-        task: The verifier.
-
     Returns:
         The request's content, ready for JSON.
     """
@@ -114,11 +103,6 @@ def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
 ) -> tuple[list[Question], TaskInfo]:
     """Return a task's questions.
-
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        task: The provider's task.
 
     Returns:
         The questions in order, and the provider's meta.json of the task.
@@ -157,11 +141,6 @@ def provided_prompts(
     plan: StagePlan, name: str, task: ProviderTask
 ) -> tuple[TaskPrompts, TaskInfo, dict[str, Any]]:
     """Return a task's prompts.
-
-    Args:
-        plan: The stage.
-        name: The task's key in the suite.
-        task: The provider's task.
 
     Returns:
         The prompts, the provider's meta.json of the task, and the record of both.
@@ -204,9 +183,6 @@ def _with_system(prompt: TaskPrompt, system: str | None) -> TaskPrompt:
 
 def limits_of(plan: StagePlan) -> Limits:
     """Return the limits of verifying a completion.
-
-    Args:
-        plan: The stage.
 
     Returns:
         Seconds, and memory in MB.

@@ -79,12 +79,7 @@ _TEXTS = ("context", "continuation", "description", "cluster", "stratum", "uncon
 
 
 class Recipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse.
-
-    Args:
-        name: The task's key in the suite.
-        task: The task.
-    """
+    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: Task) -> None:
         self.name, texts = name, {part: getattr(task, part) for part in _TEXTS}
@@ -97,12 +92,7 @@ class Recipe:
         """Return the question of a row.
 
         Args:
-            row: A row of the dataset.
-            id: The question's id.
             examples: Solved examples as text, which stand before the question.
-
-        Returns:
-            The question as text.
 
         Raises:
             SourceError: The row has no label, or a candidate is empty.
@@ -139,9 +129,6 @@ class Recipe:
 
         Other wrong candidates do not make another question. Where no field is in the context, the
         candidates are the question.
-
-        Args:
-            row: A row of the dataset.
         """
         values, text = self._templates.values(row), self._templates.text
         shown = [values | choice for choice in self._candidates(values)[0]]
@@ -151,9 +138,6 @@ class Recipe:
 
     def solved(self, row: Row) -> SolvedExample[str]:
         """Return a row as a solved example.
-
-        Args:
-            row: A row of the dataset.
 
         Returns:
             The context and the right continuation, as one text.
@@ -205,7 +189,6 @@ def read_questions(
     """Return the questions to score.
 
     Args:
-        recipe: The task's templates.
         task: The task, whose limit is distributed over its configurations.
         origins: One split per configuration.
         shots: The split of solved examples per configuration; empty without solved examples.

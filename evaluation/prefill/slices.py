@@ -56,10 +56,6 @@ class _Count:
 def prefill_slice(plan: StagePlan, name: str) -> None:
     """Write a slice to `plan.cache_folder("tier2", name)` unless it is there already.
 
-    Args:
-        plan: The stage.
-        name: The slice's key in the suite.
-
     Raises:
         SourceError: The data cannot be read, or does not fill a block.
         ConfigError: Fewer tokens are configured than one block has.
@@ -229,7 +225,6 @@ def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
     """Yield texts in a random order, drawn from a window of bounded size.
 
     Args:
-        texts: Documents.
         seed: Decides the order.
 
     Yields:

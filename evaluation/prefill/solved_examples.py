@@ -43,7 +43,6 @@ class SolvedExamples(Generic[Shown]):
         place: Where the rows come from, for messages.
         rows: Rows with their numbers in the split, in the order in which they are taken.
         number: Examples before each question.
-        solve: Makes an example of a row.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class SolvedExamples(Generic[Shown]):
         """Return the examples of a question, fewer than configured if one was the question itself.
 
         Args:
-            identities: Identities of the question.
             shared: What the examples must have in common with it.
 
         Raises:
@@ -115,7 +113,6 @@ class Replaced:
 
         Args:
             key: The task's key in the suite, with its section.
-            asked: All questions of the task.
         """
         if self.questions:
             left = f"; {self.fewer} of them have one example less" if self.fewer else ""
@@ -131,8 +128,6 @@ def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> Itera
 
     Args:
         key: The task's key in the suite, with its section, for messages.
-        task: The task.
-        origin: The split of the examples.
 
     Returns:
         Rows with their numbers in the split: from the first one, or in an order drawn by the task's seed.

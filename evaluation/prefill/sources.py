@@ -161,7 +161,6 @@ def locate_item(
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
     Args:
-        item: The slice or task.
         settings: The configuration, which has mirrors and folders.
 
     Returns:

@@ -47,9 +47,6 @@ class Checksums:
 
     They are stored in `<results>/.made/sources.json`, as the cache may be another user's and read-only.
     If two processes write at once, checksums of one may be lost; they are then computed again.
-
-    Args:
-        results: Folder of the results.
     """
 
     def __init__(self, results: Path) -> None:
@@ -61,7 +58,6 @@ class Checksums:
         """Return the checksum of a file; raise OSError.
 
         Args:
-            path: The file.
             status: Its size and times as they are now.
 
         Returns:
@@ -99,10 +95,6 @@ def _stored_checksums(path: Path) -> dict[str, tuple[Status, str]]:
 
 def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
     """Return the state of the files that were read, for a record.
-
-    Args:
-        reading: The files.
-        checksums: Gives the files' checksums.
 
     Returns:
         Each file's path, status and checksum, and whether all were read.
@@ -170,7 +162,6 @@ class Sources:
     """The sources of an entry: its `origins`, or the files that a provider reports to have read.
 
     Args:
-        plan: The stage.
         origins: Splits that are read; empty for a provider's task.
         checksums: Checksums to be shared with other sources; None: those of the plan's results.
     """
@@ -222,9 +213,6 @@ class Sources:
 
     def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
         """Return the description, for meta.json, of data that a provider has read.
-
-        Args:
-            info: The provider's meta.json of the task.
 
         Returns:
             The same keys as `describe`.

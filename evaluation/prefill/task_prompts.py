@@ -29,12 +29,7 @@ _OF_EXAMPLES = ("answer", "fewshot_same")
 
 
 class PromptRecipe:
-    """A task's templates, compiled once; raises ConfigError for one that does not parse.
-
-    Args:
-        name: The task's key in the suite.
-        task: The task.
-    """
+    """A task's templates, compiled once; raises ConfigError for one that does not parse."""
 
     def __init__(self, name: str, task: GenerationTask) -> None:
         self.task, self.key, self._name = task, f"generation_tasks.{name}", name
@@ -47,7 +42,6 @@ class PromptRecipe:
         """Return a row's prompt.
 
         Args:
-            row: A row of the dataset.
             number: The row's number, part of the prompt's id where the task has no template for ids.
             shots: Solved examples: questions and answers.
 
@@ -74,23 +68,12 @@ class PromptRecipe:
         return TaskPrompt(id, turns, document, strata, question, row_identity(row), cluster)
 
     def identities(self, row: Row) -> frozenset[str]:
-        """Return by what a row is recognised among solved examples.
-
-        Args:
-            row: A row of the dataset.
-        """
+        """Return by what a row is recognised among solved examples."""
         question = str(self._templates.text("prompt", self._templates.values(row)))
         return frozenset((row_identity(row), question_identity([question])))
 
     def solved(self, row: Row) -> SolvedExample[Shot]:
-        """Return a row as a solved example.
-
-        Args:
-            row: A row of the dataset.
-
-        Returns:
-            The question and its answer.
-        """
+        """Return a row as a solved example."""
         values, text = self._templates.values(row), self._templates.text
         shown = str(text("prompt", values)), str(text("answer", values))
         return SolvedExample(self.identities(row), shown, self.shared(row))
@@ -128,8 +111,6 @@ def read_task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]
     """Return the prompts of a task's rows.
 
     Args:
-        name: The task's key in the suite.
-        task: The task.
         origins: The split of the rows, and that of the solved examples if a split has them.
 
     Raises:

@@ -96,7 +96,6 @@ def compile_template(key: str, source: str) -> Render:
 
     Args:
         key: The template's key in the suite, for messages.
-        source: The template.
 
     Returns:
         A function from values to text.
@@ -113,7 +112,6 @@ def compile_expression(key: str, source: str) -> Render:
 
     Args:
         key: The expression's key in the suite, for messages.
-        source: The expression.
 
     Returns:
         A function from values to any value.
@@ -197,9 +195,6 @@ class RowTemplates:
     def values(self, row: Row) -> dict[str, Any]:
         """Return the values that templates can use for a row.
 
-        Args:
-            row: A row of the dataset.
-
         Returns:
             The row's fields, and the variables of `let`.
 
@@ -216,7 +211,6 @@ class RowTemplates:
         """Return a template's text, checked to be valid Unicode.
 
         Args:
-            name: Name of the template.
             values: The values that `values` returned, and more if the template needs them.
 
         Returns:

@@ -29,9 +29,6 @@ log = logging.getLogger(__name__)
 def prefill_tokenizer(plan: StagePlan) -> tuple[Tokenizer, dict[str, Any]]:
     """Fetch a stage's tokenizer and open it.
 
-    Args:
-        plan: The stage.
-
     Returns:
         The tokenizer, and its description with its chat template.
     """
@@ -47,9 +44,6 @@ def stage_tokenizer(plan: StagePlan) -> Tokenizer:
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     """Fetch a stage's tokenizer for use without a network, unless it is there already.
-
-    Args:
-        plan: The stage.
 
     Returns:
         Its description, under the keys of `saved_description`.

@@ -43,9 +43,6 @@ class Window:
 def generation_window(plan: StagePlan) -> Window:
     """Return a stage's window for generation.
 
-    Args:
-        plan: The stage.
-
     Returns:
         `generation.window`; if not given, the positions of the model in the training configuration or
         in the first checkpoint, or where there is neither, the stage's sequence length.
@@ -61,7 +58,6 @@ def report_lengths(name: str, window: Window, longest: int, shortened: Iterable[
 
     Args:
         name: Key of the task, or of a stage's probes.
-        window: The window.
         longest: Tokens of the longest prompt with its answer.
         shortened: Prompts whose answers may have fewer tokens than `max_new_tokens`.
     """

@@ -95,10 +95,8 @@ def run(
     """Run a verb of a provider's program until it ends.
 
     Args:
-        provider: The provider.
         verb: `check`, `render` or `score`.
         folder: Empty folder in which the program finds its request and writes its files.
-        request: Content of request.json.
         keep_on: Called repeatedly; if it returns False, the program has taken too long and is killed.
 
     Returns:
@@ -124,7 +122,6 @@ class _Server:
     """A provider's process with its libraries imported, which forks for each request.
 
     Args:
-        provider: The provider.
         verb: The verb that it is started for: scoring has other variables than rendering.
     """
 

@@ -83,7 +83,6 @@ def score(
         provider: The provider that has the task.
         request: Content of request.json without the memory limit.
         cases: Documents, each with a completion.
-        limits: Limits of a single case.
 
     Returns:
         An outcome for each case, in order.
@@ -240,8 +239,6 @@ def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
     """Return the verdict of one metric.
 
     Args:
-        metric: The provider's name of the metric.
-        outcome: All scores of the completion.
         completion: Text that was verified.
 
     Returns:

@@ -27,9 +27,6 @@ class Box:
 def read_boxes(text: str) -> list[Box]:
     """Return the boxes that are closed and hold an answer, in order.
 
-    Args:
-        text: Text of a model.
-
     Returns:
         Boxes; of nested ones the innermost.
     """
@@ -47,9 +44,6 @@ def last_box(text: str) -> tuple[str, int] | None:
 
     `\boxed{1}` and `\boxed{2}` in `$x=\boxed{1}$ or $x=\boxed{2}$` are one answer `1, 2`. A box that is
     corrected later does not count.
-
-    Args:
-        text: Text of a model.
 
     Returns:
         The content and where it ends; None if there is no box.
@@ -81,10 +75,6 @@ _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 
 def closing(text: str, begin: int) -> int | None:
     """Return where the brace at `begin` is closed; escaped braces do not count.
-
-    Args:
-        text: Any text.
-        begin: Place of an opening brace.
 
     Returns:
         Place of its closing brace; None if it is not closed.

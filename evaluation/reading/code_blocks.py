@@ -75,9 +75,6 @@ def is_python_tag(tag: str) -> bool:
 def code_text(completion: str) -> str:
     r"""Return a completion with `\n` at the end of lines, from a mark of its beginning to one of its end.
 
-    Args:
-        completion: Text of a model.
-
     Returns:
         The text without a byte order mark, and without what follows `[DONE]` or a special token.
     """
@@ -95,9 +92,6 @@ def code_text(completion: str) -> str:
 def read_blocks(text: str) -> tuple[list[Block], list[str]]:
     """Return the code blocks of a text, and the lines that `start` and `end` refer to.
 
-    Args:
-        text: Code text.
-
     Returns:
         Blocks in order.
     """
@@ -114,9 +108,6 @@ def _tag(fence: Fence) -> str:
 
 def first_fence(text: str) -> tuple[str, str, str] | None:
     """Return the text before the first line that is a fence, its tag, and the text after it.
-
-    Args:
-        text: Code text.
 
     Returns:
         Three texts; None if there is no such line.

@@ -39,9 +39,6 @@ def model_turn(completion: str) -> str:
 
     Args:
         completion: Text of a model, without its thinking.
-
-    Returns:
-        The beginning of the completion.
     """
     for token in _END_TOKEN.finditer(completion):
         if completion[: token.start()].strip():

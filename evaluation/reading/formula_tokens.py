@@ -44,11 +44,7 @@ def _tokens(text: str) -> list[tuple[str, str]]:
 
 
 class Tokens:
-    """The signs of a formula, of which the next one is read.
-
-    Args:
-        text: A tidy answer.
-    """
+    """The signs of a formula, of which the next one is read."""
 
     def __init__(self, text: str) -> None:
         self.tokens = _tokens(text)

@@ -20,9 +20,6 @@ def parse(answer: str) -> Tree | None:
 
     Args:
         answer: TeX or plain text, without its box.
-
-    Returns:
-        The tree.
     """
     text = tidy(answer)
     if not text or len(text) > _LONGEST:

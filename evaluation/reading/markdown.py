@@ -90,9 +90,6 @@ class Fence:
 def read_item(line: str) -> Line | None:
     """Read a line as a list item.
 
-    Args:
-        line: A line of plain text.
-
     Returns:
         The item; None if the line is not one.
     """

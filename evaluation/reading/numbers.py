@@ -148,7 +148,6 @@ def read_numbers(text: str, context: str = "") -> list[Number]:
     """Return the numbers of a text in order.
 
     Args:
-        text: Readable text.
         context: Text around it, which may show that commas are decimal.
 
     Returns:
@@ -169,9 +168,6 @@ def mark_numbers(text: str) -> str:
 
     `12`, `12.0` and `12` in other digits become the same, and none is found in `12,500`, `0.12`, `12:30`,
     `012` or `12am`, which `12 a.m.` equals.
-
-    Args:
-        text: Plain text.
 
     Returns:
         The text, otherwise unchanged.

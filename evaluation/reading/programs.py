@@ -35,7 +35,6 @@ def defines(code: str, name: str) -> bool:
 
     Args:
         code: Python code, which may be invalid.
-        name: A name.
 
     Returns:
         Whether a definition, assignment or import gives it a value.
@@ -48,7 +47,6 @@ def read_program(completion: str, wanted: Wanted) -> str | None:
     """Return the program of a completion, with the code that it continues.
 
     Args:
-        completion: Text of a model.
         wanted: What the program must define, and what it continues.
 
     Returns:
@@ -217,9 +215,6 @@ def joined(before: str, code: str) -> str:
     Args:
         before: Code that runs first.
         code: Code after it; its imports from `__future__` are moved to the beginning.
-
-    Returns:
-        One program.
     """
     future = _FUTURE.findall(code)
     return "".join([*future, before, "\n", _FUTURE.sub("", code)])

@@ -27,14 +27,7 @@ Wrap = Callable[[str], str]
 
 
 def parsed(source: str) -> ast.Module | None:
-    """Return the syntax tree of some code; None if it is not valid.
-
-    Args:
-        source: Python code of any origin.
-
-    Returns:
-        Its tree.
-    """
+    """Return the syntax tree of some code; None if it is not valid."""
     if len(source) > _LONGEST:
         return None
     with warnings.catch_warnings():

@@ -46,9 +46,6 @@ _EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
 def without_emphasis(text: str) -> str:
     """Remove Markdown's signs for bold, italics and code; `snake_case` stays.
 
-    Args:
-        text: Plain text.
-
     Returns:
         The text without the signs.
     """

@@ -42,7 +42,6 @@ def read_answer(completion: str, mark: str | None, *, is_required: bool = True) 
     lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs.
 
     Args:
-        completion: Text of a model.
         mark: End mark of the model's thinking, such as `</think>`; None reads all.
         is_required: Whether a completion without the mark has no answer, even if it opens no thought.
 
@@ -75,7 +74,6 @@ def is_closed_by(prompt: str, mark: str | None) -> bool:
 
     Args:
         prompt: The prompt as the model reads it.
-        mark: What ends the thinking.
 
     Returns:
         Whether the completion begins with the answer.
@@ -95,7 +93,6 @@ def checked_part(response: str, mark: str | None, *, is_required: bool) -> str |
     It is without an empty thought, white space around it, and indentation that all lines share.
 
     Args:
-        response: What the model wrote.
         mark: What ends its thinking; None: all of it is the answer.
         is_required: Whether a response without the mark has no answer, even if it opens no thought.
 

@@ -87,9 +87,6 @@ def _number(p: float | None) -> str:
 def runs_as_text(runs: RunComparison) -> str:
     """Return the comparison of every stage that both runs have as text, then what is not compared.
 
-    Args:
-        runs: A comparison of two runs.
-
     Returns:
         Paragraphs, without a line break at the end.
     """

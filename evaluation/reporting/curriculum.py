@@ -54,7 +54,6 @@ def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tup
     """Yield id and pass rate of each prompt with verdicts.
 
     Args:
-        results: Folder of a checkpoint's results.
         task: Name of the task of verified answers.
         verifier: The verifier whose verdicts count; None for the task's primary one.
 

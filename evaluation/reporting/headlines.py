@@ -117,9 +117,6 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
 def recommendation_line(found: Recommendation) -> str:
     """Return a recommendation in a line, as all texts show it.
 
-    Args:
-        found: A stage's recommendation.
-
     Returns:
         Which step or merge is recommended, if any, and why.
     """

@@ -50,7 +50,6 @@ def stage_status(
     exist.
 
     Args:
-        plan: The stage's plan.
         steps: The steps and merges to report, besides the bridge.
         outdated: Compares results with the configuration; None to leave that out.
 
@@ -170,7 +169,6 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
     """Return the last errors of the jobs that failed, with their logs.
 
     Args:
-        plan: The stage's plan.
         steps: The steps and merges to report, besides the bridge.
 
     Returns:

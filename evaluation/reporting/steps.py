@@ -41,9 +41,6 @@ from evaluation.settings.plan import StagePlan
 def make_tables(plan: StagePlan) -> Record:
     """Write tables, recommendation and report of the results that exist.
 
-    Args:
-        plan: The stage's plan.
-
     Returns:
         The record of the step, with its files.
     """
@@ -62,9 +59,6 @@ def make_tables(plan: StagePlan) -> Record:
 
 def make_figures(plan: StagePlan) -> Record:
     """Write a stage's figures from its tables.
-
-    Args:
-        plan: The stage's plan.
 
     Returns:
         The record of the step, with its files.

@@ -101,9 +101,6 @@ def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
 def advice_lines(plan: StagePlan) -> list[str]:
     """Return a stage's recommendation in words.
 
-    Args:
-        plan: The stage's plan.
-
     Returns:
         Lines; none where there is no recommendation yet.
     """

@@ -111,7 +111,6 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
     """Return the columns of a table whose rows are records of plain values.
 
     Args:
-        model: Model of a row.
         first: Names of columns that come first, separated by spaces; the others keep the model's order.
 
     Returns:
@@ -131,9 +130,6 @@ def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
 
     Args:
         columns: The table's columns in order.
-
-    Returns:
-        Arrow's schema.
     """
     import pyarrow as pa
 
@@ -152,7 +148,6 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
     """Read a Parquet file and check its columns.
 
     Args:
-        path: The file.
         columns: Columns to read; others that the file has are left out.
         again: How such a file is made, for messages.
 
@@ -219,9 +214,7 @@ def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -
     """Return the rows of one item, without the column that names it.
 
     Args:
-        table: Rows of many items.
         column: The column that names the item.
-        name: Name of the item.
         path: File of the table, for messages.
         again: How such a file is made, for messages.
 
@@ -243,7 +236,6 @@ def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str,
     """Write rows under a header line.
 
     Args:
-        path: The file.
         columns: The table's columns in order.
         rows: Values by column; None or a missing value is an empty cell, other keys are left out.
     """

@@ -24,13 +24,8 @@ def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path:
     """Return the items of Tier5's files.
 
     Args:
-        tier: The tier.
-        file: The tier's summary file.
         table: Rows of its per-item file; None where an external program wrote none.
         path: The per-item file, for messages.
-
-    Returns:
-        Items by task.
 
     Raises:
         ResultsError: The two files do not agree.

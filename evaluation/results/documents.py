@@ -131,11 +131,7 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
 
 
 def tables() -> dict[str, Sequence[Column]]:
-    """Return the files of results that are tables.
-
-    Returns:
-        Columns by the file's place.
-    """
+    """Return the files of results that are tables."""
     per_item = {tier.items_file: reader_of(name).per_item for name, tier in TIERS.items()}
     return {
         **{f"<step>/{k}": one for k, one in per_item.items() if not isinstance(one, type)},
@@ -148,11 +144,7 @@ def tables() -> dict[str, Sequence[Column]]:
 
 
 def listing() -> str:
-    """Return the list of all files with their keys and columns.
-
-    Returns:
-        Markdown.
-    """
+    """Return the list of all files with their keys and columns."""
     sections = _sections()
     parts = [BEGINNING, "## Contents\n"]
     for place, title in _PLACES.items():
@@ -204,9 +196,6 @@ def _column_table(columns: Sequence[Column]) -> str:
 
 def write_documents(root: Path) -> Iterator[Path]:
     """Write schemas and list.
-
-    Args:
-        root: The project's root.
 
     Yields:
         Each file, once it is written.

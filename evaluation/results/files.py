@@ -48,11 +48,6 @@ AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
     """Return the error of a file that has to be made again.
 
-    Args:
-        path: The file.
-        what: What is wrong with it.
-        again: How such a file is made.
-
     Returns:
         The error, for the caller to raise.
     """
@@ -65,8 +60,6 @@ def read_model(
     """Read a file as a record.
 
     Args:
-        path: The file.
-        model: Model of the file.
         again: How such a file is made, for messages.
         version: What wrote it, and the only version of its protocol that is read; None for any.
 
@@ -102,9 +95,6 @@ class StageFile(FileModel):
     def read(cls, path: Path) -> Self:
         """Read the file.
 
-        Args:
-            path: The file.
-
         Returns:
             Its content.
 
@@ -123,7 +113,6 @@ def read_text(path: Path, again: str) -> str:
     """Read a file of results.
 
     Args:
-        path: The file.
         again: How such a file is made, for messages.
 
     Returns:
@@ -147,11 +136,6 @@ def read_text(path: Path, again: str) -> str:
 def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
     """Return the error of a file that may not be read.
 
-    Args:
-        path: The file.
-        error: What reading it raised.
-        again: How such a file is made.
-
     Returns:
         The error, for the caller to raise.
     """
@@ -164,12 +148,7 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
 
     Args:
         path: The file, for messages.
-        text: The file's text.
-        model: Model of the file.
         again: How such a file is made, for messages.
-
-    Returns:
-        The record.
 
     Raises:
         ResultsError: It is not such a record; names file, key and value.
@@ -186,11 +165,7 @@ def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
 
     Args:
         path: The file, for messages.
-        text: The file's text.
         again: How such a file is made, for messages.
-
-    Returns:
-        Values by key.
 
     Raises:
         ResultsError: It is no such object.
@@ -232,7 +207,6 @@ def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> 
     Otherwise pydantic's ValidationError states what is wrong.
 
     Args:
-        path: The file.
         model: The file's model, by which it is read.
         content: What is written, ready for JSON.
     """

@@ -282,9 +282,6 @@ ITEM_READERS: dict[str, ItemReader] = {
 def reader_of(name: str) -> ItemReader:
     """Return the reader of a tier's files.
 
-    Args:
-        name: The tier's name.
-
     Returns:
         The tier's entry of `ITEM_READERS`.
 

@@ -110,9 +110,6 @@ class Credits(Units):
     def only(self, names: Collection[str]) -> "Credits":
         """Return the credits of some units, treated as independent.
 
-        Args:
-            names: Ids of the units.
-
         Returns:
             Their credits, without clusters and strata.
         """
@@ -120,11 +117,7 @@ class Credits(Units):
         return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
     def over_all(self, found: Differences) -> Differences:
-        """Return differences of these units as those of all units of the file, NaN for excluded ones.
-
-        Args:
-            found: Differences of these units.
-        """
+        """Return differences of these units as those of all units of the file, NaN for excluded ones."""
         if not self.excluded:
             return found
         place = {index: name for name, index in self.excluded.items()}

@@ -68,9 +68,6 @@ class Results:
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
     """Return the tiers whose summary file exists.
 
-    Args:
-        folder: Folder of a checkpoint's results.
-
     Returns:
         Names in the order of the tiers.
     """
@@ -79,10 +76,6 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """Read a tier's summary file, and check that its per-item file exists, too.
-
-    Args:
-        folder: Folder of a checkpoint's results.
-        name: The tier's name.
 
     Returns:
         Content of the summary file.
@@ -112,11 +105,7 @@ class _Cache:
     left: int = CACHED_BYTES
 
     def add(self, found: TierResults) -> None:
-        """Keep a tier's results, if there is memory left for them.
-
-        Args:
-            found: The results.
-        """
+        """Keep a tier's results, if there is memory left for them."""
         path = found.folder / found.tier.items_file
         size = path.stat().st_size if path.exists() else 0
         if size <= self.left:
@@ -141,10 +130,6 @@ def reading_once() -> Iterator[None]:
 def read_tier(folder: Path, name: TierName) -> TierResults:
     """Read one tier of a checkpoint's results.
 
-    Args:
-        folder: Folder of a checkpoint's results.
-        name: The tier's name.
-
     Returns:
         Its items; within `reading_once` the same object at every call.
 
@@ -165,9 +150,6 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
 def read_folder(folder: Path) -> Results:
     """Read all tiers in a folder of a checkpoint's results.
 
-    Args:
-        folder: Folder of a checkpoint's results.
-
     Returns:
         All tiers that have a file.
 
@@ -187,10 +169,6 @@ _SUCH_AS = "name a folder such as by_checkpoint/step_1000"
 
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """Read tiers of a checkpoint's results.
-
-    Args:
-        folder: Folder of a checkpoint's results.
-        tiers: Names of the tiers.
 
     Returns:
         The tiers in this order.

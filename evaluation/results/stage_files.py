@@ -57,9 +57,6 @@ FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
 def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
     """Return the files that `tables` writes into a stage's results.
 
-    Args:
-        plan: The stage.
-
     Returns:
         Names of files, those about the bridge last.
     """
@@ -262,9 +259,6 @@ _ROWS = TypeAdapter(list[SummaryRow])
 
 def read_summary(path: Path) -> list[dict[str, Any]]:
     """Read a stage's `summary.parquet`.
-
-    Args:
-        path: The file.
 
     Returns:
         Its rows in order: values by column.

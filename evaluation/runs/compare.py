@@ -39,7 +39,6 @@ def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
     A stage without matching checkpoints becomes a note if another stage has some.
 
     Args:
-        ours: Run A.
         theirs: Run B; differences are A - B.
         how: Which checkpoints match.
 
@@ -163,7 +162,6 @@ def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
     """Compare two checkpoints, whatever their steps.
 
     Args:
-        path_a: Folder of results of checkpoint A.
         path_b: Folder of results of checkpoint B; differences are A - B.
 
     Returns:
@@ -229,7 +227,6 @@ def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> lis
     """Write `comparison.csv` and `comparison.json`.
 
     Args:
-        folder: Output folder.
         comparisons: All comparisons, in the order of the files.
 
     Returns:

@@ -108,10 +108,6 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 def labels(ours: Path, theirs: Path) -> tuple[str, str]:
     """Return names for two unnamed runs.
 
-    Args:
-        ours: Path of run A.
-        theirs: Path of run B.
-
     Returns:
         The last two parts of their paths, or the whole paths if those are equal.
     """

@@ -124,7 +124,6 @@ def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
     """Return the row of a lead for files.
 
     Args:
-        lead: A lead over the matched checkpoints.
         matched: Its matches, in ascending steps.
 
     Returns:
@@ -180,11 +179,7 @@ def corrected_for(leads: Sequence[Lead], count: int) -> str:
     """Return sentences that explain the leads' corrections for multiple comparisons.
 
     Args:
-        leads: All leads of a stage.
         count: Number of matched checkpoints.
-
-    Returns:
-        Sentences for the report.
     """
     items = (
         "Those of single slices, tasks, categories and rates are also corrected for their number "

@@ -56,10 +56,6 @@ def match_label(ours: int | None, theirs: int | None) -> str:
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
     """Return the stages of two runs that are compared with each other.
 
-    Args:
-        ours: Run A.
-        theirs: Run B.
-
     Returns:
         Pairs of equal names; if each run has only one stage, the pair of these, whatever their names.
 

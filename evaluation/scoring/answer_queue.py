@@ -51,14 +51,7 @@ class Lacking:
     agreement: "Agreement | None"
 
     def asked(self, job: Job) -> Asked:
-        """Return its requests, whose answers a job stores.
-
-        Args:
-            job: The checkpoint and its stage's settings.
-
-        Returns:
-            The requests.
-        """
+        """Return its requests, whose answers a job stores."""
 
         def take(answers: Answers, seconds: float) -> None:
             part = completion_table(self.requests, answers, seconds)
@@ -86,11 +79,7 @@ class Lacking:
 
 
 def answer_lacking(job: Job) -> None:
-    """Answer all that waits in `job.lacking`, by the built-in engine and then by vLLM.
-
-    Args:
-        job: The checkpoint and its stage's settings.
-    """
+    """Answer all that waits in `job.lacking`, by the built-in engine and then by vLLM."""
     lacking, job.lacking = job.lacking, []
     theirs = [item for item in lacking if item.agreement is not None]
     ours = [item.asked(job) for item in lacking if item.agreement is None]
@@ -143,8 +132,6 @@ def completion_table(
 
     Args:
         requests: All requests of an item; the answers' keys hold indices of them.
-        answers: Finished answers.
-        seconds: What they took.
 
     Returns:
         The table, with its seconds and its tokens read (each prompt once) and written.

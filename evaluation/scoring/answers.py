@@ -53,9 +53,7 @@ class Stopping:
         """Return a finished answer; a stop string in its text overrides the given reason.
 
         Args:
-            prompt: Ids of the prompt.
             tokens: Generated ids, without the EOS.
-            reason: Why generation ended.
 
         Returns:
             The answer, its text cut at the first stop string.
@@ -91,23 +89,14 @@ def stopping_with(tokenizer: "Tokenizer", eos: Iterable[int], strings: Iterable[
     """Return the rules for ending an answer, whose special tokens are decoded, too.
 
     Args:
-        tokenizer: The model's tokenizer.
         eos: Token ids that end an answer.
         strings: Stop strings; an answer ends once one is complete.
-
-    Returns:
-        The rules for ending an answer.
     """
     return Stopping(frozenset(eos), tuple(strings), tokenizer.decode_answer)
 
 
 class StopSearch:
-    """Looks for stop strings in a growing answer, of which it decodes only the end.
-
-    Args:
-        stopping: The rules for ending an answer.
-        prompt: Ids of the prompt.
-    """
+    """Looks for stop strings in a growing answer, of which it decodes only the end."""
 
     def __init__(self, stopping: Stopping, prompt: Sequence[int]) -> None:
         self.stopping = stopping
@@ -144,10 +133,6 @@ class StopSearch:
 def cut(text: str, strings: Sequence[str]) -> str | None:
     """Cut a text at the first stop string in it.
 
-    Args:
-        text: Decoded text of an answer.
-        strings: Stop strings.
-
     Returns:
         The text before it; None if there is no stop string.
     """
@@ -162,8 +147,6 @@ def cut_again(
 
     Args:
         raw: Text of all generated tokens.
-        stop_reason: Why generation ended.
-        strings: The current stop strings.
 
     Returns:
         The text and why it ends. None if another stop string ended it and it has none of these: the

@@ -37,7 +37,6 @@ def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
     """Score the questions that are not stored.
 
     Args:
-        job: The checkpoint and its stage's settings.
         tasks: Prefilled questions, by the task's name.
 
     Returns:
@@ -90,12 +89,10 @@ def score_questions(
     """Score every candidate of questions, and the unconditional log-likelihoods that `pmi` subtracts.
 
     Args:
-        backend: Runs the checkpoint.
         questions: Questions by the key that they are stored under.
         max_length: Context window, in tokens.
         prefix_token: Id that replaces an empty context.
         bos: Id that begins every context, and stays when one is truncated; None: none does.
-        label: Label of the progress bar.
 
     Returns:
         A table of SCHEMA, a row for each question in their order.

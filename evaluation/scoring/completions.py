@@ -31,7 +31,6 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
     """Answer greedily the prompts that have no answer yet.
 
     Args:
-        job: The checkpoint and its stage's settings.
         probes: Prefilled prompts, by the stage's name.
 
     Returns:
@@ -62,7 +61,6 @@ def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]
     """Complete the prompts that lack samples.
 
     Args:
-        job: The checkpoint and its stage's settings.
         tasks: Prefilled prompts, by the task's name.
 
     Returns:
@@ -165,7 +163,6 @@ def missing_requests(
 
     Args:
         sampling: How samples are drawn, and how many for each prompt.
-        prompts: All prompts of a task.
         stored: Stored completions, by `sample_key`.
 
     Returns:

@@ -24,9 +24,7 @@ def carry_over(subject: Subject, checkpoint: Checkpoint, store: ScoreStore) -> N
     """Copy a checkpoint's scores of version 1 into its store, unless the store exists already.
 
     Args:
-        subject: The checkpoint and its stage.
         checkpoint: The same, opened.
-        store: Its store.
     """
     root = store.folder.parent
     if store.folder.exists() or not root.is_dir() or not any(root.iterdir()):

@@ -48,9 +48,6 @@ LINE = "line"
 def command_name(command: str) -> str:
     """Return the name of a command in results; the command itself may hold secrets.
 
-    Args:
-        command: Shell command of a stage.
-
     Returns:
         The program's name and the command's fingerprint.
     """

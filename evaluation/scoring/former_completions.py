@@ -49,10 +49,8 @@ def read_anew(
     Args:
         job: The job, whose names get those of the new parts.
         item: Name of the completions in the store.
-        key: Their key now.
         prompts: The prompts of the task or the probes.
         lacking: The `sample_key` of each completion that is not stored under the key.
-        stopping: The rules for ending an answer.
 
     Returns:
         Whether there were any.

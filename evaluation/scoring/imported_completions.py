@@ -75,11 +75,7 @@ def import_completions(
 
     Args:
         plan: The stage, which has the tokenizer.
-        store: Scores of the checkpoint.
-        name: The task's name in the suite.
         task: The task, which asks for `sampling.n` completions of each prompt.
-        cache: The task's prompts.
-        given: The file's completions.
         origin: The entry of `imported.json`.
 
     Returns:
@@ -112,12 +108,8 @@ def imported_entry(
     """Return the imported completions of a task.
 
     Args:
-        store: Scores of the checkpoint.
-        name: The task's name in the suite.
         origin: The entry of `imported.json`.
-        cache: The task's prompts.
         n: Completions of each prompt.
-        stops: The current stop strings.
 
     Returns:
         Prefix of their names in the store, these names, and what results say about the engine.
@@ -184,8 +176,6 @@ def origin_of_file(
     """Return the entry of `imported.json` for a file.
 
     Args:
-        path: The file.
-        given: Its completions.
         engine: What the user calls the engine; None: what the file's format suggests.
         version: The engine's version, if the user gives it.
     """

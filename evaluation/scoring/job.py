@@ -113,9 +113,6 @@ def read_stage_data(plan: StagePlan) -> StageData:
 
     Reading many questions takes seconds, for which a GPU would wait before each checkpoint.
 
-    Args:
-        plan: The stage.
-
     Returns:
         Every tier's cache entries by name, checked.
 

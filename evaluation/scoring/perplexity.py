@@ -25,7 +25,6 @@ def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
     """Score the slices that are not stored.
 
     Args:
-        job: The checkpoint and its stage's settings.
         slices: Packed text, by the slice's name.
 
     Returns:
@@ -45,8 +44,6 @@ def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention)
     """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention.
 
     Args:
-        backend: Runs the checkpoint.
-        cache: The packed text.
         attention: Whether a token attends to its whole `block` or only to its own `document`.
 
     Returns:

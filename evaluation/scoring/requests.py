@@ -75,11 +75,9 @@ def prepare(
     """Turn rows into requests that fit the window, each with a context; log the number of truncations.
 
     Args:
-        rows: Checked rows of a file.
         tokenizer: Encodes strings; None if all rows hold token ids.
         source: The file's name, for messages.
         max_length: Context window, in tokens.
-        vocab_size: Rows of the model's embedding.
 
     Returns:
         A request for each row, in their order.

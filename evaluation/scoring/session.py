@@ -41,7 +41,6 @@ class Job:
     `names` collects the names of the scores that it used. `backend` loads the model at its first use.
 
     Args:
-        subject: The checkpoint and its stage.
         tokenizer: `meta.json` of the stage's tokenizer.
         vocab_size_needed: Rows that the model's embedding must have for the stage's token ids.
     """
@@ -140,30 +139,19 @@ class Job:
         }
 
     def begin(self, name: str) -> None:
-        """Log which of the stage's items is scored next; `status` reads this line.
-
-        Args:
-            name: The item's name in the suite.
-        """
+        """Log which of the stage's items is scored next; `status` reads this line."""
         self._begun += 1
         total = sum(len(self.plan.cache_entries(tier)) for tier in self.plan.tiers)
         log.info(ITEM, self._begun, total, name)
 
     def add(self, item: str, key: Mapping[str, Any], part: StoredScore) -> None:
-        """Store a part of an item, and add its name to the record.
-
-        Args:
-            item: The item's name in the store.
-            key: The item's key.
-            part: Some of the item's rows.
-        """
+        """Store a part of an item, and add its name to the record."""
         self.names.append(self.store.put_part(item, key, part))
 
     def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
         """Run a function that scores; its errors name checkpoint and item.
 
         Args:
-            name: The item's name in the suite.
             score: Function that scores the item.
 
         Returns:
@@ -183,9 +171,6 @@ class Job:
     def naming(self, name: str) -> Iterator[None]:
         """Add checkpoint and item to the messages of the block's errors.
 
-        Args:
-            name: The item's name in the suite.
-
         Raises:
             EvaluationError: When the block raises one, of the same class.
         """
@@ -198,7 +183,6 @@ class Job:
         """Return a score whose summary also has its cost, GPU and versions of packages.
 
         Args:
-            score: The score as it was computed.
             spent: Its `seconds`, and other counts.
 
         Returns:

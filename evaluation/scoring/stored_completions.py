@@ -46,9 +46,6 @@ class Completion:
 def prompt_key(prompt: Prompt) -> str:
     """Return the key of a prompt among those of one checkpoint and one set of decoding settings.
 
-    Args:
-        prompt: A prefilled prompt.
-
     Returns:
         A fingerprint of its tokens and of the largest number of new ones.
     """
@@ -78,10 +75,8 @@ def stored_completions(
     """Return the stored completions that are complete with these stop strings.
 
     Args:
-        store: Scores of one checkpoint.
         prefix: Prefix of the names of the item's scores in the store.
         keys: The `sample_key` of each requested sample.
-        stops: The current stop strings.
         count: Counts the tokens of a completion that was generated with other stop strings; None: all
             generated tokens count.
 
@@ -117,11 +112,8 @@ def counted_completions(
 
     Args:
         plan: The stage, which has the tokenizer.
-        store: Scores of one checkpoint.
-        name: Name of the item in errors.
         prefix: Prefix of the names of the item's scores in the store.
         keys: The `sample_key` of each requested sample.
-        stops: The current stop strings.
 
     Returns:
         Completions by key, and the summaries of their parts by the part's name.
@@ -149,7 +141,6 @@ def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:
     """Return a function that counts as generation does: token by token, until a stop string is complete.
 
     Args:
-        stopping: The rules for ending an answer.
         prompt: Ids before the completion; without them, its first blank may not count.
 
     Returns:

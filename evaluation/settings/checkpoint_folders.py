@@ -140,9 +140,6 @@ def _step_in_metadata(folder: Path) -> int | None:
 def named_steps(home: Path) -> Iterator[tuple[int, str]]:
     """Yield the step and name of each folder that can be a checkpoint's, `final` only if it is another.
 
-    Args:
-        home: Folder of the checkpoints.
-
     Raises:
         OSError: It cannot be read.
     """
@@ -156,12 +153,7 @@ def named_steps(home: Path) -> Iterator[tuple[int, str]]:
 
 
 def step_folder(home: Path, step: int) -> Path:
-    """Return the folder of a step, which need not exist: then it has the step's plain number.
-
-    Args:
-        home: Folder of the checkpoints.
-        step: The step's number.
-    """
+    """Return the folder of a step, which need not exist: then it has the step's plain number."""
     plain = home / str(step)
     try:
         if plain.is_dir():

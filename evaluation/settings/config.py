@@ -190,7 +190,6 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
     """Validate a configuration that has been read already.
 
     Args:
-        content: The configuration's keys and values.
         origin: Where it comes from, for messages.
         files: Files that it was read from; its paths may be relative to their folders, the last first.
 

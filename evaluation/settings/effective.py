@@ -26,7 +26,6 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
     """Write the file at `effective_path` unless it is up to date.
 
     Args:
-        config: The configuration as Snakemake merged it.
         origins: Files that it comes from, and their commits; the first line names them. Without any,
             a private file that exists stays.
 
@@ -49,9 +48,6 @@ def effective_path(config: Config) -> Path:
 
     It is named by its content, so that two runs with different settings never share one.
 
-    Args:
-        config: The configuration as Snakemake merged it.
-
     Returns:
         `<results>/.config/<user's number>/<fingerprint>.yaml`.
     """
@@ -69,9 +65,6 @@ def _is_private(path: Path) -> bool:
 
 def origin_of(config: Config) -> str | None:
     """Return where a configuration comes from, as `write_effective` noted it.
-
-    Args:
-        config: The configuration as Snakemake merged it.
 
     Returns:
         The origins, joined by ` + `; None if there is no such file, or no note in it.

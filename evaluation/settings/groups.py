@@ -53,7 +53,6 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
     """Return the slices or tasks of a group and of the groups in it.
 
     Args:
-        name: Name of a group.
         groups: All groups of the suite, by name.
 
     Returns:
@@ -70,7 +69,6 @@ def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> di
     """Return the weight of each slice or task in the mean of a group.
 
     Args:
-        name: Name of a group.
         groups: All groups of the suite, by name.
         questions: Number of questions, prompts or blocks of each slice or task.
 

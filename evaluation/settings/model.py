@@ -129,9 +129,6 @@ class Settings(BaseModel):
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     """Yield the settings models inside an annotation such as `dict[str, Stage] | None`.
 
-    Args:
-        annotation: The type of a field.
-
     Yields:
         Classes of models in the order of the annotation.
     """
@@ -147,7 +144,6 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     A variable that is not set is reported once, however many paths use it.
 
     Args:
-        error: The report of a failed validation.
         file: Where the settings come from, for messages.
         root: The model that was validated; hints on unknown keys come from it.
 
@@ -255,9 +251,6 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
 
 def tag_key(model: type[BaseModel]) -> str:
     """Return the key whose value distinguishes the models of a union.
-
-    Args:
-        model: One of the union's models.
 
     Returns:
         `check` for checks, otherwise `kind`.

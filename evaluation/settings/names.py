@@ -40,9 +40,6 @@ def check_name(name: str) -> str:
     Args:
         name: As the configuration or suite has it.
 
-    Returns:
-        The same name.
-
     Raises:
         ValueError: For one that is too long, or has other characters than `NAME`.
     """
@@ -60,9 +57,6 @@ def check_label(name: str, longest: int = LONGEST) -> str:
     Args:
         name: As the configuration or suite has it.
         longest: Characters that it may have.
-
-    Returns:
-        The same name.
 
     Raises:
         ValueError: For one that is too long, or has other characters than `LABEL`.
@@ -125,8 +119,6 @@ def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
     Links and `..` are followed.
 
     Args:
-        results: Folder of all results.
-        cache: Folder of everything prefilled.
         stages: Results folder of each stage.
 
     Raises:

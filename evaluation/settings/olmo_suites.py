@@ -49,9 +49,6 @@ def is_suite(name: str) -> bool:
 def expand_suites(names: Iterable[str]) -> Sections:
     """Return the tasks and groups of suites.
 
-    Args:
-        names: Names of suites in olmo-eval.
-
     Returns:
         Sections of a suite file: tasks, each once, and groups that weigh them as olmo-eval does.
 
@@ -161,9 +158,6 @@ def _names() -> dict[str, str]:
 @cache
 def suite_parts(name: str) -> list[str]:
     """Return the tasks and suites that a suite consists of.
-
-    Args:
-        name: Name of a suite in olmo-eval.
 
     Returns:
         Names in olmo-eval's order; a suite that is marked by `=` is replaced by its parts.

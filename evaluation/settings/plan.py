@@ -73,7 +73,6 @@ class StagePlan:
         """Return the folder of an entry in the cache.
 
         Args:
-            tier: Name of the entry's tier.
             name: Name of the item; of the stage where the tier has one entry for each stage.
 
         Returns:
@@ -83,9 +82,6 @@ class StagePlan:
 
     def cache_entries(self, tier: TierName) -> tuple[str, ...]:
         """Return the names of a tier's entries in the cache.
-
-        Args:
-            tier: Name of a tier.
 
         Returns:
             Names of its items, or the stage's where one entry holds all; none if the suite has no items.
@@ -205,9 +201,6 @@ class StagePlan:
 
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a step's checkpoint.
-
-        Args:
-            step: The step's number.
 
         Returns:
             A folder that need not exist: one in the stage's `checkpoints`, or of its list.

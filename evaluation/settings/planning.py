@@ -31,7 +31,6 @@ def stage_suite(config: Config, stage: str) -> Suite:
     """Return all that a stage evaluates: its suites, merged.
 
     Args:
-        config: The validated configuration.
         stage: Name of a stage, which may be unknown.
 
     Returns:
@@ -62,10 +61,6 @@ def stage_suite(config: Config, stage: str) -> Suite:
 def plan_stage(config: Config, name: str) -> StagePlan:
     """Resolve a stage.
 
-    Args:
-        config: The validated configuration.
-        name: Name of the stage.
-
     Returns:
         The stage with its merged suite, settled objectives, tokenizer and sequence length.
 
@@ -91,9 +86,6 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:
     """Resolve all stages.
-
-    Args:
-        config: The validated configuration.
 
     Returns:
         The plans by name of the stage, in the order of the configuration.
@@ -125,10 +117,6 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
     """Return why a stage's folder of checkpoints cannot be used.
 
-    Args:
-        name: Name of the stage.
-        stage: Its configuration.
-
     Returns:
         A sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
     """
@@ -154,12 +142,8 @@ def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
     """Return a stage's value, or raise an error that lists the stages.
 
     Args:
-        stages: Values by stage.
         name: Name of a stage, which may be unknown.
         origin: Where the stages come from, for messages.
-
-    Returns:
-        The stage's value.
 
     Raises:
         ConfigError: When there is no such stage.
@@ -209,9 +193,6 @@ def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> N
 def tokenizer_origin(plan: StagePlan) -> str:
     """Return where a stage's tokenizer is named.
 
-    Args:
-        plan: The stage.
-
     Returns:
         A key of the configuration, or a training configuration and its key.
     """
@@ -247,9 +228,6 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
     """Return a number of the training configuration, or of the first checkpoint's.
 
     Args:
-        config: The configuration.
-        name: Name of the stage.
-        stage: The stage.
         key: Keys joined by dots, such as `tokens.sequence_length`.
 
     Returns:

@@ -291,10 +291,6 @@ class ProviderChoices(_ByName):
 def settled_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> CompletionTask:
     """Return a task with all settings that generation and verification need.
 
-    Args:
-        task: A generation task of the suite.
-        meta: The content of its entry's meta.json.
-
     Returns:
         The task itself, or a provider's task completed by what was reported at prefill.
     """

@@ -36,7 +36,6 @@ def key_rows(
     """Yield a row for every key of a model, depth-first, without the keys of `parts`.
 
     Args:
-        model: The model whose keys are described.
         prefix: Put before each key: the path to the model, with a dot at its end.
         parts: Models that have their own table, and its heading.
 
@@ -60,7 +59,6 @@ def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:
     """Return the table of a model's keys; a line above it links to what the model inherits.
 
     Args:
-        model: The model whose keys are described.
         parts: Models that have their own table, and its heading.
 
     Returns:
@@ -108,9 +106,6 @@ def _in_words(default: str) -> str:
 
 def anchor(heading: str) -> str:
     """Return the address of a heading in a Markdown page, as GitHub makes it.
-
-    Args:
-        heading: Text of the heading.
 
     Returns:
         The address without `#`.
@@ -187,9 +182,6 @@ def generated_readme(text: str) -> str:
     Args:
         text: The content of `config/README.md`.
 
-    Returns:
-        The new content.
-
     Raises:
         ConfigError: When a marker is missing.
     """
@@ -209,9 +201,6 @@ def generated_readme(text: str) -> str:
 
 def write_generated(root: Path) -> list[Path]:
     """Write the schemas and the tables of keys.
-
-    Args:
-        root: The project's root.
 
     Returns:
         The files that were written.

@@ -100,11 +100,7 @@ class Stage(Settings):
         return given if found is None else {**given, "checkpoints": found[0], "listed": found[1]}
 
     def folder_of(self, step: int) -> Path:
-        """Return the folder of a step, which need not exist.
-
-        Args:
-            step: The step's number.
-        """
+        """Return the folder of a step, which need not exist."""
         listed = next((one.path for one in self.listed if one.step == step), None)
         return Path(listed) if listed else step_folder(Path(self.checkpoints), step)
 

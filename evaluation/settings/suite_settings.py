@@ -43,7 +43,6 @@ def _inherited(item: Item, given: Mapping[str, Any]) -> Item:
     """Return an item with its suite's settings where it has none of its own.
 
     Args:
-        item: An item of the suite.
         given: The suite's settings by the item's key; `chat_template_kwargs` are merged, the item's last.
     """
     changed = {}

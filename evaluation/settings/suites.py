@@ -161,9 +161,6 @@ class Suite(Settings):
     def tier_groups(self, tier: str) -> dict[str, Group]:
         """Return the groups of a tier.
 
-        Args:
-            tier: Name of a tier.
-
         Returns:
             Groups by name, in the order of the suite.
         """
@@ -185,7 +182,6 @@ def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
     Args:
-        folder: Folder of the user's suites.
         name: Name of the suite, without `.yaml`.
         _below: Names of the suites that extend this one, the outermost first.
 

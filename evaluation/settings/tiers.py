@@ -45,9 +45,6 @@ class Cache:
     def option(self, entry: str) -> str:
         """Return the option of `prefill` that makes one entry.
 
-        Args:
-            entry: Name of the entry.
-
         Returns:
             The option with its value, such as `--slice NAME`; `--probes` takes none.
         """
@@ -132,9 +129,6 @@ class Tier:
 
         Args:
             values: Names of the metrics that the item has; they show its kind.
-
-        Returns:
-            The metric's name.
         """
         return self.metrics_of(values)[0]
 
@@ -143,9 +137,6 @@ class Tier:
 
         Args:
             values: Names of the metrics that the item has; they show its kind.
-
-        Returns:
-            The metric's name.
         """
         headline = self.headline_of(values)
         return self.shown if headline == self.headline else headline
@@ -267,11 +258,7 @@ def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Regi
     """Return a registry of functions unchanged if it has one for each tier.
 
     Args:
-        registry: Functions by tier.
         name: The registry's name, for messages.
-
-    Returns:
-        The same registry.
 
     Raises:
         ConfigError: When a tier is missing.

@@ -60,7 +60,6 @@ class _Loader(_LOADER):  # type: ignore[misc]
         """Build a mapping.
 
         Args:
-            node: PyYAML's node of the mapping.
             deep: Whether PyYAML builds the values at once.
 
         Returns:
@@ -92,9 +91,6 @@ def _as_read(node: Any) -> Any:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping from a file.
 
-    Args:
-        path: The file.
-
     Returns:
         The mapping; dates stay text.
 
@@ -109,9 +105,6 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def parse_yaml(text: str) -> dict[str, Any]:
     """Return the mapping that a text holds.
-
-    Args:
-        text: YAML.
 
     Returns:
         The mapping; dates stay text.
@@ -129,9 +122,6 @@ def parse_yaml(text: str) -> dict[str, Any]:
 
 def read_yaml_value(path: Path) -> Any:
     """Read a YAML or JSON file that may hold a list.
-
-    Args:
-        path: The file.
 
     Raises:
         ConfigError: When it cannot be read or is empty; names the file, the line and what is wrong.

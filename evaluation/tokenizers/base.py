@@ -20,11 +20,7 @@ class EncodedText:
 
 
 class Tokenizer(ABC):
-    """Text to token ids and back. Special tokens in a text are recognized, and none is added.
-
-    Args:
-        config: The settings in its folder.
-    """
+    """Text to token ids and back. Special tokens in a text are recognized, and none is added."""
 
     is_fast: bool
 
@@ -108,7 +104,6 @@ class Tokenizer(ABC):
 
         Args:
             prompt: Ids before the answer; its last few are enough.
-            answer: Ids of the answer.
         """
         if self.decodes_anywhere and not _is_cut(self, prompt):
             return self.decode(answer)

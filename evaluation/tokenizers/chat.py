@@ -20,7 +20,6 @@ def render_template(
         tokenizer: Its special tokens are variables of the template.
         template: Jinja2 chat template.
         messages: Turns in order, at least one.
-        variables: Further variables of the template.
         answer: Whether the text ends where the next answer begins.
     """
     from transformers.utils.chat_template_utils import render_jinja_template

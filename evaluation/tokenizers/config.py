@@ -79,7 +79,6 @@ def read_config(
     """Read a tokenizer's settings as transformers 4 does.
 
     Args:
-        folder: The tokenizer's folder.
         defaults: Special tokens of the class, by key, where no file names them.
         with_json: Whether added tokens of tokenizer.json count where no other file has any: for a class
             that does not read tokenizer.json itself.

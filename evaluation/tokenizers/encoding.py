@@ -50,7 +50,6 @@ def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> list
     be empty. Each distinct text is encoded once.
 
     Args:
-        tokenizer: The stage's tokenizer.
         pairs: Contexts, which may be empty, and continuations.
     """
     divided = [(context.rstrip(), context + continuation) for context, continuation in pairs]

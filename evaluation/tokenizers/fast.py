@@ -25,7 +25,6 @@ class FastTokenizer(Tokenizer):
 
     Args:
         backend: The tokenizer that the file describes; it is changed.
-        config: The settings in its folder.
     """
 
     is_fast = True

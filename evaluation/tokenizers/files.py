@@ -125,7 +125,6 @@ def find_vocabulary(folder: Path, *, use_fast: bool) -> Vocabulary:
     """Return the file that encodes text.
 
     Args:
-        folder: The tokenizer's folder.
         use_fast: Whether tokenizer.json comes first; otherwise only a SentencePiece model will do.
 
     Raises:

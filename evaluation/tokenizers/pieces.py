@@ -114,7 +114,6 @@ class PieceTokenizer(Tokenizer):
         """Take off a blank before a special token: the prefix of a text that begins with the token.
 
         Args:
-            ids: Ids of the whole text.
             is_text: Whether the second one is no added token but text, which may be unknown.
         """
         second = self.added.get(ids[1]) if len(ids) > 1 else None

@@ -31,11 +31,6 @@ _SHOWN = 24
 def self_check(tokenizer: Tokenizer, folder: Path, own: Sequence[OwnText] = ()) -> dict[str, Any]:
     """Return the report: `reference`, each text with its ids under `texts`, and `remarks`.
 
-    Args:
-        tokenizer: The tokenizer as jobs load it.
-        folder: Its files.
-        own: Texts of the user's.
-
     Raises:
         SourceError: When ids or an answer differ; it names the first text.
     """

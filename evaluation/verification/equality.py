@@ -27,7 +27,6 @@ def equal(answer: str, gold: str) -> bool:
 
     Args:
         answer: TeX or plain text, without its box.
-        gold: The same.
 
     Returns:
         True if both texts are the same in one spelling, or all their parts are equal.

@@ -46,7 +46,6 @@ def check_golds(
 
     Args:
         name: Name of the task, for messages.
-        task: The generation task of the suite.
         documents: Fields of each prompt's document, by the prompt's id.
         limits: Processes and limits of time and memory; the defaults if not given.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.

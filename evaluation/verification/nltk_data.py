@@ -36,9 +36,6 @@ _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
     """Return the resources that the verifiers of tasks, or a provider's metrics, may read.
 
-    Args:
-        tasks: Generation tasks of the suite.
-
     Returns:
         Names of resources, in the order of RESOURCES.
     """
@@ -57,7 +54,6 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
 
     Args:
         folder: A folder of NLTK data, made if it does not exist.
-        resources: Names of resources.
 
     Raises:
         SourceError: When neither has a resource; states what to do on a machine without network.
@@ -78,10 +74,6 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
 def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
     """Return the resources that a folder lacks.
 
-    Args:
-        folder: A folder of NLTK data.
-        resources: Names of resources.
-
     Returns:
         Names of the missing ones, in the same order.
     """
@@ -89,11 +81,7 @@ def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
 
 
 def use(folder: Path) -> None:
-    """Make NLTK read from one folder only.
-
-    Args:
-        folder: A folder of NLTK data.
-    """
+    """Make NLTK read from one folder only."""
     import nltk
 
     nltk.data.path[:] = [str(folder)]

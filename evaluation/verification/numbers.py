@@ -46,10 +46,6 @@ def _canonical(settings: NumberVerifier, document: Mapping[str, Any]) -> str:
 def bare_number(settings: NumberVerifier, answer: str) -> str:
     """Return one text for all spellings of a number.
 
-    Args:
-        settings: The verifier's settings.
-        answer: Text of a number.
-
     Returns:
         Its exact value; the text itself if it is no number.
     """

@@ -43,7 +43,6 @@ def bare(settings: Pattern, text: str) -> str:
     """Return the text that is compared: an answer without its ignored parts.
 
     Args:
-        settings: The verifier's settings in the suite.
         text: The answer of a completion, or the gold answer.
 
     Returns:

@@ -83,7 +83,6 @@ def verify_all(
 
     Args:
         jobs: Settings, document and completion of each verdict.
-        workers: Processes.
         seconds: Limit of each job's CPU time; a program has its own.
         memory_mb: Memory limit of each job, in MB.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
@@ -176,9 +175,6 @@ def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> 
 
 def storable(verdict: Verdict) -> Verdict:
     """Return a verdict that any file can store: without lone surrogates, of bounded size.
-
-    Args:
-        verdict: The verdict of a verifier.
 
     Returns:
         The same verdict with its answer and reason made valid and cut.

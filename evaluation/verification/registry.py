@@ -35,9 +35,6 @@ def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: 
         settings: Settings of a verifier or of a probe's check.
         document: Fields of the prompt's document; checks read none.
         completion: Text of a model, cut at its stop strings.
-
-    Returns:
-        The verdict.
     """
     if isinstance(settings, CHECK_MODELS):
         return verify_check(settings, completion)

@@ -60,9 +60,6 @@ class Unit:
 def split_unit(tree: Tree) -> tuple[Tree, Unit | None]:
     """Return an expression without the words after (or a degree sign on) it, and its unit.
 
-    Args:
-        tree: An expression.
-
     Returns:
         The value, and the unit if there is one.
     """

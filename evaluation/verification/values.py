@@ -33,7 +33,6 @@ def evaluate(tree: Tree, names: Mapping[str, Value], sign: int = 1) -> Value:
 
     Args:
         tree: A tree of `reading.formulas`.
-        names: Values of its variables.
         sign: Which of the two values `±` stands for, 1 or -1.
 
     Returns:

@@ -65,7 +65,6 @@ def shortened(text: str, longest: int = 200) -> str:
     """Return a text on one line; the end of a long text is cut.
 
     Args:
-        text: Any text.
         longest: Number of characters that are kept.
 
     Returns:

@@ -47,9 +47,6 @@ class Failure:
     def left(self, state: str) -> float:
         """Return the seconds that remain until the next attempt.
 
-        Args:
-            state: The checkpoint's state now.
-
         Returns:
             0 for a checkpoint that has changed, and for a failure in the future (the clock was set
             back).
@@ -62,14 +59,7 @@ _FAILURES = TypeAdapter(dict[str, Failure])
 
 
 def read_failures(results: Path) -> dict[str, Failure]:
-    """Return a stage's failures; none if the file cannot be read, so all are tried again.
-
-    Args:
-        results: Folder of the stage's results.
-
-    Returns:
-        Failures by the subject's label.
-    """
+    """Return a stage's failures; none if the file cannot be read, so all are tried again."""
     try:
         return _FAILURES.validate_json(read_text(results / FOLDER / "failed.json"))
     except (OSError, ValueError):
@@ -97,11 +87,7 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
 
 
 def forget_failure(subject: Subject) -> None:
-    """Remove the stored failure of an evaluated checkpoint, if there is one.
-
-    Args:
-        subject: The checkpoint.
-    """
+    """Remove the stored failure of an evaluated checkpoint, if there is one."""
     known = read_failures(subject.plan.results)
     if known.pop(subject.label, None) is not None:
         _write(subject.plan.results, known)

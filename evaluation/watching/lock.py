@@ -37,11 +37,7 @@ _HOLDER = TypeAdapter(Holder)
 
 
 class StageLock:
-    """The lock of a stage's results; `previous` is the holder from whom it was taken over.
-
-    Args:
-        results: Folder of the stage's results.
-    """
+    """The lock of a stage's results; `previous` is the holder from whom it was taken over."""
 
     def __init__(self, results: Path) -> None:
         self.path = results / FOLDER / "lock.json"

@@ -52,10 +52,6 @@ def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[s
     Args:
         configuration: Configuration file that Snakemake gets.
         targets: Files to make, or options such as `--unlock` instead.
-        arguments: The user's arguments for Snakemake.
-
-    Returns:
-        Words of the command.
     """
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
     return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
@@ -73,8 +69,6 @@ def run(
     If this process is interrupted, it asks the command to stop (SIGINT).
 
     Args:
-        command: Words of the command.
-        log: File of its output.
         beat: Called every `BEAT` seconds with the command's process id.
         appending: Whether the log is appended to, not overwritten.
 
@@ -115,9 +109,6 @@ def _snakemake_error(log: Path) -> str:
 def is_locked(log: Path) -> bool:
     """Return whether Snakemake ended because another Snakemake works on the same files.
 
-    Args:
-        log: Snakemake's output.
-
     Returns:
         True or false; false also if the log cannot be read.
     """
@@ -135,7 +126,6 @@ def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[st
     """Return the stages and pages that do not show all results.
 
     Args:
-        plans: All stages by name.
         stages: Names of those that are watched.
 
     Returns:
@@ -157,9 +147,7 @@ def make_pages(
     """Make outdated tables, figures and pages, each in a separate process.
 
     Args:
-        plans: All stages by name.
         stages: Names of those that are watched.
-        configuration: The user's configuration file.
         beat: Called every `BEAT` seconds with the id of the running process.
 
     Yields:
@@ -224,7 +212,6 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
 
     Args:
         work: The checkpoints of the run; a bridge that failed is added to its `skipped`.
-        log: Snakemake's output.
 
     Yields:
         The outcome of each checkpoint, bridges first.

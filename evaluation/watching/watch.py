@@ -54,12 +54,7 @@ class Options:
 
 
 class Watcher:
-    """Watches the checkpoints of some stages.
-
-    Args:
-        config: The user's configuration.
-        options: Options of the command.
-    """
+    """Watches the checkpoints of some stages."""
 
     def __init__(self, config: Config, options: Options) -> None:
         self.config = config

@@ -62,9 +62,6 @@ class Work:
     def is_compared(self, stage: str) -> bool:
         """Return whether the stage has a bridge that its steps can be compared with now.
 
-        Args:
-            stage: The stage's name.
-
         Returns:
             False also if its bridge is skipped.
         """
@@ -75,7 +72,6 @@ def name_of(stage: str, label: str = "bridge") -> str:
     """Return the name of a checkpoint in messages and in `skipped`.
 
     Args:
-        stage: The stage's name.
         label: The subject's label; by default that of the bridge.
 
     Returns:
@@ -86,9 +82,6 @@ def name_of(stage: str, label: str = "bridge") -> str:
 
 def check_caches(plan: StagePlan) -> None:
     """Check that all caches of a stage are prefilled.
-
-    Args:
-        plan: The stage.
 
     Raises:
         CacheError: When a cache is missing, or was made from other data or settings.
@@ -107,8 +100,6 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     """Look at all checkpoints of some stages, and twice at those that are not scored.
 
     Args:
-        config: The user's configuration.
-        stages: Names of the stages.
         quiet: Seconds between the two looks.
 
     Returns:

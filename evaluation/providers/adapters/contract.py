@@ -96,8 +96,6 @@ def not_supported(name: str, title: str, why: str) -> Refused:
     """Build the refusal of a task.
 
     Args:
-        name: The provider's name of the task.
-        title: Name of the provider.
         why: The reason: the words after "as".
 
     Returns:
@@ -107,14 +105,7 @@ def not_supported(name: str, title: str, why: str) -> Refused:
 
 
 def one_line(error: BaseException) -> str:
-    """Return the text of an exception in one line of at most 300 characters.
-
-    Args:
-        error: Any exception.
-
-    Returns:
-        The line.
-    """
+    """Return the text of an exception in one line of at most 300 characters."""
     return " ".join(str(error).split())[:300]
 
 

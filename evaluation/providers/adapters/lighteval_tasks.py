@@ -40,9 +40,6 @@ def _modules() -> dict[str, Path]:
 def find_configs(request: Line) -> dict[str, Any]:
     """Return the requested task, or the tasks whose names begin with its name and a colon.
 
-    Args:
-        request: Content of request.json.
-
     Returns:
         lighteval's configurations of the tasks, by name.
 

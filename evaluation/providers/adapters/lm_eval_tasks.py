@@ -24,9 +24,6 @@ _LIKELIHOODS = {
 def load_tasks(request: Line) -> dict[str, Any]:
     """Load the requested task, or the tasks of a group.
 
-    Args:
-        request: Content of request.json.
-
     Returns:
         The tasks by name.
 

@@ -38,9 +38,6 @@ class Status(NamedTuple):
 def status_of(path: Path) -> Status:
     """Return a file's status, which differs after the file was changed.
 
-    Args:
-        path: An existing file.
-
     Returns:
         Its size, times and inode.
     """
@@ -64,11 +61,7 @@ def parts_of(path: Path) -> list[Path]:
 
 
 def is_lfs_pointer(path: Path) -> bool:
-    """Return whether a file is a pointer of Git LFS, which was not replaced by the file itself.
-
-    Args:
-        path: A file of any format.
-    """
+    """Return whether a file is a pointer of Git LFS, which was not replaced by the file itself."""
     with open(path, "rb") as file:
         return file.read(len(_LFS)) == _LFS
 
@@ -94,7 +87,6 @@ def mirrored_files(root: Path, name: str | None) -> list[Path]:
     """Return the files that are read from a mirror for a configuration.
 
     Args:
-        root: Folder of the mirrored dataset.
         name: Configuration of the dataset; None: the default.
 
     Returns:

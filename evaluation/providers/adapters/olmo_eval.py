@@ -61,10 +61,6 @@ def _dataset_of(task: Any) -> str | None:
 def render(request: Line, folder: Path) -> Line:
     """Render a task or a suite of olmo-eval.
 
-    Args:
-        request: Content of request.json.
-        folder: Folder of the request.
-
     Returns:
         Content of meta.json.
 
@@ -101,10 +97,6 @@ def render(request: Line, folder: Path) -> Line:
 
 def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
     """Draw a task's instances as olmo-eval's runner draws them.
-
-    Args:
-        spec: Olmo-eval's name of the task.
-        task: The task.
 
     Returns:
         Pairs of an instance and its request.

@@ -152,7 +152,6 @@ def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
     """Return the name under which a dataset is mirrored.
 
     Args:
-        dataset: Id in olmo-eval's code.
         mirrors: Folders by dataset; `*` names one that holds any.
 
     Returns:

@@ -22,10 +22,6 @@ from evaluation.providers.adapters.olmo_eval_tasks import check_environment, fin
 def mirror(folder: Path, names: list[str]) -> list[str]:
     """Copy the datasets that tasks and suites read.
 
-    Args:
-        folder: Folder for the copies.
-        names: Olmo-eval's names of tasks and suites.
-
     Returns:
         A sentence for each task whose rows could not be read.
     """

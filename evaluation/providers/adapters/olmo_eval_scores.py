@@ -35,9 +35,6 @@ _RAISED = """for _, _trace in test_result.failures + test_result.errors:
 def single_metrics(task: Any) -> dict[str, Any]:
     """Return the metrics of a single completion, one for each scorer.
 
-    Args:
-        task: A task of olmo-eval.
-
     Returns:
         Metrics by `metric:scorer`; pass@1 for a scorer that counts over several samples.
     """
@@ -58,7 +55,6 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
     """Return the metric that olmo-eval reports first.
 
     Args:
-        task: A task of olmo-eval.
         metrics: Its `single_metrics`.
 
     Returns:
@@ -89,7 +85,6 @@ class Recorder:
 
         Args:
             code: Source of the program with its tests.
-            language: Language of the program.
             timeout: Seconds that it may take.
 
         Returns:
@@ -170,10 +165,6 @@ def _score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> flo
 def scorer(request: Line, cases: list[Line]) -> Score:
     """Return the scorer; call it in the main thread, as others compare mathematics as strings.
 
-    Args:
-        request: Content of request.json.
-        cases: Documents with their completions.
-
     Returns:
         A function of a document and a completion that returns scores by metric, or a program.
     """
@@ -212,9 +203,7 @@ def values_of(
     """Return the value of each metric of one completion.
 
     Args:
-        task: A task of olmo-eval.
         metrics: Its `single_metrics`.
-        fields: Fields of the instance.
         completion: Text that is scored.
         recorder: Stands in for the environment in which programs would run.
 

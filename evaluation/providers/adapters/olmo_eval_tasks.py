@@ -65,9 +65,6 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
         name: A task's name, variants included, or a suite's.
         python: Interpreter of the environment whose packages programs may use.
 
-    Returns:
-        Tasks of olmo-eval by their names.
-
     Raises:
         Refused: There is none of this name, or one is not supported.
     """
@@ -151,10 +148,6 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
 def normalization_of(spec: str, task: Any) -> str:
     """Return the measure of a task of log-likelihoods.
 
-    Args:
-        spec: Olmo-eval's name of the task.
-        task: The task.
-
     Returns:
         This project's name of a normalization, or of a measure of only the right answer.
 
@@ -175,8 +168,6 @@ def remark_on(spec: str, task: Any, normalization: str) -> str | None:
     """Return a sentence if olmo-eval does not compute what a task's name or headline promises.
 
     Args:
-        spec: Olmo-eval's name of the task.
-        task: The task.
         normalization: Its `normalization_of`.
 
     Returns:
@@ -201,12 +192,8 @@ def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
     """Return the value that all tasks of a suite share.
 
     Args:
-        request: Content of request.json.
         how: How they differ: the words after "the tasks".
         values: The value of each task, by name.
-
-    Returns:
-        The shared value.
 
     Raises:
         Refused: They differ.

@@ -11,7 +11,6 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
     """Refuse a task that was requested under the wrong section of a suite.
 
     Args:
-        name: The provider's name of the task.
         kind: Kind that was requested: `choices` or `generative`.
         ranks: Whether the task ranks choices.
 
@@ -27,12 +26,6 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
 def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
     """Return the stop strings that all parts of a task share.
 
-    Args:
-        stops: Stop strings by part.
-
-    Returns:
-        The stop strings.
-
     Raises:
         Refused: They differ.
     """
@@ -45,7 +38,6 @@ def write_documents(folder: Path, documents: list[Line]) -> None:
     """Write `documents.jsonl`.
 
     Args:
-        folder: Folder of the request.
         documents: A line for each document.
 
     Raises:

@@ -23,11 +23,6 @@ _UNSAFE = {
 def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
     """Refuse unsafe task files before their code is imported.
 
-    Args:
-        name: The provider's name of the task.
-        title: Name of the provider.
-        paths: Its files.
-
     Raises:
         Refused: A file is unsafe.
     """
@@ -71,9 +66,6 @@ def package_files(folder: Path) -> list[Path]:
 
 def read_user_files(request: Line) -> Line:
     """Return the part of meta.json on a user's task files.
-
-    Args:
-        request: Content of request.json.
 
     Returns:
         `task_files`, their checksum, and `read` with one source; None and empty without `include_path`.

@@ -74,7 +74,6 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
     """Return the meta.json of a cache that still holds the data that was scored.
 
     Args:
-        folder: Folder of the cache.
         checksum: Checksums of the data that was scored, as in the results.
 
     Returns:
@@ -97,7 +96,6 @@ def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
     """Shorten a text for a page.
 
     Args:
-        text: A prompt or an answer.
         from_end: Keep the end, where a prompt has its question, after solved examples.
         most: Most characters to keep.
 
@@ -114,8 +112,5 @@ def rounded(value: float) -> float:
 
     Args:
         value: A score, loss or log-probability.
-
-    Returns:
-        The rounded number.
     """
     return float(f"{value:.5g}")

@@ -66,9 +66,7 @@ class QuestionTexts:
         """Return text and candidates of each question whose cache still exists.
 
         Args:
-            task: Name of the task.
             checksum: Checksums of the task's data that was scored, as in the results.
-            ids: Ids of the questions.
 
         Returns:
             `text` and `answers` by id; none for a damaged file, which is logged.
@@ -149,7 +147,6 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
 
     Args:
         pair: A tier's results of a step and of the bridge.
-        texts: Reader of the questions' texts.
         most: Most flips of an item that are shown, in each direction.
 
     Yields:

@@ -63,7 +63,6 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
     """Return the flips of all steps and merges that there is space for.
 
     Args:
-        found: The stage's results.
         space: Bytes that the page may still grow by; those that the flips need are taken from it.
         first: Steps and merges that get space before the others.
 
@@ -196,7 +195,6 @@ class _BlockTexts:
         """Return the beginning of a block's text, or that it is no longer cached.
 
         Args:
-            name: Name of the slice.
             checksum: Checksums of the slice's data that was scored, as in the results.
             block: Number of the block in the slice.
 

@@ -27,7 +27,6 @@ def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision
     """Return a stage's decision.
 
     Args:
-        found: The stage's results.
         to_do: Sentences on what would decide an undecided objective.
 
     Returns:

@@ -36,9 +36,6 @@ class Point(NamedTuple):
 def position_series(found: StageResults) -> list[dict[str, Any]]:
     """Return the loss by position of the chosen checkpoint.
 
-    Args:
-        found: The stage's results.
-
     Returns:
         A series for each slice with at least two bins, with the bridge's line if it is compared;
         none if no checkpoint is chosen.
@@ -70,9 +67,6 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
 
 def length_series(found: StageResults) -> list[dict[str, Any]]:
     """Return the headline metric of the chosen checkpoint by length of the prompts, in tokens.
-
-    Args:
-        found: The stage's results.
 
     Returns:
         A series for each name that has several lengths, groups first; none if no checkpoint is chosen.

@@ -83,7 +83,6 @@ def render(template: str, data: Any, **values: Any) -> str:
     Args:
         template: Name of a file in `templates`.
         data: What the page's script draws; becomes JSON.
-        **values: What the template inserts as text.
 
     Returns:
         The page's HTML.
@@ -96,7 +95,6 @@ def write_page(path: Path, text: str) -> None:
 
     Args:
         path: The page's file, which is replaced.
-        text: The page's HTML.
     """
     write_text(path, text)
     size = len(text.encode())

@@ -25,9 +25,6 @@ from evaluation.settings.tiers import TIERS
 def provenance_tables(found: StageResults) -> list[Table]:
     """Return the tables of sources, templates, notes and verified answers.
 
-    Args:
-        found: The stage's results.
-
     Returns:
         Tables; those with nothing in them are left out.
     """
@@ -53,9 +50,6 @@ def _text(value: Any, form: str = "") -> str:
 
 def jobs_table(found: StageResults) -> Table:
     """Return what every checkpoint was scored with.
-
-    Args:
-        found: The stage's results.
 
     Returns:
         A table with a row for each step, merge or bridge and tier.

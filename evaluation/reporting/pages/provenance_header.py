@@ -24,9 +24,6 @@ code_of_now = cache(code_commit)
 def stage_header(found: StageResults) -> Header:
     """Return the header of a stage's page.
 
-    Args:
-        found: The stage's results.
-
     Returns:
         Entries; checkpoint and items are those of the step that the page is about.
     """

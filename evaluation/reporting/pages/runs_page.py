@@ -45,9 +45,6 @@ def runs_page(
         comparisons: Comparisons of the first run with each of the others.
         config: Configuration of the first run, whose references are levels of the curves; with it the
             page links to the front page. None if there is none.
-
-    Returns:
-        The page's HTML.
     """
     damaged: list[str] = []
     notes: list[str] = []

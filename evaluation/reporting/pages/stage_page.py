@@ -53,11 +53,7 @@ def stage_page(found: StageResults, quality: TaskQuality) -> str:
     """Return the page of the results that exist, which also names what is missing.
 
     Args:
-        found: The stage's results.
         quality: What each slice and task can detect.
-
-    Returns:
-        The page's HTML.
     """
     chosen, last = found.chosen, [found.last.results.folder] if found.last is not None else []
     curves = [*stage_series(summary_rows(found)), *group_series(found)]

@@ -30,9 +30,6 @@ def group_series(found: StageResults) -> list[Series]:
     Left out are groups of the suite, which have curves like any item, and groups of rates, which are
     items.
 
-    Args:
-        found: The stage's results.
-
     Returns:
         Series from the numbers of the verdicts, each with its group and a note of its items.
     """
@@ -56,9 +53,6 @@ def group_series(found: StageResults) -> list[Series]:
 
 def advice(found: StageResults) -> dict[str, Any] | None:
     """Return the recommendation as pages show it.
-
-    Args:
-        found: The stage's results.
 
     Returns:
         The recommendation with its words; None if no step or merge is recommended.
@@ -91,7 +85,6 @@ def headline_item(tier: TierName, group: str | None) -> str:
     """Return the item whose curve is the headline's.
 
     Args:
-        tier: The tier of the objective.
         group: The group that the objective is about; None for all items.
 
     Returns:
@@ -104,10 +97,6 @@ def headline_item(tier: TierName, group: str | None) -> str:
 
 def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     """Yield advice on undecided objectives of the recommended step, or else of the last step.
-
-    Args:
-        found: The stage's results.
-        rows: The stage's rows of task quality.
 
     Yields:
         One sentence an objective.

@@ -35,7 +35,6 @@ def write_every_eval_ever(
     """Write a checkpoint's items.
 
     Args:
-        checkpoint: The checkpoint.
         output: Folder in which `data/` is made.
         publisher: Who evaluated it, and when this is written.
 

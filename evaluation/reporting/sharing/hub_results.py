@@ -31,9 +31,6 @@ class HubTask:
     def parse(cls, text: str) -> tuple[str, "HubTask"]:
         """Return the item's name and its benchmark from `NAME=OWNER/DATASET:TASK`.
 
-        Args:
-            text: A word of the command line.
-
         Raises:
             ConfigError: It has another form.
         """
@@ -53,8 +50,6 @@ def write_hub_results(
     """Write a file for each of the named items.
 
     Args:
-        checkpoint: The checkpoint.
-        output: Folder of the exported model.
         tasks: The benchmark of each item that is written, by the item's name.
         now: Seconds since 1970, for the date of the results.
 

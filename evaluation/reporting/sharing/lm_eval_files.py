@@ -38,7 +38,6 @@ def write_lm_eval_files(
     """Write a checkpoint's results and samples.
 
     Args:
-        checkpoint: The checkpoint.
         output: Folder in which one for the checkpoint is made.
         now: Seconds since 1970, which stand in the names of files.
         developer: First part of the model's name; readers expect one.

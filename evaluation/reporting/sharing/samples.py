@@ -54,7 +54,6 @@ def samples_of(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sampl
 
     Args:
         plan: The stage, whose caches hold the texts of questions.
-        found: A tier's results of one checkpoint.
         name: The item; slices of text have no samples.
 
     Yields:

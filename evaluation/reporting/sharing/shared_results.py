@@ -100,10 +100,6 @@ def scored_candidates(plan: StagePlan) -> list[Candidate]:
 def shared_checkpoint(plan: StagePlan, candidate: Candidate) -> SharedCheckpoint:
     """Read a checkpoint's results.
 
-    Args:
-        plan: The stage.
-        candidate: Step or merge.
-
     Returns:
         Its items with the values of the stage's tables.
 
@@ -150,11 +146,7 @@ def _items(
 
 
 def accuracy_names(item: SharedItem) -> Mapping[str, str]:
-    """Return the normalization behind each accuracy of a ranked task, by the metric's name.
-
-    Args:
-        item: A task.
-    """
+    """Return the normalization behind each accuracy of a ranked task, by the metric's name."""
     entry, head = item.result.entry, item.tier.tier.headline
     if not isinstance(entry, TaskEntry) or entry.kind != "ranked":
         return {}

@@ -247,7 +247,6 @@ def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
 
     Args:
         rows: The rows from `retention`.
-        folder: The folder of all results.
     """
     write_csv(folder / RETENTION, RETENTION_COLUMNS, [row.model_dump() for row in rows])
     write_text(folder / RETENTION_TEX, heat_map(_columns(rows), NOTE))

@@ -69,11 +69,7 @@ Columns = Mapping[str, Mapping[Key, Cell]]
 
 
 def write_matrix(found: StageResults) -> None:
-    """Write both files of a stage's score matrix: the bridge, then every step and every merge.
-
-    Args:
-        found: The stage's results.
-    """
+    """Write both files of a stage's score matrix: the bridge, then every step and every merge."""
     columns = {} if found.bridge is None else {"bridge": _cells(found.bridge.values, {})}
     for candidate in sorted(found.candidates, key=candidate_rank):
         content = found.deltas.get(candidate)
@@ -143,12 +139,8 @@ def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
 
     Args:
-        form: The format.
         columns: Cells by label of the checkpoint, in order.
         is_whole: Whether rows of text stay whole however narrow the terminal is.
-
-    Returns:
-        The table's text.
     """
     if form == "text":
         rows = [["", "item", *columns]]
@@ -212,9 +204,6 @@ def heat_map(columns: Columns, note: str) -> str:
     Args:
         columns: Cells by label of the checkpoint, in order.
         note: A sentence on what is compared with what, for a LaTeX comment.
-
-    Returns:
-        The table's text.
     """
     most: dict[tuple[TierName, str], float] = {}
     for cells in columns.values():

@@ -130,10 +130,6 @@ class _Reader:
 def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
     """Read all results of a stage that exist and can be read.
 
-    Args:
-        plan: The stage's plan.
-        steps: Steps and merges to look for.
-
     Returns:
         The results, which also name what is missing or damaged.
     """

@@ -32,14 +32,7 @@ FROM_DELTA = {"delta_low": "low", "delta_high": "high"}
 
 
 def summary_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Return the rows of the summary table, the bridge's last.
-
-    Args:
-        found: The stage's results.
-
-    Returns:
-        Rows with the columns of SCHEMA.
-    """
+    """Return the rows of the summary table, the bridge's last."""
     rows: list[dict[str, Any]] = []
     for step, scored in found.candidates.items():
         content = found.deltas.get(step)
@@ -73,11 +66,7 @@ def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:
 
 
 def write_tables(found: StageResults) -> None:
-    """Write the three tables, and the score matrix.
-
-    Args:
-        found: The stage's results.
-    """
+    """Write the three tables, and the score matrix."""
     plan, rows = found.plan, summary_rows(found)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
@@ -91,7 +80,6 @@ def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     Each item is a row, each step a column; the delta against the bridge is in brackets.
 
     Args:
-        found: The stage's results.
         rows: The rows of the summary table, from `summary_rows`.
 
     Returns:

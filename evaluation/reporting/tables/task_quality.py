@@ -55,9 +55,6 @@ class Sides(NamedTuple):
 def write_quality(found: StageResults) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out.
 
-    Args:
-        found: The stage's results.
-
     Returns:
         What the files hold: rows of all items, and advice on undecided objectives.
     """

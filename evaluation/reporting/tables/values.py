@@ -46,9 +46,6 @@ class Value:
 def values_of(results: Results) -> list[Value]:
     """Return all metrics of all items of a checkpoint.
 
-    Args:
-        results: The checkpoint's results.
-
     Returns:
         The values of one tier after the other, its overall ones last (those of rates first).
     """

@@ -106,14 +106,7 @@ def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
 
 
 def is_on_gpu(part: torch.Tensor) -> bool:
-    """Return whether a tensor is on a GPU; a benchmark without one replaces this.
-
-    Args:
-        part: Any tensor.
-
-    Returns:
-        True for CUDA and ROCm.
-    """
+    """Return whether a tensor is on a GPU; a benchmark without one replaces this."""
     return part.is_cuda
 
 
@@ -151,7 +144,6 @@ def dense(
         key: Keys, (B, heads of keys, S, D).
         value: Values, of the keys' shape.
         mask: Booleans, or the integers from which `mask_piece` makes them; None: causal.
-        scale: Factor of the products.
 
     Returns:
         The output, (B, H, S, D).

@@ -46,8 +46,6 @@ class EngineBackend:
     infinity, and ScoringError if it cannot be run; both name the item.
 
     Args:
-        scoring: The configuration's section.
-        checkpoint: An opened checkpoint.
         loaded: Called once the model is in memory.
         cache: Shared folder in which jobs store compiled kernels; None: they are not stored.
     """
@@ -180,7 +178,6 @@ class EngineBackend:
 
         Args:
             requests: Requests that fit the context window.
-            label: Label of the progress bar.
 
         Returns:
             A score for each request, in their order.
@@ -196,7 +193,6 @@ class EngineBackend:
             tokens: Token ids, (blocks, length).
             document_starts: Flat positions at which documents begin; a token then attends only to its
                 own document. None: to all tokens before it in its block.
-            label: Label of the progress bar.
 
         Returns:
             The blocks' nats and their numbers of scored tokens.

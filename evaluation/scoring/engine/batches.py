@@ -124,7 +124,6 @@ def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
     Args:
         lengths: Tokens of each row.
-        tokens: Row budget of a forward pass.
 
     Yields:
         Indices into `lengths`, of one forward pass.

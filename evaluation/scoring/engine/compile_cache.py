@@ -105,8 +105,6 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
     """Return the compile cache for this architecture and GPU.
 
     Args:
-        cache: Shared folder.
-        checkpoint: Any checkpoint of the architecture.
         dtype: Dtype that the model runs in.
         gpu: The GPU's model, as torch names it.
 

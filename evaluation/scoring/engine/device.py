@@ -82,7 +82,6 @@ def check_dtype(device: str, dtype: str) -> None:
 
     Args:
         device: `cpu` or `cuda`.
-        dtype: Name of the dtype in torch.
 
     Raises:
         ConfigError: When the GPU only emulates the dtype.
@@ -112,9 +111,6 @@ def why_unusable(gpu: Gpu) -> str:
 
     Args:
         gpu: The GPU, from NVML.
-
-    Returns:
-        A sentence.
     """
     reason = driver_fault(driver_version()) or (
         "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "

@@ -46,7 +46,6 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
     in float32 (the norm), queries, keys and values, and three times the width of the MLP.
 
     Args:
-        checkpoint: An opened checkpoint.
         dtype: Dtype that the model runs in.
         gpus: Number of GPUs that its layers are distributed over.
 
@@ -94,7 +93,6 @@ def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[tor
     """Check that the weights fit into the GPUs' total memory, regardless of other processes.
 
     Args:
-        checkpoint: An opened checkpoint.
         dtype: Dtype that the model runs in.
         devices: GPUs that its layers are distributed over, in the order of layers.
 
@@ -116,9 +114,6 @@ def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> st
         dtype: Dtype that the model runs in.
         needed: Bytes that the model needs on one GPU.
         total: Bytes that the GPU has.
-
-    Returns:
-        The reason and remedies.
     """
     name = str(dtype).removeprefix("torch.")
     narrower = "set scoring.dtype: bfloat16, or " if dtype == torch.float32 else ""

@@ -78,7 +78,6 @@ class Engine(PreparedModel):
         """Make a batch of rows, padded to a shape that this engine runs.
 
         Args:
-            rows: Packed rows of one group.
             is_text: Whether rows are blocks of text.
 
         Returns:
@@ -189,9 +188,6 @@ class Engine(PreparedModel):
 
 def longest_position(model: PreTrainedModel) -> float:
     """Return the length up to which a model's rotary embedding is independent of the batch.
-
-    Args:
-        model: Any model.
 
     Returns:
         A number of tokens; infinite for most models.

@@ -77,9 +77,6 @@ def _to_host(values: torch.Tensor) -> torch.Tensor:
 def gives_float32(part: torch.Tensor) -> bool:
     """Return whether a matrix product of a narrow dtype can output float32.
 
-    Args:
-        part: A factor of the product.
-
     Returns:
         True for narrow dtypes on CUDA; False on CPU and with ROCm.
     """

@@ -71,7 +71,6 @@ def score_requests(
     """Score requests, each with a context and a continuation.
 
     Args:
-        engine: The model.
         requests: Requests that fit the context window.
         progress: Label of a progress bar on stderr; None: no bar.
 
@@ -200,7 +199,6 @@ def score_blocks(
     `document_starts` only those of its document count, and a document's first token is not scored.
 
     Args:
-        engine: The model.
         tokens: Token ids, (blocks, length), any integer type.
         document_starts: Flat positions at which documents begin; None for scores within blocks.
         progress: Label of a progress bar on stderr; None: no bar.

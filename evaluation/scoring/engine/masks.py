@@ -38,9 +38,6 @@ def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | Non
 
     Only keys that the configuration's class declares count: Llama accepts any other key, and ignores it.
 
-    Args:
-        config: The model's configuration.
-
     Returns:
         The window in tokens for each type of layer, or one for all layers; None: no window.
 
@@ -123,7 +120,6 @@ def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
 
     Args:
         made_of: Depth, end and window of each token, (B, 3, 1, S).
-        start: First row.
         stop: Row after the last.
 
     Returns:
@@ -184,7 +180,6 @@ def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
 
     Args:
         mask: A mask made by `block_mask`.
-        device: Target device.
 
     Returns:
         The mask on that device; the given one if it is there already.

@@ -77,7 +77,6 @@ def packed_row(plan: Plan, piece: Piece) -> PackedRow:
     """Write the inputs of a piece depth-first into one row.
 
     Args:
-        plan: The requests and their trie.
         piece: Inputs that share the row.
 
     Returns:

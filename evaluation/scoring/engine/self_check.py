@@ -79,7 +79,6 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
     """Compare a row in a compiled shape with the model's own passes.
 
     Args:
-        engine: A model whose layers are compiled.
         shape: Rows of the pass, and tokens of each.
         is_causal: Whether the row is one plain sequence; otherwise it is a trie.
 
@@ -100,7 +99,6 @@ def beyond_windows(model: PreTrainedModel, length: int) -> int:
     Every key of the configuration that is named like a window counts, even if the class ignores it.
 
     Args:
-        model: The model.
         length: Tokens of the rows.
 
     Returns:

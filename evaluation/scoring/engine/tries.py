@@ -67,9 +67,6 @@ class Piece(NamedTuple):
 def key_of(tokens: Sequence[int]) -> bytes:
     """Return bytes that sort like the tokens.
 
-    Args:
-        tokens: Token ids.
-
     Returns:
         Four bytes for each token, so the key of a concatenation is the concatenation of keys.
     """
@@ -162,7 +159,6 @@ def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
     input has its own row.
 
     Args:
-        trie: All inputs.
         capacity: Most tokens of a row, which must not fall as d grows.
 
     Returns:

@@ -61,7 +61,6 @@ def fit_requests(
     """Give every request a context, and truncate it on the left to fit the window.
 
     Args:
-        requests: Requests of any length.
         max_length: Context window, in tokens.
         prefix_token: Id that replaces an empty context.
         bos: Id that stays in front of a truncated context which begins with it; None: none does.

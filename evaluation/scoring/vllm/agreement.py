@@ -27,9 +27,6 @@ class Agreement:
     """The agreement of both engines on one task; it is stored under the key of the task's completions.
 
     Args:
-        job: The checkpoint and its stage's settings.
-        task: The task's name in the suite.
-        key: Key of the task's completions.
         requests: All requests of the task; both engines answer the first ones, greedily.
     """
 
@@ -66,29 +63,16 @@ class Agreement:
         return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
 
     def take_ours(self, answers: Answers, seconds: float) -> None:
-        """Take some answers of the built-in engine.
-
-        Args:
-            answers: Answers by request and sample.
-            seconds: What they took.
-        """
+        """Take some answers of the built-in engine."""
         self._ours |= answers
         self._seconds += seconds
 
     def take_theirs(self, answers: Answers, _: float) -> None:
-        """Take some answers of vLLM.
-
-        Args:
-            answers: Answers by request and sample.
-        """
+        """Take some answers of vLLM."""
         self._theirs |= answers
 
     def store(self, version: str | None) -> None:
-        """Store how many of the answers are equal.
-
-        Args:
-            version: vLLM's version.
-        """
+        """Store how many of the answers are equal."""
         equal = sum(self._theirs[key].text == one.text for key, one in self._ours.items())
         summary = {"name": "vllm", "version": version, "asked": len(self._ours), "equal": equal}
         score = StoredScore(pa.table({}), summary)

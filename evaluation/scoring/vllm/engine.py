@@ -132,7 +132,6 @@ def answer_lines(
         program: Writes `answers.jsonl` into its folder.
         count: Number of answers that the program must write.
         silent: Seconds without output after which it is stopped.
-        output: Has the program's output.
 
     Yields:
         Parsed lines, at least one.
@@ -182,12 +181,6 @@ def _ending(ended: ProgramEnd, output: Output) -> str:
 
 def find_vllm(generation: Generation) -> Path:
     """Return the Python interpreter of the environment that has vLLM.
-
-    Args:
-        generation: The configuration's section.
-
-    Returns:
-        Path of the interpreter.
 
     Raises:
         ScoringError: When it does not exist, cannot be run, or has no vLLM.

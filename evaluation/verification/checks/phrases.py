@@ -40,9 +40,6 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
 def as_whole_words(term: str) -> str:
     """Return a pattern for a term as whole words, or anywhere in scripts without spaces.
 
-    Args:
-        term: Plain text with marked numbers.
-
     Returns:
         A regular expression; any spacing between words matches.
     """

@@ -32,7 +32,6 @@ def verify_check(check: Check, completion: str) -> Verdict:
     """Verify an answer with a probe's check.
 
     Args:
-        check: Settings of a probe's check.
         completion: Answer of a model to a probe.
 
     Returns:

@@ -64,8 +64,6 @@ def serve(data: bytes, read: int, write: int) -> None:
 
     Args:
         data: Result of `to_bytes`.
-        read: Descriptor of the tester's questions.
-        write: Descriptor of the answers.
     """
     before, _, source = data.partition(b"\n")
     channel, exit_now = Channel(read, write), os._exit
@@ -101,10 +99,7 @@ def _answer(
     """Call a function; return the kind of the answer, its nodes and its cell.
 
     Args:
-        names: Names of the program.
-        failure: What loading the program raised.
         path: Name of the function; of a method after that of its class.
-        nodes: Nodes of the arguments.
         cell: Cell of the positional and the named arguments.
         returns: Whether the arguments' present contents are sent, too.
     """

@@ -26,12 +26,7 @@ class Broken(BaseException):
 
 
 class Channel:
-    """One end of the pipes.
-
-    Args:
-        read: Descriptor of the other side's messages.
-        write: Descriptor of this side's messages.
-    """
+    """One end of the pipes."""
 
     def __init__(self, read: int, write: int) -> None:
         self._read, self._write = read, write

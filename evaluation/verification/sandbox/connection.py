@@ -106,8 +106,6 @@ class Sandbox:
 
         Args:
             program: The program, as UTF-8; in the guarded run the result of `candidate.to_bytes`.
-            tests: Tests of the program.
-            use: What they use of it.
             limits: Limits of each process.
             guarded: True for the guarded run, False for the plain one.
 

@@ -209,7 +209,6 @@ def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
     """Make /dev/null descriptor 0, 1 and 2, the given ones 3, 4, … in order; close all others.
 
     Args:
-        null: Descriptor of /dev/null.
         descriptors: Descriptors that the process keeps.
     """
     high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *descriptors))]
@@ -224,7 +223,6 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
     Args:
         limits: Limits of a process of a run.
         present_bytes: Memory that the process has already.
-        seccomp: The compiled filter.
         packages: Whether programs use packages, write files and start threads.
     """
     end_with_parent()

@@ -43,11 +43,7 @@ def prctl(option: int, *values: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Call unshare(2): move this process into new namespaces.
-
-    Args:
-        flags: Kinds of namespaces.
-    """
+    """Call unshare(2): move this process into new namespaces."""
     _checked(_LIBC.unshare(c_int(flags)), "unshare")
 
 
@@ -58,8 +54,6 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
         source: Device or folder that is mounted; empty for none.
         target: Where it is mounted.
         kind: Type of the file system; empty for none.
-        flags: Options common to all file systems.
-        data: Options specific to this file system.
     """
     texts = [text.encode() or None for text in (source, target, kind, data)]
     result = _LIBC.mount(*map(c_char_p, texts[:3]), c_ulong(flags), c_char_p(texts[3]))
@@ -67,11 +61,7 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def make_root(folder: str) -> None:
-    """Make a mount point the root; the former root becomes unreachable.
-
-    Args:
-        folder: The mount point.
-    """
+    """Make a mount point the root; the former root becomes unreachable."""
     detach = 2
     os.chdir(folder)
     _checked(_LIBC.pivot_root(c_char_p(b"."), c_char_p(b".")), "pivot_root")
@@ -107,10 +97,6 @@ def drop_capabilities() -> None:
 
 
 def install_filter(program: bytes) -> None:
-    """Permanently install a compiled seccomp filter in this process.
-
-    Args:
-        program: The compiled filter.
-    """
+    """Permanently install a compiled seccomp filter in this process."""
     loaded = _Filter(len(program) // 8, program)
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.addressof(loaded))

@@ -182,7 +182,6 @@ def read_values(nodes: list[Node], known: Sequence[Any] = ()) -> list[Any]:
 
     Args:
         nodes: Nodes of a message, which may be forged.
-        known: Values of the first nodes.
 
     Raises:
         Exception: Of any kind, for malformed nodes.

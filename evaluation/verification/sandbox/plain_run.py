@@ -34,7 +34,6 @@ def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
 
     Args:
         source: The program, as UTF-8.
-        tests: Tests of the program.
         secret: Descriptor from which the secret is read after the last test.
         output: Descriptor that the caller reads.
     """
@@ -73,7 +72,6 @@ def compiled(tests: Tests, tree: ast.Module) -> list[tuple[str, CodeType]]:
     """Return each test as its text (empty for a whole source) and its code.
 
     Args:
-        tests: Tests of the program.
         tree: All tests, parsed.
     """
     if tests.asserts:
@@ -107,12 +105,7 @@ def new_module(text: str) -> dict[str, Any]:
 
 
 def load(text: str, names: dict[str, Any]) -> None:
-    """Run a program.
-
-    Args:
-        text: The program.
-        names: The names of its module.
-    """
+    """Run a program."""
     exec(compile(text, FILE, "exec", dont_inherit=True), names)
 
 
@@ -121,7 +114,6 @@ def set_up(setup: str, names: dict[str, Any]) -> bool:
 
     Args:
         setup: The tests' setup, as Python.
-        names: The names of the program's module.
 
     Returns:
         False if the setup needs names of the program.

@@ -151,7 +151,6 @@ def gave(name: str, inside: str, answer: str) -> str:
     """Return a sentence about a call.
 
     Args:
-        name: Name of the function.
         inside: Its arguments, as text.
         answer: Its result, as text.
 

@@ -57,8 +57,6 @@ def run_program(
     """Run the tests against a program in the strongest sandbox that the machine offers.
 
     Args:
-        program: The program.
-        tests: Tests of the program.
         limits: Limits of each process of the plain run; the guarded run has more time.
         modes: Kinds of sandbox to try, the strongest first.
 
@@ -80,8 +78,6 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
 
     Args:
         python: Interpreter of the environment that has the packages.
-        program: Source of the program.
-        tests: Its tests.
         limits: Limits of the program, imports included.
 
     Returns:
@@ -171,9 +167,6 @@ def _forget() -> None:
 
 def most_seconds(seconds: float) -> float:
     """Return how long both runs of a program can take in wall-clock time.
-
-    Args:
-        seconds: CPU limit of the plain run.
 
     Returns:
         Seconds.

@@ -37,10 +37,7 @@ def serve(tests: Tests, use: Use, read: int, write: int, output: int) -> None:
     """Run all tests; write the number of each before it begins, and the verdict as JSON.
 
     Args:
-        tests: Tests of the program.
         use: What the tests use of the program.
-        read: Descriptor of the program's answers.
-        write: Descriptor of the questions.
         output: Descriptor that the caller reads.
     """
     try:

@@ -32,11 +32,7 @@ class _Loop(asyncio.SelectorEventLoop):
         super()._run_once()  # type: ignore[misc]
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Do nothing: the executor's work is done, and it has no threads.
-
-        Args:
-            timeout: Ignored.
-        """
+        """Do nothing: the executor's work is done, and it has no threads."""
 
 
 class _Policy(asyncio.DefaultEventLoopPolicy):

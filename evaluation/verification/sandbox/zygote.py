@@ -74,9 +74,6 @@ def start(
     Args:
         mode: Kind of sandbox, one of `run.MODES`.
         sources: Folders of `sys.path` that programs must not import from.
-        worker: Process id of the worker.
-        descriptor: The zygote's end of the connection.
-        filter_descriptor: File with the seccomp filter.
     """
     connection = socket.socket(fileno=descriptor)
     try:

@@ -34,8 +34,6 @@ def decoding_fault(
     """Compare greedy answers to three prompts, which share prefixes and have samples.
 
     Args:
-        model: A loaded model.
-        device: Device of its first layer.
         length: Tokens of the longest prompt.
 
     Returns:
@@ -57,10 +55,6 @@ def decoding_fault(
 
 def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | None:
     """Compare the logits of the class's own `generate` with its whole forward pass.
-
-    Args:
-        model: A loaded model.
-        device: Device of its first layer.
 
     Returns:
         Why the class's own cache cannot be used; None if it can be.

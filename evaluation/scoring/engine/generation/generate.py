@@ -53,11 +53,9 @@ def generate(
     If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
 
     Args:
-        model: A loaded model.
         requests: Prompts, the indices of their samples, and the rules for ending each answer.
         vocabulary: Number of ids that may be chosen.
         batch: Number of rows that are decoded at once.
-        device: Device of the model's first layer.
 
     Yields:
         Answers by request and sample, each once.
@@ -94,12 +92,8 @@ class DecodingBatch:
     The index of a row is that of its slot. If there is no answer to refill a row with, the last row moves there.
 
     Args:
-        model: A loaded model.
-        requests: All prompts.
-        wanted: Requested answers.
         vocabulary: Number of ids that may be chosen.
         rows: Number of rows that are decoded at once.
-        device: Device of the model's first layer.
     """
 
     def __init__(

@@ -62,9 +62,6 @@ class Reading:
     def to(self, device: torch.device) -> Self:
         """Return this cache for layers on another device.
 
-        Args:
-            device: Device of the layers.
-
         Returns:
             A copy on that device, which adds its keys and values to the same list.
         """
@@ -102,7 +99,6 @@ class Reading:
         """Return the cache of one prompt.
 
         Args:
-            row: The prompt's row in the pass.
             length: Number of its tokens, without padding.
 
         Returns:
@@ -158,7 +154,6 @@ class Slots:
 
         Args:
             row: Index of the slot.
-            prefix: The prompt's keys and values.
         """
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
             self.keys[layer][row, :, : prefix.length] = keys
@@ -168,7 +163,6 @@ class Slots:
         """Copy the beginning of a slot to another.
 
         Args:
-            origin: Slot to copy.
             target: Slot that is overwritten.
             length: Number of columns in use.
         """
@@ -222,9 +216,6 @@ class Step:
 
     def to(self, device: torch.device) -> Self:
         """Return this step for layers on another device, where their slots and prefixes are.
-
-        Args:
-            device: Device of the layers.
 
         Returns:
             A copy on that device.

@@ -41,7 +41,6 @@ class PartialAnswer:
         """Begin an answer; several samples share a long prompt.
 
         Args:
-            prompt: A prefilled prompt.
             sample: Index of the sample.
             width: Number of random numbers for each token, as in `Stream`.
 
@@ -66,7 +65,6 @@ class PartialAnswer:
 
         Args:
             index: Index of the request.
-            request: The prompt and its settings.
             sample: Index of the sample.
             width: Number of random numbers for each token, as in `Stream`.
 
@@ -120,7 +118,6 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
     """Return the sampling settings of rows.
 
     Args:
-        rows: Answers being decoded.
         device: Device on which tokens are chosen.
 
     Returns:
@@ -137,7 +134,6 @@ def take_next(
     """Choose each row's next token; this waits for the device once.
 
     Args:
-        rows: Answers being decoded.
         logits: Their logits, (B, V).
         rules: The result of `rules_of`.
         width: Number of random numbers for each token, as in `Stream`.
@@ -163,7 +159,6 @@ class Layout:
 
     Args:
         rows: Answers being decoded, in the order of their slots.
-        device: Device of the model's first layer.
         head: Device of the output head, on which tokens are chosen.
     """
 

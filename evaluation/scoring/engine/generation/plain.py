@@ -31,10 +31,8 @@ def generate_plainly(
     """Yield the answers of one prompt after the other, like `generate`.
 
     Args:
-        model: A loaded model.
         requests: Prompts, the indices of their samples, and the rules for ending each answer.
         vocabulary: Number of ids that may be chosen.
-        device: Device of the model's first layer.
 
     Yields:
         Answers by request and sample.
@@ -64,15 +62,9 @@ def plain_answers(
     """Return all samples of a prompt; those that have ended are decoded on, to no effect.
 
     Args:
-        model: A loaded model.
         index: Index of the request.
-        request: The prompt and its settings.
         vocabulary: Number of ids that may be chosen.
-        device: Device of the model's first layer.
         seen: Gets the logits (V,) of each token of the first sample; None: they are not kept.
-
-    Returns:
-        Answers by request and sample.
     """
     width = stream_width(vocabulary)
     rows = [PartialAnswer.without_cache(index, request, one, width) for one in request.samples]

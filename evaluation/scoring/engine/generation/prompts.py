@@ -55,12 +55,10 @@ class Queue:
     """Returns prefilled prompts: the family with the longest prompt first, its longest prompts first.
 
     Args:
-        requests: All prompts.
         wanted: Requested samples, by index of the request.
         forward: Runs the model on tokens.
         logits: Computes logits from hidden states, (B, D) to (B, V).
         windows: Window of each layer, in tokens; None: no window.
-        device: Device of the model's first layer.
     """
 
     def __init__(
