@@ -67,16 +67,19 @@ def verify_by_hand(
     for unknown in ("truncated_rate", "mean_tokens"):
         del summary[unknown]
     summary["prompts_without_completion"] = len(documents) - len(prompts)
-    rows = [
-        {
-            "id": line.id,
-            "sample": line.sample,
-            "completion": line.completion,
-            "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()},
-        }
-        for number, line in enumerate(lines)
-    ]
+    rows = [_row(line, verdicts, number) for number, line in enumerate(lines)]
     return rows, {"task": name, "primary": task.headline, **summary}
+
+
+def _row(
+    line: CompletionLine, verdicts: Mapping[str, Sequence[Verdict]], number: int
+) -> dict[str, Any]:
+    return {
+        "id": line.id,
+        "sample": line.sample,
+        "completion": line.completion,
+        "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()},
+    }
 
 
 def _answers(

@@ -59,11 +59,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     found, stop, recorded = _read(plan, name, sources, tokenizer)
     warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
-    if not (stop or eos_ids or strings):
-        raise SourceError(
-            f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
-            "so every answer would run to `max_new_tokens`; give the task a `stop`"
-        )
+    _check_ends(name, [*stop, *eos_ids, *strings])
     window = generation_window(plan)
     rows, too_long = _tokenized(plan, tokenizer, template, name, found, window)
     shortened = [row["id"] for row in rows if row["max_new_tokens"] < found.max_new_tokens]
@@ -93,6 +89,14 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         write_jsonl(building / PROMPTS, rows)
         write_jsonl(building / DOCUMENTS, map(_document_line, used))
         write_meta(building, meta, [PROMPTS, DOCUMENTS])
+
+
+def _check_ends(name: str, ends: Sequence[object]) -> None:
+    if not ends:
+        raise SourceError(
+            f"generation_tasks.{name}: the tokenizer has no end-of-text token and the task no `stop`, "
+            "so every answer would run to `max_new_tokens`; give the task a `stop`"
+        )
 
 
 def _document_line(prompt: TaskPrompt) -> dict[str, Any]:

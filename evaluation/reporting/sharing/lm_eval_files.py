@@ -50,7 +50,6 @@ def write_lm_eval_files(
     for item in checkpoint.items:
         if lines := _samples(checkpoint, item):
             write_jsonl(folder / f"samples_{item.label}_{time}.jsonl", lines)
-    header = checkpoint.header
     content = {
         "results": {item.label: _values(item) for item in checkpoint.items},
         "group_subtasks": {item.label: [] for item in checkpoint.items},
@@ -62,18 +61,7 @@ def write_lm_eval_files(
             for item in checkpoint.items
         },
         "n-samples": {item.label: _counts(item) for item in checkpoint.items},
-        "config": {
-            "model": LIBRARY,
-            "model_args": {
-                "pretrained": f"{developer}/{checkpoint.name}",
-                "checkpoint": header.checkpoint,
-            },
-            "model_dtype": header.dtype,
-            "batch_size": None,
-            "device": header.device,
-            "bootstrap_iters": 0,
-            "gen_kwargs": {},
-        },
+        "config": _config(checkpoint, developer),
         "git_hash": None,
         "date": float(now),
         "model_source": LIBRARY,
@@ -84,6 +72,22 @@ def write_lm_eval_files(
     path = folder / f"results_{time}.json"
     write_json(path, content)
     return path
+
+
+def _config(checkpoint: SharedCheckpoint, developer: str) -> dict[str, Any]:
+    header = checkpoint.header
+    return {
+        "model": LIBRARY,
+        "model_args": {
+            "pretrained": f"{developer}/{checkpoint.name}",
+            "checkpoint": header.checkpoint,
+        },
+        "model_dtype": header.dtype,
+        "batch_size": None,
+        "device": header.device,
+        "bootstrap_iters": 0,
+        "gen_kwargs": {},
+    }
 
 
 def _name(item: SharedItem, metric: str) -> str:
