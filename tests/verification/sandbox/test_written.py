@@ -1,4 +1,4 @@
-"""Programs that two people wrote who knew the documentation alone: ordinary, forged and hostile ones.
+"""Programs by language models that knew the documentation alone: ordinary, forged and hostile ones.
 
 Every ordinary one passes in a plain interpreter. A fifth of each kind is run, all with EVAL_FULL.
 """
