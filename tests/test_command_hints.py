@@ -154,7 +154,7 @@ def test_a_run_says_where_its_configuration_comes_from(
     keep_config(made, files)
     origin = f"config.yaml at {commit_of(repository / 'config.yaml')}"
     assert origin_of(made) == origin
-    assert validate_config(content, "again") == made
+    assert validate_config(content, "again", files) == made
     assert write_effective(made).absolute() == path
     assert origin_of(made) == origin  # written again without a word of it, it stays
     keep_config(run_config(content, True, [path], [])[0], [path])  # as the watcher does

@@ -235,6 +235,10 @@ class QualityRow(FileModel):
     labels: str | None = optional(
         "Which of FineTasks' criteria it meets: `monotone` (0.5 or more), `above chance` (z of 3 or more), `low noise` (signal to noise of 1 or more)."
     )
+    across_border: int | None = optional(
+        "Questions of which a candidate begins inside a token of its context, so that its first characters "
+        "are not scored; null if unknown."
+    )
 
 
 class TaskQuality(StageFile):

@@ -103,6 +103,11 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     monkeypatch.setattr(backend, "load_model", on_cpu(load_model))
     monkeypatch.setattr(backend, "Engine", on_cpu(Engine, compiler=None))
     monkeypatch.setattr(backend, "generate", on_cpu(backend.generate))
+    # Not by keyword, as `on_cpu` would give it.
+    check = backend.decoding_fault
+    monkeypatch.setattr(
+        backend, "decoding_fault", lambda model, _, length: check(model, "cpu", length)
+    )
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (0, 1 << 34))  # others may hold it

@@ -211,12 +211,12 @@ class StandIn:
         first = np.eye(1, len(bin_starts(length)), dtype=int)  # all in the first bin
         return BlockNats(nats, scored, nats[:, None] * first, scored[:, None] * first)
 
-    def answers(self, requests: Sequence[Any], stopping: Any, *, vocabulary: int) -> Any:
+    def answers(self, requests: Sequence[Any], *, vocabulary: int) -> Any:
         from evaluation.scoring.answers import AnswerKey
 
         for index, request in enumerate(requests):
             for sample in request.samples:
-                yield {AnswerKey(index, sample): self._answer(request, sample, stopping)}
+                yield {AnswerKey(index, sample): self._answer(request, sample, request.stopping)}
 
     def _answer(self, request: Any, sample: int, stopping: Any) -> Any:
         """Greedy ones depend on the prompt alone, samples on index and settings too."""

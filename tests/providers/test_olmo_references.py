@@ -205,6 +205,8 @@ def scored(question: Line, line: Line, metric: str, *, alone: bool = False) -> p
     right = (question["gold_idx"] or 0) if count > 1 else 0
     columns = {
         "item": ["0"] * count,
+        "question": ["0"] * count,
+        "row": ["0"] * count,
         "cluster": [None] * count,
         "stratum": [None] * count,
         "candidate": list(range(count)),

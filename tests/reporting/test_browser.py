@@ -86,7 +86,7 @@ def test_every_stage_has_a_card(browser: Browser, results: Path) -> None:
     with opened(browser, results / "report.html") as page:
         for stage in (path.parent.name for path in results.glob("*/report.html")):
             heading = page.get_by_role("heading", name=stage).first
-            card = page.locator("section, article").filter(has=heading).first
+            card = page.locator(".card.stage").filter(has=heading).first
             text = card.inner_text().lower()
             assert re.search("met|not met|undecided|no objective", text)
             advice = r"no recommendation|(recommended|best candidate|least bad).* step \d+"

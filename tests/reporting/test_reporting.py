@@ -100,6 +100,7 @@ def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePla
         "Where did it gain and lose?",
         "Can I trust it?",
         "Which items changed?",
+        "Where does this come from?",
     ]
     assert "Recommended: step 30" in text
     assert "its acc" in text  # why the others were rejected

@@ -9,7 +9,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from evaluation.grading.probes import generations, probe_batch, probe_table
+from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answer_queue import completion_table
@@ -83,8 +83,9 @@ def answered(
     stored, _ = stored_completions(store, store.prefix("answers", {}), keys.values(), ["q"])
     texts = {prompt.id: prompt.prompt for prompt in prompts}
     found = {name: stored[key] for name, key in keys.items()}
-    verdicts = [verify(*job) for job in probe_batch(probes, found, dict.fromkeys(probes)).jobs]
-    return probe_table(probes, texts, found, verdicts), parts
+    answered = answer_parts(probes, found, texts, dict.fromkeys(probes))
+    verdicts = [verify(*job) for job in probe_batch(probes, answered).jobs]
+    return probe_table(probes, texts, found, answered, verdicts), parts
 
 
 def stubborn(logits: dict[int, float]) -> PreTrainedModel:

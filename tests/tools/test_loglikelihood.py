@@ -190,7 +190,7 @@ def test_text_and_its_tokenizer(requests: Path, ask: Ask) -> None:
     ("name", "words"),
     [
         pytest.param("nowhere/at/all", "no such folder", id="a folder that is not there"),
-        pytest.param("hf", "cannot be loaded", id="a folder without a tokenizer"),
+        pytest.param("hf", "it has no vocabulary", id="a folder without a tokenizer"),
         pytest.param("config.yaml", "config.yaml", id="a file"),
     ],
 )

@@ -23,8 +23,8 @@ from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
 from evaluation.reporting.comparison import folders_as_text
-from evaluation.reporting.exports import export_curves
 from evaluation.reporting.pages.front_page import write_front_page
+from evaluation.reporting.sharing.curves import export_curves
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.terminal import bridge_table

@@ -72,11 +72,14 @@ THOUGHT = "<think>b b b</think>\n"
 
 
 def test_what_follows_the_thinking_is_judged(plan: StagePlan, world: World) -> None:
-    """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`."""
+    """Of all of a completion, `lenient` would find the `b` of the thinking, and `strict` no `a`.
+
+    Without the mark, the thinking never ended.
+    """
     edited = want_answers(world, {"sums": {**TASK, "answer_after": "</think>"}})
     texts = [f"{THOUGHT}a", f"{THOUGHT}{THOUGHT} b a", "a, and no thinking"]
     judged, _ = judge(edited, *texts)
-    assert [row["verdicts"]["strict"]["credit"] for row in judged] == [1.0, 0.0, 1.0]
+    assert [row["verdicts"]["strict"]["credit"] for row in judged] == [1.0, 0.0, 0.0]
     assert [row["completion"] for row in judged] == texts
 
 

@@ -15,6 +15,7 @@ from evaluation.dependencies.caches import tier_entries
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import temporary_path
 from evaluation.grading.collect import collect
+from evaluation.prefill.entries import read_meta
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
 from evaluation.scoring.job import score_subject
@@ -112,13 +113,17 @@ def test_prompts_without_room_are_left_out_and_named(world: World) -> None:
     task = found["generation_tasks"]["sums"]
     assert task["too_long"] == [f"sums/{index}" for index in range(0, 12, 3)]
     assert task["items"]["left_out"] == {"limit": 12, "too_long": 4}
-    said = r"max_new_tokens 60 .* raise sequence_length to \d+ .* lower `max_new_tokens` to (\d+) or less"
+    said = r"max_new_tokens 6,000 .* window: \d+.* lower `max_new_tokens` to (\d+) or less"
     with pytest.raises(SourceError, match=said) as caught:
-        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 60}})
+        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 6000}})
     (most,) = map(int, re.findall(said, str(caught.value)))
-    ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": most}})
-    with pytest.raises(SourceError, match=f"max_new_tokens {most + 1} "):
-        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": most + 1}})
+    for wanted, is_shortened in ((most, False), (4 * most, True)):
+        plan = ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": wanted}})
+        meta = read_meta(plan.cache_folder("tier5", "sums"))
+        assert meta["max_tokens"] <= meta["window"]["tokens"]
+        assert meta["shortened"] or not is_shortened
+    with pytest.raises(SourceError, match=f"max_new_tokens {4 * most + 4} "):
+        ask_for_answers(world, {"sums": {**TASK, "max_new_tokens": 4 * most + 4}})
 
 
 @pytest.mark.parametrize(

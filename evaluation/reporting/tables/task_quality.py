@@ -13,10 +13,11 @@ from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import Series, agreement, needed_units
 from evaluation.bridge.statistics import paired_mean
-from evaluation.errors import ResultsError
+from evaluation.errors import CacheError, ResultsError
 from evaluation.metrics.ratios import denominators
 from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
 from evaluation.metrics.variance import Floats, grouped_variance
+from evaluation.prefill.entries import read_meta
 from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
@@ -185,6 +186,7 @@ def _row(
         needed=needed,
         too_small=None if needed is None else n < needed,
         in_split=_in_split(item),
+        across_border=_across_border(plan, sides.ours.tier, name),
     )
 
 
@@ -239,6 +241,15 @@ def _in_split(item: Item) -> int | None:
     if isinstance(item, NatsItem):
         return counts.used if counts.left_out else None
     return counts.asked
+
+
+def _across_border(plan: StagePlan, tier: Tier, name: str) -> int | None:
+    """Return what prefill counted; None if the task is no longer cached, or has no such count."""
+    try:
+        counted = read_meta(plan.cache_folder(tier.name, name)).get("across_border")
+    except CacheError:
+        return None
+    return None if counted is None else int(counted["questions"])
 
 
 class PairedItems(NamedTuple):

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from evaluation.errors import NonFiniteError, NotEnoughMemory, ScoringError
+from evaluation.errors import GpuFault, NonFiniteError, NotEnoughMemory, ScoringError
 from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.generation.generate import DecodingBatch
@@ -47,7 +47,7 @@ def decoding_fault(
             return _fault(model, torch.device(device), max(length, SHORT))
     except NonFiniteError:
         return None  # as for any other prompt: generation will name the first one
-    except NotEnoughMemory:
+    except (NotEnoughMemory, GpuFault):
         raise
     except (*REFUSALS, RuntimeError, ScoringError) as error:
         return _told(error)
@@ -69,7 +69,7 @@ def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | Non
             error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
     except NonFiniteError:
         return None  # generation will name the first prompt
-    except NotEnoughMemory:
+    except (NotEnoughMemory, GpuFault):
         raise
     except (*REFUSALS, RuntimeError) as error_of_class:
         return _told(error_of_class)
