@@ -128,26 +128,26 @@ kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without
 	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
 locks-on-arm:  ## whether the lock files resolve on Arm nodes, without installing them (needs uv)
-	@for lock in requirements.lock requirements-dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
+	@for lock in locks/requirements.lock locks/dev.lock; do uv pip compile --quiet --python-platform aarch64-manylinux_2_28 --python-version 3.11 $$lock > /dev/null; done
 
 clean:  ## remove the environments, the demo and all caches
 	rm -rf .venv .venv-bench .venv-docs .triton .venv-lighteval .venv-lm-eval .venv-olmo-eval .venv-sharing .venv-vllm .demo .cache .snakemake .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-$(VENV): requirements.lock
+$(VENV): locks/requirements.lock
 	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("$(PYTHON) is older than 3.11; run make PYTHON=python3.11")'
 	$(PYTHON) -m venv .venv
-	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements.lock
+	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r locks/requirements.lock
 	@touch $@
 
-$(TOOLS): requirements-dev.lock $(VENV)
+$(TOOLS): locks/dev.lock $(VENV)
 	.venv/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-	    -r requirements.lock -r requirements-dev.lock
+	    -r locks/requirements.lock -r locks/dev.lock
 	@touch $@
 
-.venv-bench/.complete: requirements.lock requirements-bench.lock
+.venv-bench/.complete: locks/requirements.lock locks/bench.lock
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-	    -r requirements.lock -r requirements-bench.lock
+	    -r locks/requirements.lock -r locks/bench.lock
 	@touch $@
 
 .triton/.complete:
@@ -155,29 +155,29 @@ $(TOOLS): requirements-dev.lock $(VENV)
 	@touch $@
 
 # Each provider has its own environment: their packages conflict with ours and with each other's.
-.venv-%/.complete: requirements-%.lock
+.venv-%/.complete: locks/%.lock
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-	    -r requirements-$*.lock
+	    -r locks/$*.lock
 	@touch $@
 
-.venv-sharing/.complete: requirements-sharing.lock
+.venv-sharing/.complete: locks/sharing.lock
 	"$(PYTHON312)" -m venv .venv-sharing
-	.venv-sharing/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r requirements-sharing.lock
+	.venv-sharing/bin/python -m pip install --quiet --no-compile --disable-pip-version-check -r locks/sharing.lock
 	@touch $@
 
-.venv-vllm/.complete: requirements-vllm.lock
+.venv-vllm/.complete: locks/vllm.lock
 	$(PYTHON) -m venv .venv-vllm
 	.venv-vllm/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check \
-	    -r requirements-vllm.lock
+	    -r locks/vllm.lock
 	@touch $@
 
-.venv-olmo-eval/.complete: requirements-olmo-eval.lock
+.venv-olmo-eval/.complete: locks/olmo-eval.lock
 	@[ -e "$(OLMO_EVAL)" ] || { echo "no registry has olmo-eval; run: make providers OLMO_EVAL=<its wheel, or a folder with its source>"; exit 1; }
 	@"$(PYTHON312)" -c 'import sys; sys.exit(sys.version_info < (3, 12))' 2>/dev/null || { echo "olmo-eval needs Python 3.12 or newer, and there is none: run \`pyenv install 3.12\` or \`uv python install 3.12\`, and then make providers with PYTHON312=<its path>"; exit 1; }
 	"$(PYTHON312)" -m venv .venv-olmo-eval
 	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --disable-pip-version-check \
-	    -r requirements-olmo-eval.lock
+	    -r locks/olmo-eval.lock
 	.venv-olmo-eval/bin/python -m pip install --quiet --no-compile --no-deps --disable-pip-version-check "$(OLMO_EVAL)"
 	@touch $@
 

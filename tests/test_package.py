@@ -23,7 +23,7 @@ def normal(package: str) -> str:
 
 
 def test_each_package_stands_in_one_of_them() -> None:
-    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    runs, tools = pinned("locks/requirements.lock"), pinned("locks/dev.lock")
     assert len(runs) > 80
     assert len(tools) > 20
     assert not runs.keys() & tools.keys()
@@ -33,13 +33,13 @@ def test_the_conda_environment_has_the_same_pins() -> None:
     content = yaml.safe_load((ROOT / "workflow/envs/evaluation.yaml").read_text())
     lines = content["dependencies"][-1]["pip"]
     assert {normal(a): b for a, b in (line.split("==") for line in lines)} == pinned(
-        "requirements.lock"
+        "locks/requirements.lock"
     )
 
 
 def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
     extras = PROJECT["optional-dependencies"]
-    runs, tools = pinned("requirements.lock"), pinned("requirements-dev.lock")
+    runs, tools = pinned("locks/requirements.lock"), pinned("locks/dev.lock")
     for wanted, lock in ((PROJECT["dependencies"] + extras["demo"], runs), (extras["dev"], tools)):
         for requirement in map(Requirement, wanted):
             assert requirement.specifier.contains(lock[normal(requirement.name)]), requirement
@@ -47,7 +47,7 @@ def test_what_pyproject_asks_for_is_pinned_within_its_bounds() -> None:
 
 @pytest.mark.parametrize("provider", VERSIONS)
 def test_the_provider_that_is_asked_is_the_one_that_is_installed(provider: str) -> None:
-    name = f"requirements-{provider.replace('_', '-')}.lock"
+    name = f"locks/{provider.replace('_', '-')}.lock"
     if provider == "olmo_eval":  # no registry has it
         assert f"olmo-eval {VERSIONS[provider]} itself" in (ROOT / name).read_text()
     else:

@@ -29,11 +29,11 @@ PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
 """Packages that need the locked version: their handling of dying jobs was tested with it alone."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
-_INSTALL = f"run `pip install -r {ROOT}/requirements.lock`"
+_INSTALL = f"run `pip install -r {ROOT}/locks/requirements.lock`"
 
 
 def check_versions() -> Check:
-    """Check installed versions against pyproject.toml (least) and requirements.lock (tested).
+    """Check installed versions against pyproject.toml (least) and locks/requirements.lock (tested).
 
     Returns:
         The check, with a finding for each package that is missing, too old or untested.
@@ -66,7 +66,7 @@ def _too_old() -> Iterator[Finding]:
 
 
 def _untried() -> Iterator[Finding]:
-    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    lock = (ROOT / "locks/requirements.lock").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", lock, flags=re.MULTILINE))
     for name in RUNNERS:
         found = _installed(name)

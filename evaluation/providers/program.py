@@ -53,7 +53,7 @@ class Provider:
         """Return the command that installs its environment."""
         if IS_INSTALLED:
             pip = f"{self.python.parent}/pip install"
-            lock = ROOT / f"requirements-{self.name.replace('_', '-')}.lock"
+            lock = ROOT / f"locks/{self.name.replace('_', '-')}.lock"
             itself = f" && {pip} --no-deps <its wheel>" if self.name in _INSTALL else ""
             return f"python -m venv {self.python.parents[1]} && {pip} -r {lock}{itself}"
         return _INSTALL.get(self.name, "make providers")

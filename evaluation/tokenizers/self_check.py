@@ -59,7 +59,7 @@ def check_again(tokenizer: Tokenizer, report: Mapping[str, Any]) -> None:
     encoded = tokenizer.encode([row["text"] for row in rows])
     for row, ids in zip(rows, encoded, strict=True):
         if ids != row["ids"]:
-            remedy = "install the packages of requirements.lock again, or run prefill anew"
+            remedy = "install the packages of locks/requirements.lock again, or run prefill anew"
             raise _difference(tokenizer, row["text"], ids, row["ids"], "prefill", remedy)
 
 

@@ -21,7 +21,8 @@ def test_versions(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def findings(needed: list[str], **other: str) -> dict[str, Finding]:
         versions = {name: importlib.metadata.version(name) for name in machine.RUNNERS}
         locked = "".join(f"{name}=={one}\n" for name, one in (versions | other).items())
-        (tmp_path / "requirements.lock").write_text(locked)
+        (tmp_path / "locks").mkdir(exist_ok=True)
+        (tmp_path / "locks/requirements.lock").write_text(locked)
         (tmp_path / "pyproject.toml").write_text(f"[project]\ndependencies = {needed}\n")
         return {finding.subject: finding for finding in check_versions().findings}
 

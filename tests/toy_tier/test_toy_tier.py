@@ -26,8 +26,8 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "evaluation", root / "evaluation", ignore=ignored)
     shutil.copytree(ROOT / "workflow", root / "workflow", ignore=ignored)
-    for file in ("pyproject.toml", "requirements.lock"):  # which doctor reads
-        shutil.copy(ROOT / file, root)
+    shutil.copytree(ROOT / "locks", root / "locks")
+    shutil.copy(ROOT / "pyproject.toml", root)  # doctor reads both
     for edit in EDITS:
         path, before = root / "evaluation" / edit["file"], edit["before"]
         whole = path.read_text(encoding="utf-8")
