@@ -7,7 +7,7 @@ that break no `keep` objective, else the step whose largest loss, in units of it
 not significantly worse than the chosen one (see `simultaneous_intervals`) are listed with it.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from evaluation.bridge.decision import Decision, StepVerdict
@@ -106,7 +106,32 @@ def recommend(
         "others": [
             _other(step, best, pool, headline) for step in decision.steps if step.step not in named
         ],
+        "runner_up": _runner_up(decision, best, pool, named),
     }
+
+
+def _runner_up(
+    decision: Decision, best: StepVerdict, pool: Sequence[StepVerdict], named: Collection[Candidate]
+) -> dict[str, Any] | None:
+    """Return the step that is chosen among the others.
+
+    Args:
+        pool: The steps that the best one was chosen from; only these were compared with it.
+        named: The best step, and those that are not significantly behind it.
+    """
+    others = [step for step in decision.steps if step.step != best.step]
+    if not others:
+        return None
+    step, _ = choose(others, decision.headline)
+    if step.step in named:
+        why = "not significantly different"
+    elif step in pool:
+        why = "significantly behind"
+    elif step.breaks_a_keep:
+        why = "which loses what the objective keeps"
+    else:
+        why = f"whose objective is {step.verdict}"
+    return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
 
 
 def _of_recipe(best: StepVerdict) -> list[str]:

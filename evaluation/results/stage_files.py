@@ -88,6 +88,13 @@ class RejectedCandidate(CandidateEntry):
     why: str = Field(description="Why it is not recommended.")
 
 
+class RunnerUp(CandidateEntry):
+    """The step or merge that would be named without the recommended one."""
+
+    verdict: ObjectiveVerdict = Field(description="Its verdict.")
+    why: str = Field(description="How it stands to the recommended one, in words.")
+
+
 class AverageRow(FileModel):
     """The verdict on the mean over the last checkpoints by an objective."""
 
@@ -134,6 +141,7 @@ class Recommendation(StageFile):
         description="Not significantly different from it."
     )
     others: tuple[RejectedCandidate, ...] = Field(description="Steps that were rejected.")
+    runner_up: RunnerUp | None = optional("The next by the same rule; null if there is no other.")
     left_out: tuple[str, ...] = optional("Steps without deltas, and why.", ())
     provisional: bool = optional("Whether configured steps are still to come.", False)
     awaited: tuple[Candidate, ...] = optional("Those steps, and merges by name.", ())

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.bridge.decision import StepVerdict
+from evaluation.bridge.decision import Decision, StepVerdict
 from evaluation.bridge.delta import Delta, corrected
 from evaluation.bridge.estimate import Counts, Estimate, by_t
 from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
-from evaluation.bridge.recommendation import choose
+from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.settings.objectives import Objective
@@ -90,6 +90,29 @@ def test_the_chosen_step(
 ) -> None:
     best, others = choose([judged(step, *both) for step, both in gains.items()], 0)
     assert (best.step, [step.step for step in others]) == (chosen, pool)
+
+
+@pytest.mark.parametrize(
+    ("gains", "second", "why"),
+    [
+        ({1: (0.05, 0.0), 2: (0.06, 0.0), 3: (0.2, -0.1)}, 1, "not significantly different"),
+        ({1: (-0.01, 0.0), 2: (0.2, -0.1)}, 2, "which loses what the objective keeps"),
+        ({1: (0.05, 0.0), 2: (0.1, -0.0195)}, 2, "whose objective is undecided"),
+        ({1: (0.05, 0.0)}, None, None),
+    ],
+)
+def test_the_runner_up_is_chosen_by_the_same_rule(
+    gains: dict[int, tuple[float, float]], second: int | None, why: str | None
+) -> None:
+    steps = [judged(step, *both) for step, both in gains.items()]
+    decisive = [accuracy("a", gain, 0.01) for gain, _ in gains.values()]
+    objective = Objective.model_validate({"tier": "tier3", "want": "improve", "margin": 0.0})
+    decision = Decision(
+        steps=steps, decisive=decisive, alphas=[0.05], headline=0, objective=objective
+    )
+    advice = recommend("stage", [objective], decision, dict.fromkeys(gains, "path"))
+    known = advice["runner_up"] or {"step": None, "why": None}
+    assert (known["step"], known["why"]) == (second, why)
 
 
 def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.tiers import TIERS
 
 
@@ -42,7 +42,7 @@ def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
         risks=tuple(_risks(objectives)),
-        runner_up=_runner_up(found, content),
+        runner_up=_runner_up(content),
         open=to_do if content.verdict == "undecided" else (),
     )
 
@@ -89,30 +89,6 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
             yield f"significantly worse: {', '.join(row.regressions)}"
 
 
-def _runner_up(found: StageResults, content: Recommendation) -> str | None:
-    """Say which checkpoint comes next, and whether it differs significantly from the recommended one."""
-    others = [one for one in found.deltas if one != content.candidate]
-    if not others or content.headline is None:
-        return None
-    best = max(others, key=lambda one: _standing(found, content, one))
-    named, verdict = candidate_label(best), found.judged(best).verdict
-    if best in [one.candidate for one in content.similar]:
-        return f"{named}, not significantly different"
-    if verdict == content.verdict:
-        return f"{named}, significantly behind"
-    return f"{named}, whose objective is {verdict}"
-
-
-def _standing(
-    found: StageResults, content: Recommendation, candidate: Candidate
-) -> tuple[int, float, tuple[bool, int, str]]:
-    """Return what candidates are ordered by: verdict, then the headline's gain, then the later step."""
-    judged, headline = found.judged(candidate), content.headline
-    gains = [
-        row.gain
-        for row in judged.objectives
-        if headline and (row.tier, row.group) == (headline.tier, headline.group)
-    ]
-    verdicts = ("not met", "undecided", "met")
-    rank = verdicts.index(judged.verdict) if judged.verdict else -1
-    return rank, max(gains, default=float("-inf")), candidate_rank(candidate)
+def _runner_up(content: Recommendation) -> str | None:
+    known = content.runner_up
+    return None if known is None else f"{candidate_label(known.candidate)}, {known.why}"
