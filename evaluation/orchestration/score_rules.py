@@ -176,10 +176,10 @@ def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
 def for_spread_model(
     defaults: Mapping[str, Any], own: Mapping[str, Any], gpus: int
 ) -> dict[str, Any]:
-    """Return the resources of a job whose model is sharded over several GPUs.
+    """Return the resources of a job that uses several GPUs for a checkpoint.
 
-    Only `scoring.gpus_per_checkpoint` sets the number of GPUs. The profile sets the resources of a job
-    with one GPU; a job with four gets four times as much.
+    Only `scoring.gpus_per_checkpoint` and `generation.processes` set the number of GPUs. The profile sets
+    the resources of a job with one GPU; a job with four gets four times as much.
 
     Args:
         defaults: The profile's default resources, for a job with one GPU.

@@ -22,6 +22,7 @@ from evaluation.errors import ConfigError, ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
+from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_gpus
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
 
@@ -68,38 +69,34 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
     """Return the GPUs of each process.
 
     Returns:
-        CUDA_VISIBLE_DEVICES for each process, with as many GPUs as a checkpoint is sharded over;
-        [None] to leave it unchanged.
+        CUDA_VISIBLE_DEVICES for each process, with the GPUs of one checkpoint; [None] to leave it
+        unchanged.
 
     Raises:
         ConfigError: When the job has fewer GPUs than a checkpoint is sharded over.
     """
     if plan.config.scoring.device == "cpu":
         return [None]
-    listed = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if listed is None:
-        import torch
-
-        listed = ",".join(map(str, range(torch.cuda.device_count())))
-    names = [name for name in listed.split(",") if name not in ("", "-1")]
-    size = plan.config.scoring.gpus_per_checkpoint
+    names, size = visible_gpus(), plan.config.scoring.gpus_per_checkpoint
     if 0 < len(names) < size:
         raise ConfigError(
             f"{GPUS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "
             "(docs/slurm.md), or lower it"
         )
+    size = min(plan.gpus, len(names) or 1)
     left = len(names) % size
     if left:
-        log.warning("%s: %d leaves %d of %d GPUs without work", GPUS, size, left, len(names))
-    starts = range(0, len(names) - left, size)
-    return [",".join(names[start : start + size]) for start in starts] or [None]
+        log.warning(
+            "%d GPUs for each checkpoint leave %d of %d without work", size, left, len(names)
+        )
+    return [*in_groups(names, size)] or [None]
 
 
 def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subprocess.Popen[str]":
     """Start a process that scores steps on these GPUs; None: those of the environment."""
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     if gpu is not None:
-        environment["CUDA_VISIBLE_DEVICES"] = gpu
+        environment[VISIBLE] = gpu
     return subprocess.Popen(
         [sys.executable, "-m", "evaluation.orchestration.checkpoints", *arguments],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment,

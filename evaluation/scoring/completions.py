@@ -10,10 +10,10 @@ from typing import Any
 
 from evaluation.prefill.caches import PROMPTS, Prompt, PromptCache
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.scoring.answer_queue import Lacking
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.imported_completions import imported_entry, imports_of
+from evaluation.scoring.lacking import Lacking
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
     Completion,

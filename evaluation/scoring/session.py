@@ -25,7 +25,7 @@ from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import ScoreStore, StoredScore
 
 if TYPE_CHECKING:
-    from evaluation.scoring.answer_queue import Lacking
+    from evaluation.scoring.lacking import Lacking
 
 log = logging.getLogger(__name__)
 
@@ -47,11 +47,11 @@ class Job:
 
     def __init__(self, subject: Subject, tokenizer: dict[str, Any], vocab_size_needed: int) -> None:
         self.plan = plan = subject.plan
-        self.tokenizer = tokenizer
+        self.tokenizer, self.vocab_size_needed = tokenizer, vocab_size_needed
         self.checkpoint = open_subject(subject)
         is_merge = isinstance(subject.checkpoint, Merge)
         self.location = subject.checkpoint if is_merge else self.checkpoint.path
-        self._subject, self._state = subject, checkpoint_state(self.location)
+        self.subject, self._state = subject, checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(self.checkpoint, vocab_size_needed, tokenizer["vocab_size"])
@@ -81,7 +81,7 @@ class Job:
         state = checkpoint_state(self.location)
         if is_left_of(state, self._state):
             return
-        if self._contents.identity(open_subject(self._subject)) != self.identity:
+        if self._contents.identity(open_subject(self.subject)) != self.identity:
             raise ScoringError(
                 f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"

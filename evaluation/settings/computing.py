@@ -67,16 +67,28 @@ class Generation(Settings):
         None,
         description="Largest number of tokens of a prompt with its completion. Default: the model's `max_position_embeddings`, or where no checkpoint is there yet, `sequence_length`.",
     )
+    processes: Integer = Field(
+        1,
+        gt=0,
+        le=64,
+        description="Processes that share one checkpoint's completions (prompts and samples), each with "
+        "`gpus_per_checkpoint` GPUs; jobs of stages with completions request as many. Not for vLLM.",
+    )
     memory_share: Fraction = Field(
         0.85, gt=0, lt=1, description="Share of the GPU's memory that vLLM uses."
     )
 
     @model_validator(mode="after")
-    def _has_python(self) -> Self:
+    def _fits_its_engine(self) -> Self:
         if self.engine == "vllm" and self.python is None:
             raise ValueError("engine: vllm needs `python`, of an environment that has vLLM")
         if self.engine == "own" and self.python is not None:
             raise ValueError("`python` goes with `engine: vllm`; remove it, or name that engine")
+        if self.engine == "vllm" and self.processes > 1:
+            raise ValueError(
+                "`processes` share completions of the built-in engine; remove it, and give vLLM several "
+                f"GPUs by `{GPUS}`"
+            )
         return self
 
     @property

@@ -185,6 +185,13 @@ class StagePlan:
             if kind in OF_STEPS or self.stage.bridge is not None
         }
 
+    @property
+    def gpus(self) -> int:
+        """The number of GPUs that a job uses for one checkpoint."""
+        is_shared = self.suite.generation_tasks or self.suite.probes
+        processes = self.config.generation.processes if is_shared else 1
+        return self.config.scoring.gpus_per_checkpoint * processes
+
     def tier_files(self, folder: Path) -> list[Path]:
         """Return all files that scoring one checkpoint writes into its folder.
 

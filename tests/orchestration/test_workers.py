@@ -39,9 +39,9 @@ def test_so_many_times_what_one_gpu_gets(
     assert for_spread_model(defaults, own, gpus) == expected
 
 
-def plan(size: int, device: str = "auto") -> Any:
+def plan(size: int, device: str = "auto", processes: int = 1) -> Any:
     scoring = SimpleNamespace(device=device, gpus_per_checkpoint=size)
-    return SimpleNamespace(config=SimpleNamespace(scoring=scoring))
+    return SimpleNamespace(config=SimpleNamespace(scoring=scoring), gpus=size * processes)
 
 
 DEALT = [
@@ -61,6 +61,12 @@ def test_gpus_are_dealt_out(
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert gpus_to_use(plan(size)) == expected
     assert gpus_to_use(plan(size, "cpu")) == [None]
+
+
+def test_a_checkpoint_has_the_gpus_of_all_its_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1,2,3,4")
+    assert gpus_to_use(plan(1, processes=2)) == ["0,1", "2,3"]
+    assert gpus_to_use(plan(2, processes=4)) == ["0,1,2,3,4"]
 
 
 def test_too_few_gpus(monkeypatch: pytest.MonkeyPatch) -> None:

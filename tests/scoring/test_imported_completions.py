@@ -136,7 +136,7 @@ def test_they_are_used_as_the_checkpoints_own(
     assert import_file(plans, plan, "5", "sums", path, ("other", "1.2")) == 8
     assert not record_path(subject.folder, SCORE).exists()
     with monkeypatch.context() as patch:
-        patch.setattr("evaluation.scoring.answer_queue.completion_table", None)
+        patch.setattr("evaluation.scoring.lacking.completion_table", None)
         entry = scored(plan)  # nothing is generated
     about = {"name": "other", "version": "1.2", "imported": "samples.jsonl"}
     assert entry.engine.model_dump(exclude_none=True) == about

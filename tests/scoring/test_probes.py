@@ -12,10 +12,10 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
-from evaluation.scoring.answer_queue import completion_table
 from evaluation.scoring.answers import stopping_with
 from evaluation.scoring.completions import GREEDY, missing_requests
 from evaluation.scoring.engine.forward import Engine
+from evaluation.scoring.lacking import completion_table
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
 from evaluation.settings.suites import Probe
 from evaluation.store import ScoreStore, StoredScore

@@ -63,12 +63,11 @@ def set_resources(rule, resources):
         workflow.get_rule(name).resources.update(resources)
 
 
-def spread_over_gpus(rule):
-    """Multiply the resources of a rule's jobs by the number of GPUs over which a checkpoint is sharded."""
+def spread_over_gpus(rule, gpus):
+    """Multiply the resources of a rule's jobs by the number of GPUs that they use for one checkpoint."""
     own = resources_of(rule, like=rule)
     defaults = workflow.resource_settings.default_resources or {}
     raw = {name: resource.raw for name, resource in defaults.items()}
-    gpus = CONFIG.scoring.gpus_per_checkpoint
     set_resources(rule, for_spread_model(raw, own, gpus))
 
 

@@ -1,0 +1,117 @@
+"""Samples that items lack: what is requested, and how answers become rows of the store."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.session import Job
+from evaluation.scoring.stored_completions import (
+    COMPLETIONS,
+    STOP,
+    sample_key,
+    stored_completions,
+)
+from evaluation.store import StoredScore
+
+if TYPE_CHECKING:
+    from evaluation.scoring.vllm.agreement import Agreement
+
+Answers = dict[AnswerKey, Answer]
+Take = Callable[[Answers, float], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Requests of one item, and what takes their answers, some at a time with the seconds they took."""
+
+    name: str
+    requests: Sequence[GenerationRequest]
+    take: Take
+
+
+@dataclass(frozen=True)
+class Lacking:
+    """Samples that an item lacks; vLLM writes them if its agreement on the item is measured."""
+
+    name: str
+    item: str
+    """The item's name in the store."""
+    key: Mapping[str, Any]
+    requests: Sequence[GenerationRequest]
+    stopping: Stopping
+    agreement: "Agreement | None"
+
+    def asked(self, job: Job) -> Asked:
+        """Return its requests, whose answers a job stores."""
+
+        def take(answers: Answers, seconds: float) -> None:
+            part = completion_table(self.requests, answers, seconds)
+            stop = {STOP: list(self.stopping.strings)}
+            job.add(self.item, self.key, job.stamped(part, {**part.summary, **stop}))
+
+        return self._asked(self.requests, take)
+
+    def still_lacking(self, job: Job) -> "Lacking":
+        """Return what is not stored even now, after other processes have stored answers.
+
+        Args:
+            job: The job, whose names get those of their parts.
+        """
+        keys = [sample_key(one.id, sample) for one in self.requests for sample in one.samples]
+        prefix = job.store.prefix(self.item, self.key)
+        stored, used = stored_completions(job.store, prefix, keys, self.stopping.strings)
+        job.names += used
+        left = [
+            replace(one, samples=samples)
+            for one in self.requests
+            if (samples := tuple(n for n in one.samples if sample_key(one.id, n) not in stored))
+        ]
+        return replace(self, requests=left)
+
+    def compared(self, is_ours: bool) -> Asked:
+        """Return the requests that both engines answer.
+
+        Args:
+            is_ours: Whether the built-in engine answers them.
+
+        Returns:
+            The requests; none if the agreement is measured already.
+        """
+        both = self.agreement
+        if both is None or both.stored() is not None:
+            return Asked(self.name, (), lambda answers, seconds: None)
+        return self._asked(both.requests, both.take_ours if is_ours else both.take_theirs)
+
+    def _asked(self, requests: Sequence[GenerationRequest], take: Take) -> Asked:
+        return Asked(self.name, [replace(one, stopping=self.stopping) for one in requests], take)
+
+
+def completion_table(
+    requests: Sequence[GenerationRequest], answers: Answers, seconds: float
+) -> StoredScore:
+    """Return a table of COMPLETIONS for some answers.
+
+    Args:
+        requests: All requests of an item; the answers' keys hold indices of them.
+
+    Returns:
+        The table, with its seconds and its tokens read (each prompt once) and written.
+    """
+    rows = [
+        {
+            "key": sample_key(requests[key.request].id, key.sample),
+            "text": answer.raw,
+            "stop_reason": answer.stop_reason,
+            "prompt_tokens": len(requests[key.request].tokens),
+            "completion_tokens": len(answer.tokens),
+            "tokens": list(answer.tokens),
+        }
+        for key, answer in answers.items()
+    ]
+    read = {key.request: len(requests[key.request].tokens) for key in answers}
+    written = sum(len(answer.tokens) for answer in answers.values())
+    spent = {"seconds": seconds, "tokens_processed": sum(read.values()) + written}
+    return StoredScore(pa.Table.from_pylist(rows, schema=COMPLETIONS), spent)
