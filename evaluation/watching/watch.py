@@ -175,7 +175,7 @@ class Watcher:
         if not self._may_unlock:
             self._report_once(
                 "run",
-                "another Snakemake works on these files; waiting until it ends (if none runs, "
+                "another Snakemake is working on these files; waiting until it ends (if none runs, "
                 f"`{how_to_type('--unlock')}` removes what a killed one left)",
             )
             return False

@@ -138,7 +138,7 @@ def watched(player: "Player", who: str, moment: int) -> None:
     with player.forgiven() if moment else player.counted():
         done = player.evaluation(*WATCH)
         for _ in range(LOOKS_AT_MOST):  # as cron does, until what the killed one began has ended
-            if "still runs" in done.said or "another Snakemake works" in done.said:
+            if "still runs" in done.said or "another Snakemake is working" in done.said:
                 time.sleep(1)
                 done = player.evaluation(*WATCH)
     if done.code and not player.model.may_fail_to_verify(done.said):

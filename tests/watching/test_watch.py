@@ -88,7 +88,7 @@ def test_another_snakemake_is_waited_for(
     watched.copy(10)
     (watched.play / "refuse").touch()
     assert watched.watcher(once=True).watch() == 0
-    assert "another Snakemake works on these files" in capsys.readouterr().out
+    assert "another Snakemake is working on these files" in capsys.readouterr().out
     (watched.play / "refuse").unlink()
     assert watched.watcher(once=True).watch() == 0
     assert watched.scored() == ["10 whole"]
