@@ -17,7 +17,6 @@ import torch
 import yaml
 
 from evaluation.checkpoints.architecture import parse_architecture
-from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import OutputError
 
@@ -121,7 +120,7 @@ def write_checkpoint(
             "--scratch a folder on a larger disk"
         )
     config = size.model_config()
-    expected = expected_parameters(parse_architecture(config, False, WINDOW, "benchmark"))
+    expected = parse_architecture(config, False, WINDOW, "benchmark").parameters()
     random = torch.Generator(device).manual_seed(seed)
 
     def draw(name: str) -> torch.Tensor:

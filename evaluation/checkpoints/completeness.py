@@ -7,11 +7,11 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, snapshot
 from evaluation.checkpoints.headers import Header, read_folder_headers
-from evaluation.checkpoints.mapping import Source, expected_parameters, model_class
+from evaluation.checkpoints.mapping import Source
+from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.written import check_written
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
@@ -72,7 +72,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, So
         CheckpointError: The configuration has no such parameter, or gives it another shape.
     """
     arch = checkpoint.architecture
-    expected = expected_parameters(arch)
+    expected = arch.parameters()
     found = read_parameters(checkpoint.path)
     if arch.layers > len(found):  # checked before anything is allocated for each layer
         raise IncompleteCheckpoint(
@@ -106,7 +106,7 @@ def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> Checkpoin
             "correct `tie_word_embeddings` or remove the file"
         )
     return CheckpointError(
-        f"{path}: {parameter.name} is not a parameter of this configuration's {model_class(arch)}; "
+        f"{path}: {parameter.name} is not a parameter of this configuration's {arch.transformers_model.class_name}; "
         "correct the configuration, or remove the file if it is a leftover"
     )
 

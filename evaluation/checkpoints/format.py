@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from evaluation.checkpoints.architecture import Architecture, parse_architecture
+from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.config_files import (
     CONFIG_FILES,
     exists,
@@ -27,6 +27,7 @@ from evaluation.checkpoints.config_files import (
 )
 from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
 from evaluation.checkpoints.model_keys import contradiction
+from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.training import Training, read_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint

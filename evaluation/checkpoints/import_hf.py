@@ -10,11 +10,11 @@ from typing import Any
 import torch
 import yaml
 
-from evaluation.checkpoints.architecture import Architecture, parse_architecture
+from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
-from evaluation.checkpoints.mapping import expected_parameters
+from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.pretrained import load_config, load_pretrained
 from evaluation.checkpoints.save import VERSION, new_folder, write_parameters
 from evaluation.checkpoints.training import METADATA
@@ -141,7 +141,7 @@ def _write_weights(
 ) -> None:
     """Write Nanotron's tensors, joined from those of the model that transformers loads."""
     theirs = load_pretrained(checkpoint, getattr(torch, checkpoint.dtype)).state_dict()
-    sources, padded_sources = expected_parameters(arch), expected_parameters(padded)
+    sources, padded_sources = arch.parameters(), padded.parameters()
 
     def tensor(name: str) -> torch.Tensor:
         whole = torch.cat([theirs[target.name] for target in sources[name].targets])

@@ -4,12 +4,11 @@ import math
 from collections import Counter
 from typing import Any
 
-from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
-from evaluation.checkpoints.mapping import model_class
+from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter
 
 TRAINED = ("trained_sequence_length", "rotary_embedding")
@@ -79,7 +78,7 @@ def _weights(parameters: list[Parameter]) -> dict[str, Any]:
 def _model(arch: Architecture) -> dict[str, Any]:
     experts = arch.experts
     return {
-        "model_class": model_class(arch),
+        "model_class": arch.transformers_model.class_name,
         **{name: getattr(arch, name) for name in _SIZES_AND_FEATURES},
         "experts": experts and experts.number,
         "experts_per_token": experts and experts.per_token,

@@ -11,16 +11,15 @@ a head that is tied to the embedding stays with it.
 import logging
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 import transformers
 from torch import nn
 
-from evaluation.checkpoints.architecture import Architecture
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.mapping import model_class
+from evaluation.checkpoints.nanotron_classes.base import Architecture, common_config
 from evaluation.checkpoints.prefetch import PREFETCH
 from evaluation.checkpoints.pretrained import load_pretrained
 from evaluation.checkpoints.weights import load_weights, merged_parameters, put_whole
@@ -115,11 +114,11 @@ def _load_nanotron(
         ) from None
     parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
-    zeros = _zero_parameters(arch)
+    zeros = arch.transformers_model.zeros
     if filled | zeros != parameters.keys():
         raise UnsupportedCheckpoint(
             f"{checkpoint.path}: this version of transformers has other parameters in its "
-            f"{model_class(arch)} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
+            f"{arch.transformers_model.class_name} ({sorted((filled | zeros) ^ parameters.keys())[0]}, …); "
             "install the version that the lock file names"
         )
     for name in zeros:
@@ -152,12 +151,10 @@ def empty_model(
     Args:
         dtype: Dtype of the parameters; routers are float32.
         devices: Devices that the layers are split over.
-
-    Returns:
-        A model of the class that `model_class` names.
     """
-    class_ = getattr(transformers, model_class(arch))
-    config = class_.config_class(**_transformers_config(arch))
+    described = arch.transformers_model
+    class_ = getattr(transformers, described.class_name)
+    config = class_.config_class(**common_config(arch), **described.config)
     if arch.experts is not None and not _are_aligned(arch, dtype):
         config._experts_implementation = "eager"
     with torch.device("meta"):
@@ -176,100 +173,6 @@ def empty_model(
         if name.endswith(_ROUTER):
             module.register_forward_pre_hook(_in_float32)
     return model
-
-
-def _transformers_config(arch: Architecture) -> dict[str, Any]:
-    """Return the arguments of transformers' configuration class.
-
-    BOS, EOS and padding stay unset: those of a Nanotron configuration were typed by hand and are often
-    not the tokenizer's, and a wrong EOS would end generations early.
-    """
-    rope: dict[str, Any] = {"rope_type": "default", "rope_theta": arch.rope_theta}
-    if arch.rope_factor is not None:
-        rope |= {"rope_type": "linear", "factor": arch.rope_factor}
-    if arch.family == "Starcoder2":
-        return _starcoder2_config(arch, rope)
-    common = {
-        "vocab_size": arch.vocab_size,
-        "hidden_size": arch.hidden_size,
-        "intermediate_size": arch.intermediate_size,
-        "num_hidden_layers": arch.layers,
-        "num_attention_heads": arch.heads,
-        "num_key_value_heads": arch.kv_heads,
-        "hidden_act": arch.activation,
-        "rms_norm_eps": arch.norm_eps,
-        "tie_word_embeddings": arch.tied_embeddings,
-        "max_position_embeddings": arch.positions,
-        "rope_parameters": rope,
-        "bos_token_id": None,
-        "eos_token_id": None,
-        "pad_token_id": None,
-    }
-    return common | _specific_config(arch)
-
-
-def _starcoder2_config(arch: Architecture, rope: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "vocab_size": arch.vocab_size,
-        "hidden_size": arch.hidden_size,
-        "intermediate_size": arch.intermediate_size,
-        "num_hidden_layers": arch.layers,
-        "num_attention_heads": arch.heads,
-        "num_key_value_heads": arch.kv_heads,
-        "hidden_act": arch.activation,
-        "norm_epsilon": arch.norm_eps,
-        "max_position_embeddings": arch.positions,
-        "rope_parameters": rope,
-        "sliding_window": arch.sliding_window,
-        "bos_token_id": None,
-        "eos_token_id": None,
-        "pad_token_id": None,
-    }
-
-
-def _specific_config(arch: Architecture) -> dict[str, Any]:
-    if arch.experts is not None:
-        return {
-            "qkv_bias": arch.qkv_bias,
-            "num_experts": arch.experts.number,
-            "num_experts_per_tok": arch.experts.per_token,
-            "moe_intermediate_size": arch.experts.intermediate_size,
-            "shared_expert_intermediate_size": arch.experts.shared_size or 1,
-            "norm_topk_prob": False,
-            "decoder_sparse_step": 1,
-            "mlp_only_layers": sorted(set(range(arch.layers)) - set(arch.experts.layers)),
-            "use_sliding_window": False,
-        }
-    windows = {
-        "use_sliding_window": arch.sliding_window is not None,
-        "sliding_window": arch.sliding_window,
-        "layer_types": [
-            "sliding_attention" if arch.sliding_window and roped else "full_attention"
-            for roped in arch.roped
-        ],
-    }
-    if arch.no_rope_layer is not None:
-        # Explicit layer_types: SmolLM3's own default puts the window on the other layers.
-        no_rope = [int(roped) for roped in arch.roped]
-        return {"no_rope_layers": no_rope, "attention_bias": arch.qkv_bias, **windows}
-    if model_class(arch) == "Qwen2ForCausalLM":
-        return windows
-    return {"attention_bias": False, "mlp_bias": False}
-
-
-def _zero_parameters(arch: Architecture) -> set[str]:
-    """Return the parameters that only the class in transformers has; zeros make them ineffective."""
-    found = set()
-    for layer in range(arch.layers):
-        attention, mlp = f"model.layers.{layer}.self_attn", f"model.layers.{layer}.mlp"
-        if model_class(arch) == "Qwen2ForCausalLM" and not arch.qkv_bias:
-            found |= {f"{attention}.{part}_proj.bias" for part in "qkv"}
-        if model_class(arch) == "SmolLM3ForCausalLM" and arch.qkv_bias:
-            found.add(f"{attention}.o_proj.bias")
-        if arch.experts and layer in arch.experts.layers and arch.experts.shared_size is None:
-            found.add(f"{mlp}.shared_expert_gate.weight")
-            found |= {f"{mlp}.shared_expert.{part}_proj.weight" for part in ("gate", "up", "down")}
-    return found
 
 
 def _are_aligned(arch: Architecture, dtype: torch.dtype) -> bool:

@@ -6,30 +6,15 @@ unknown key is refused: without that key, another model would be scored.
 
 import functools
 import logging
-from typing import Any, Literal
+from typing import Any
 
 from evaluation.checkpoints.config_files import Keys, short
+from evaluation.checkpoints.nanotron_classes.base import NanotronClass
+from evaluation.checkpoints.nanotron_classes.llama import SIZE_KEYS
+from evaluation.checkpoints.nanotron_classes.registry import nanotron_classes
 from evaluation.errors import UnsupportedCheckpoint
 
 log = logging.getLogger(__name__)
-
-Family = Literal["Llama", "Qwen2", "Starcoder2"]
-
-_MODEL = frozenset(
-    "hidden_act hidden_size intermediate_size num_attention_heads num_hidden_layers num_key_value_heads "
-    "rms_norm_eps rope_interleaved rope_theta tie_word_embeddings vocab_size".split()
-)
-"""Keys that change what both of Nanotron's classes compute."""
-
-_QWEN2 = frozenset(
-    "attention_bias moe_config no_rope_layer rope_seq_len_interpolation_factor sliding_window_size".split()
-)
-"""Further keys that change what Nanotron's Qwen2 computes."""
-
-_EXPERTS = frozenset(
-    "enable_shared_expert layers moe_intermediate_size num_experts shared_expert_intermediate_size "
-    "top_k".split()
-)
 
 _TRAINING = frozenset(
     "architectures bos_token_id dtype eos_token_id flex_attention_mask initializer_range log_attn_probs "
@@ -38,17 +23,6 @@ _TRAINING = frozenset(
     "z_loss_coefficient z_loss_enabled".split()
 )
 """Keys that do not change what a model computes; `rope_scaling` is logged when a model is loaded."""
-
-_STARCODER2 = frozenset(
-    "activation_function global_attn_layers grouped_query hidden_size intermediate_size layer_norm_epsilon "
-    "multi_query num_attention_heads num_hidden_layers num_kv_heads rope_theta scale_attn_weights "
-    "sliding_window_size use_position_embeddings use_rotary_embeddings vocab_size".split()
-)
-"""Keys that change what Nanotron's Starcoder2 computes."""
-
-_STARCODER2_TRAINING = frozenset(
-    "attention_softmax_in_fp32 attn_pdrop embd_pdrop resid_pdrop scale_attention_softmax_in_fp32".split()
-)
 
 _PRIVATE = frozenset(
     "_attn_implementation _fused_rms_norm _fused_rotary_emb _is_using_mup _use_doc_masking "
@@ -60,27 +34,24 @@ _LOSS, _LOSS_IS_ON = "hybrid_bp_loss_", "hybrid_bp_loss_enabled"
 """Prefix of the keys of a loss of a branch, and the one that says whether it is on."""
 
 
-def check_known(keys: Keys, family: Family) -> None:
+def check_keys(keys: Keys, nanotron_class: NanotronClass) -> None:
     """Raise UnsupportedCheckpoint for an unknown key, which may change what the model computes."""
-    # Nanotron's Llama has a key `attention_bias`, but ignores it.
-    known = {
-        "Llama": _MODEL | _TRAINING | {"attention_bias"},
-        "Qwen2": _MODEL | _TRAINING | _QWEN2,
-        "Starcoder2": _STARCODER2 | _STARCODER2_TRAINING | _TRAINING,
-    }
-    _check_keys(keys, known[family] | _PRIVATE, family)
-    experts = keys.config.get("moe_config")
-    if family == "Qwen2" and isinstance(experts, dict):
-        inner = Keys(experts, keys.where, "moe_config.")
-        _check_keys(inner, _EXPERTS | _TRAINING | _PRIVATE, "mixture of experts")
+    neutral = _TRAINING | _PRIVATE
+    name = nanotron_class.name
+    _check_table(keys, nanotron_class.keys | nanotron_class.ignored_keys | neutral, name)
+    for key, inner_keys in nanotron_class.inner_keys.items():
+        table = keys.config.get(key)
+        if isinstance(table, dict):
+            inner = Keys(table, keys.where, f"{key}.")
+            _check_table(inner, inner_keys | neutral, f"{name} (`{key}`)")
 
 
-def _check_keys(keys: Keys, known: frozenset[str], model: str) -> None:
+def _check_table(keys: Keys, accepted: frozenset[str], model: str) -> None:
     for key, value in keys.config.items():
         name = str(key)
         is_marker = name.startswith("is_") and name.endswith("_config")
         is_off = name.startswith(_LOSS) and not keys.config.get(_LOSS_IS_ON)
-        if name in known or is_marker or is_off or _is_neutral(value):
+        if name in accepted or is_marker or is_off or _is_neutral(value):
             continue
         if name.startswith("_"):
             _warn_of_private(keys.where, keys.prefix + name, short(value))
@@ -106,35 +77,34 @@ def _is_neutral(value: Any) -> bool:
     return value is None or value in (False, "", 0) or value in ([], {}) or repr(value) == "1.0"
 
 
-def contradiction(one: dict[str, Any], other: dict[str, Any]) -> str | None:
-    """Return a key that has different values in two model configurations.
-
-    Args:
-        other: Another one, which may have fewer keys.
+def contradiction(first: dict[str, Any], second: dict[str, Any]) -> str | None:
+    """Return a key that has different values in two model configurations, of which one may have fewer.
 
     Returns:
         The first such key, or a model's marker; None if they agree.
     """
-    for key in sorted((_MODEL | _QWEN2 | _STARCODER2) & one.keys() & other.keys()):
-        is_default = key in _MODEL and None in (one[key], other[key])
-        if not is_default and not _are_same(one[key], other[key]):
+    keys = frozenset().union(*(item.keys for item in nanotron_classes()))
+    for key in sorted(keys & first.keys() & second.keys()):
+        # A size that is null has its default; a feature that is null is off.
+        is_default = key in SIZE_KEYS and None in (first[key], second[key])
+        if not is_default and not _are_same(first[key], second[key]):
             return key
     markers = [
         {str(key) for key, value in table.items() if str(key).startswith("is_") and value is True}
-        for table in (one, other)
+        for table in (first, second)
     ]
     if all(markers) and markers[0] != markers[1]:
         return min(markers[0] ^ markers[1])
     return None
 
 
-def _are_same(one: Any, other: Any) -> bool:
+def _are_same(first: Any, second: Any) -> bool:
     """Compare two values; YAML reads `1e-05` as text, so text that is a number counts as one."""
     try:
-        if isinstance(one, dict) and isinstance(other, dict):
-            return all(_are_same(one[key], other[key]) for key in one.keys() & other.keys())
-        if isinstance(one, str) != isinstance(other, str):
-            return float(one) == float(other)
-        return bool(one == other)
+        if isinstance(first, dict) and isinstance(second, dict):
+            return all(_are_same(first[key], second[key]) for key in first.keys() & second.keys())
+        if isinstance(first, str) != isinstance(second, str):
+            return float(first) == float(second)
+        return bool(first == second)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return False

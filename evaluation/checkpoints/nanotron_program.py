@@ -44,7 +44,7 @@ def main() -> None:
         _refuse(folder, "it sees no GPU, which Nanotron needs")
     _as_single_rank()
     model = _load(request, folder)
-    _write_logits(model, request["kind"], folder)
+    _write_logits(model, request["heeds_documents"], folder)
 
 
 def _refuse(folder: Path, sentence: str) -> NoReturn:
@@ -93,7 +93,7 @@ def _config(request: dict[str, Any], folder: Path) -> Any:
     """Return the model's configuration as Nanotron's dataclass."""
     from nanotron.config import models_config
 
-    name = {"llama": "LlamaConfig", "qwen2": "Qwen2Config"}[request["kind"]]
+    name = request["config_class"]
     config_class = getattr(models_config, name, None)
     if config_class is None:
         _refuse(folder, f"its Nanotron is older than this checkpoint and has no {name}")
@@ -110,8 +110,8 @@ def _config(request: dict[str, Any], folder: Path) -> Any:
     return config
 
 
-def _write_logits(model: Any, kind: str, folder: Path) -> None:
-    """Write `logits` (B, T, V), and for Qwen2 also `logits_causal`, which takes a row as one document."""
+def _write_logits(model: Any, heeds_documents: bool, folder: Path) -> None:
+    """Write `logits` (B, T, V); if documents matter also `logits_causal`, of rows as single documents."""
     import torch
     from safetensors.torch import load_file, save_file
 
@@ -120,13 +120,13 @@ def _write_logits(model: Any, kind: str, folder: Path) -> None:
     device = next(model.parameters()).device
     index = torch.arange(ids.shape[1]).expand_as(ids)
     requested = {"logits": positions}
-    if kind != "llama":
+    if heeds_documents:
         requested["logits_causal"] = index
     found = {"input_ids": ids, "position_ids": positions}
     with torch.inference_mode():
         for name, places in requested.items():
             rows = [
-                _forward(model, kind, ids[row : row + 1], places[row : row + 1], device)
+                _forward(model, heeds_documents, ids[row : row + 1], places[row : row + 1], device)
                 for row in range(len(ids))
             ]
             found[name] = torch.cat(rows)
@@ -134,16 +134,16 @@ def _write_logits(model: Any, kind: str, folder: Path) -> None:
     os.rename(folder / "writing.safetensors", folder / "logits.safetensors")
 
 
-def _forward(model: Any, kind: str, ids: Any, positions: Any, device: Any) -> Any:
+def _forward(model: Any, heeds_documents: bool, ids: Any, positions: Any, device: Any) -> Any:
     """Return float32 logits (1, T, V) of one row on CPU."""
     import torch
 
     ids = ids.to(device)
-    if kind == "llama":  # returns (T, B, V); ignores documents
+    if heeds_documents:  # Qwen2 returns (B * T, V); a document begins at every position 0
+        logits = model.model(input_ids=ids, position_ids=positions.to(device))
+    else:  # Llama returns (T, B, V)
         mask = torch.ones_like(ids, dtype=torch.bool)
         logits = model.model(input_ids=ids, input_mask=mask).transpose(0, 1)
-    else:  # returns (B * T, V); a document begins at every position 0
-        logits = model.model(input_ids=ids, position_ids=positions.to(device))
     return logits.reshape(1, ids.shape[1], -1).float().cpu().contiguous()
 
 

@@ -229,17 +229,19 @@ def _random_ids(vocab_size: int) -> dict[str, torch.Tensor]:
 
 def _write_request(checkpoint: Checkpoint, tensors: dict[str, torch.Tensor], folder: Path) -> None:
     arch = checkpoint.architecture
-    if arch.family == "Starcoder2":
+    nanotron_class = arch.nanotron_class
+    if nanotron_class.config_class is None:
         raise UnsupportedCheckpoint(
-            f"{checkpoint.path}: Starcoder2, whose configuration today's Nanotron cannot build; compare it "
-            "with stored logits (`--reference`)"
+            f"{checkpoint.path}: {nanotron_class.name}, whose configuration today's Nanotron cannot build; "
+            "compare it with stored logits (`--reference`)"
         )
     # Checkpoints older than these two keys were computed with these values; today's Nanotron has
     # other defaults.
     config = {"rope_interleaved": True, "rope_theta": 10_000.0, **checkpoint.model_config}
     request = {
         "checkpoint": str(checkpoint.path.absolute()),
-        "kind": arch.family.lower(),
+        "config_class": nanotron_class.config_class,
+        "heeds_documents": nanotron_class.heeds_documents,
         "model_config": config,
         "use_mup": arch.mup,
         "dtype": NANOTRON_DTYPE,

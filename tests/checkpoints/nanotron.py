@@ -18,7 +18,6 @@ from torch import Tensor
 from torch.nn.functional import embedding, silu, softmax
 
 from evaluation.checkpoints.architecture import parse_architecture
-from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.save import write_parameters
 
 Config = dict[str, Any]
@@ -86,7 +85,7 @@ def make_checkpoint(
 ) -> dict[str, Tensor]:
     """Writes a checkpoint of random weights, aged by an hour; returns whole tensors by name."""
     generator = torch.Generator().manual_seed(seed)
-    expected = expected_parameters(parse_architecture(config, False, None, "test"))
+    expected = parse_architecture(config, False, None, "test").parameters()
     tensors = {}
     for name, source in expected.items():
         values = torch.randn(source.shape, generator=generator) * 0.4

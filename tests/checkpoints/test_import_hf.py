@@ -17,7 +17,6 @@ from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.load import load_model
-from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.checkpoints.save import write_parameters
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from tests.checkpoints.damage import tensors
@@ -167,7 +166,7 @@ def test_nothing_is_left_half_written(
 def test_shards_equal_those_of_nanotron(shared: Path, tmp_path: Path, name: str) -> None:
     """File by file: names, data, and what the metadata says."""
     checkpoint = open_checkpoint(shared / "fixtures" / "nanotron" / name)
-    expected = expected_parameters(checkpoint.architecture)
+    expected = checkpoint.architecture.parameters()
     write_parameters(tmp_path, expected, merged(checkpoint.path).__getitem__, tp=2)
     theirs = sorted(checkpoint.path.glob("model/**/*.safetensors"))
     assert len(theirs) == len(list(tmp_path.glob("model/**/*.safetensors")))

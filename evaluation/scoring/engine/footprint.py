@@ -10,7 +10,6 @@ from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.load import device_number
 from evaluation.checkpoints.locations import Location
-from evaluation.checkpoints.mapping import expected_parameters
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.head import CHUNK_LOGITS
 
@@ -81,7 +80,7 @@ def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
 def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
     """Yield every weight's name in transformers and its shape; a joined weight has its first part's name."""
     if checkpoint.kind == "nanotron":
-        for source in expected_parameters(checkpoint.architecture).values():
+        for source in checkpoint.architecture.parameters().values():
             yield source.targets[0].name, source.shape
         return
     for header in read_folder_headers(checkpoint.path):
