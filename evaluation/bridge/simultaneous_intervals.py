@@ -147,6 +147,9 @@ def simultaneous_alpha(
         return alpha / count
     dfs = [estimate.df for estimate in estimates if estimate.df is not None]
     df = max(dfs) if len(dfs) == len(estimates) else None  # alpha is lowest for the largest
+    # A fixed point of alpha * wanted / joint error. The search starts at Bonferroni's, which is never too large.
+    # The joint error grows at most in proportion to alpha, as more misses coincide, so a round never passes
+    # the fixed point: wherever the search ends, the intervals hold simultaneously.
     errors, found = _JointErrors(cov, df), alpha / count
     for _ in range(_ROUNDS):
         joint = errors.of(found) + awaited * found

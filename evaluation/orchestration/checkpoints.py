@@ -82,6 +82,8 @@ def _serve(stage: str, *, scores_only: bool) -> None:
     prepare_streams()
     start_logging()
     plan = plan_stage(load_config(os.environ[CONFIG_VARIABLE]), stage)
+    # The pipes keep descriptors of their own: 1 and 2 become each step's log, and anything that a library
+    # prints would otherwise be read as an answer. Nothing but this loop reads the pipe of steps.
     steps, answers, errors = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w"), os.dup(2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for line in steps:

@@ -96,6 +96,8 @@ class Internals:
         _require(workflow.dag, "forcefiles", "ignore_incomplete")
         _require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
         _require(RerunTrigger, "MTIME")
+        # Snakemake compares times whatever is set here. MTIME stays because an empty set is left out of the
+        # command lines of jobs, which would then take all triggers.
         workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
         workflow.dag_settings.force_incomplete = True
         workflow.dag.ignore_incomplete = True

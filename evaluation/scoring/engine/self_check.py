@@ -39,18 +39,20 @@ EXPERTS = 5e-2
 """Tolerance of narrower dtypes if rounding may route a token to other experts."""
 
 SHORT = 5
-"""Length of the sequence in the first comparison of an uncompiled engine."""
+"""Length of the sequence in the first comparison of an uncompiled engine, which every job makes: few tokens, with a fork."""
 LONGEST = 4608
 """Most tokens of a sequence that is compared: longer than the windows of common models."""
 COMPARED = 64
-"""Number of token ids whose log-probability is compared at each of the last positions."""
+"""Number of token ids whose log-probability is compared at each of the last positions: enough for a norm,
+and few beside the float64 pass of the reference."""
 LAST = 3
-"""Number of positions at the end of each sequence that are compared."""
+"""Number of positions at the end of each sequence that are compared. A wrong mask or a state that was carried
+on shows there at the latest, as these positions see all others."""
 _SIZE = re.compile("window(?!_layers)|chunk")
 REFUSALS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """Errors of a class that does not take what this project gives it."""
-_BEYOND = 40  # tokens after the end of a block or a window
-_HEAD_ROWS = 8192  # rows of a head that are converted to float64 at once
+_BEYOND = 40  # tokens after the end of a block or a window, so that the last positions are well outside it
+_HEAD_ROWS = 8192  # rows of a head that are converted to float64 at once: 268 MB for 4,096 columns
 
 
 class Sample(NamedTuple):
@@ -121,6 +123,7 @@ def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
 def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
     """Return one sequence; or, as a trie, a slightly shorter one and a second that branches off it."""
     index = np.arange(length)
+    # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
     tokens = (1 + index * 7919) % vocab_size
     fork = length - 1 - min(8, length // 4)
     first = np.arange(fork if is_trie else length)
