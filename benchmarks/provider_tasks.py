@@ -16,7 +16,7 @@ from pathlib import Path
 from evaluation.errors import EvaluationError
 from evaluation.providers.program import TITLES, Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
-from evaluation.providers.score import Limits, score, verdict_of
+from evaluation.providers.score import CaseLimits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 
 TASKS: dict[str, tuple[str, ...]] = {
@@ -131,7 +131,7 @@ def _verified(provider: Provider, task: str, found: Rendered[Document]) -> Itera
     """Yield for each metric how many golds pass, and how many answers it fails on."""
     golds = [(one.document, one.gold or "") for one in found.documents]
     others = [(golds[0][0], ""), (golds[0][0], WRONG)]
-    outcomes = score(provider, {"task": task}, [*golds, *others], Limits(60, 4096))
+    outcomes = score(provider, {"task": task}, [*golds, *others], CaseLimits(60, 4096))
     for metric in outcomes[0].scores or {}:
         credits = [verdict_of(metric, one, "").credit for one in outcomes]
         right = sum(credit == 1 for credit in credits[: len(golds)])

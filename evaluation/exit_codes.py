@@ -214,13 +214,13 @@ def start_logging(verbose: bool = False) -> None:
         verbose: Whether to log details, too, except those of some libraries.
     """
     handler = logging.StreamHandler()
-    handler.setFormatter(_Formatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
+    handler.setFormatter(_LogFormatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
     for noisy in ("httpx", "filelock", "fsspec", "urllib3"):
         logging.getLogger(noisy).setLevel(logging.WARNING)
 
 
-class _Formatter(logging.Formatter):
+class _LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         return fitted(super().format(record), terminal_width(sys.stderr))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, snapshot
 from evaluation.checkpoints.headers import Header, read_folder_headers
-from evaluation.checkpoints.mapping import Source
+from evaluation.checkpoints.mapping import TensorSource
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter, read_parameters
 from evaluation.checkpoints.written import check_written
@@ -58,7 +58,7 @@ def check_whole(checkpoint: Checkpoint) -> None:
         _check_still(checkpoint, read_folder_headers(checkpoint.path))
 
 
-def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Source]]:
+def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, TensorSource]]:
     """Return the parameters of a complete Nanotron checkpoint.
 
     Args:

@@ -24,13 +24,13 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Source:
+class TensorSource:
     """A Nanotron tensor's whole shape and the targets of its rows, which together take all of them."""
 
     shape: tuple[int, ...]
     targets: tuple[Target, ...]
 
 
-def whole_tensor(name: str, shape: tuple[int, ...], *, transposed: bool = False) -> Source:
+def whole_tensor(name: str, shape: tuple[int, ...], *, transposed: bool = False) -> TensorSource:
     """Return a tensor that one parameter takes as a whole."""
-    return Source(shape, (Target(name, 0, shape[0], transposed=transposed),))
+    return TensorSource(shape, (Target(name, 0, shape[0], transposed=transposed),))

@@ -12,7 +12,7 @@ from safetensors.torch import save_file
 
 from evaluation.checkpoints.config_files import CONFIG_FILES
 from evaluation.checkpoints.format import Checkpoint
-from evaluation.checkpoints.mapping import Source
+from evaluation.checkpoints.mapping import TensorSource
 from evaluation.checkpoints.shards import Shard
 from evaluation.checkpoints.training import METADATA
 from evaluation.checkpoints.weights import merged_parameters
@@ -57,7 +57,7 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 def write_parameters(
     folder: Path,
-    expected: dict[str, Source],
+    expected: dict[str, TensorSource],
     tensor: Callable[[str], torch.Tensor],
     *,
     tp: int,
@@ -100,7 +100,7 @@ def _split_dimension(name: str) -> int | None:
 
 
 def _shard(
-    whole: torch.Tensor, dimension: int, source: Source, rank: int, tp: int
+    whole: torch.Tensor, dimension: int, source: TensorSource, rank: int, tp: int
 ) -> tuple[torch.Tensor, str]:
     """Return a rank's shard, with a part of each tensor that is joined in the whole, and its slices pairs."""
     parts = [(target.start, target.stop) for target in source.targets]

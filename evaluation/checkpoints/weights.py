@@ -20,7 +20,7 @@ from evaluation.checkpoints.completeness import check_unchanged, complete_parame
 from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
-from evaluation.checkpoints.mapping import Source, Target
+from evaluation.checkpoints.mapping import Target, TensorSource
 from evaluation.checkpoints.shards import Parameter, Shard, Slices
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.regular_files import open_regular
@@ -35,7 +35,7 @@ _TASK_BYTES = 64 << 20
 
 
 def load_weights(
-    shards: Iterable[tuple[Shard, Source]],
+    shards: Iterable[tuple[Shard, TensorSource]],
     parameters: Mapping[str, torch.Tensor],
     *,
     readers: int | None = None,
@@ -80,7 +80,7 @@ class _Chunk:
         return (stop - first) * _row_bytes(self.shard)
 
 
-def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
+def _tasks(shard: Shard, source: TensorSource) -> Iterator[list[_Chunk]]:
     """Yield the chunks of a shard, in lists that one thread reads as one task."""
     task: list[_Chunk] = []
     size = 0
@@ -94,7 +94,7 @@ def _tasks(shard: Shard, source: Source) -> Iterator[list[_Chunk]]:
         yield task
 
 
-def _chunks(shard: Shard, source: Source) -> Iterator[_Chunk]:
+def _chunks(shard: Shard, source: TensorSource) -> Iterator[_Chunk]:
     rows = max(1, _CHUNK_BYTES // _row_bytes(shard))
     for pair, target in itertools.product(shard.pairs, source.targets):
         (top, bottom), *others = pair.whole
@@ -166,7 +166,9 @@ class _WeightReader:
         return buffer[:size]
 
 
-def put_whole(whole: torch.Tensor, source: Source, parameters: Mapping[str, torch.Tensor]) -> None:
+def put_whole(
+    whole: torch.Tensor, source: TensorSource, parameters: Mapping[str, torch.Tensor]
+) -> None:
     """Copy a whole tensor to the parameters that take its rows.
 
     Args:
@@ -219,7 +221,7 @@ def _values(buffer: torch.Tensor, chunk: _Chunk) -> torch.Tensor:
     return rows[(slice(None), *(slice(*pair) for pair in chunk.local[1:]))]
 
 
-def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, Source, torch.Tensor]]:
+def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, TensorSource, torch.Tensor]]:
     """Yield the parameters of a merge, a tensor at a time, as a running mean in float32.
 
     After a member of weight w, with weights that sum to W including w,
@@ -266,6 +268,6 @@ def _mean(parts: list[tuple[Parameter, float]]) -> torch.Tensor:
 def _whole(parameter: Parameter, dtype: torch.dtype) -> torch.Tensor:
     """Read all shards of a parameter into one tensor."""
     whole = torch.empty(parameter.shape, dtype=dtype)
-    source = Source(parameter.shape, (Target(_WHOLE, 0, parameter.shape[0]),))
+    source = TensorSource(parameter.shape, (Target(_WHOLE, 0, parameter.shape[0]),))
     load_weights(((shard, source) for shard in parameter.shards), {_WHOLE: whole})
     return whole

@@ -30,7 +30,7 @@ INSTALLED = "staged-evaluation"
 """Name of the program that installing the package provides."""
 
 
-class _Formatter(argparse.HelpFormatter):
+class _UsageFormatter(argparse.HelpFormatter):
     """Wraps the usage to the terminal's width, also if options exclude one another."""
 
     def _format_usage(self, *given: Any) -> str:
@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors name the nearest command, choice or option."""
 
     def __init__(self, **given: Any) -> None:
-        super().__init__(**{"formatter_class": _Formatter, **given})
+        super().__init__(**{"formatter_class": _UsageFormatter, **given})
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
         """Parse the command line, and refuse words that no option accepts.

@@ -18,7 +18,7 @@ from evaluation.errors import EvaluationError
 from evaluation.prefill.entries import check_entry, read_meta
 from evaluation.prefill.tokenizers import read_report, stage_tokenizer
 from evaluation.settings.plan import StagePlan
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.self_check import check_again
 
 
@@ -27,7 +27,7 @@ class Caches:
     """The valid entries by folder, and the tokenizers that could be loaded."""
 
     metas: dict[Path, dict[str, Any]] = field(default_factory=dict)
-    tokenizers: dict[Path, Tokenizer] = field(default_factory=dict)
+    tokenizers: dict[Path, LoadedTokenizer] = field(default_factory=dict)
     states: CacheStates = field(default_factory=CacheStates)
 
     def check(self, entry: CacheEntry) -> None:

@@ -15,7 +15,7 @@ from evaluation.prefill.entries import read_meta
 from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.scoring.answers import cut
 from evaluation.scoring.completion_files import CompletionLine, read_completions
-from evaluation.scoring.stored_completions import Completion
+from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
@@ -59,7 +59,7 @@ def verify_by_hand(
     )
     verdicts = {view: list(islice(in_order, len(lines))) for view in task.views}
     completions = [
-        (line.id, line.sample, Completion(text, "unknown", 0, 0))
+        (line.id, line.sample, StoredCompletion(text, "unknown", 0, 0))
         for line, text in zip(lines, texts, strict=True)
     ]
     prompts = group_samples(completions, verdicts, documents)

@@ -11,7 +11,7 @@ import numpy as np
 from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
 from evaluation.prefill.caches import DocumentLine
-from evaluation.scoring.stored_completions import Completion
+from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
@@ -19,11 +19,11 @@ from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINIS
 
 
 @dataclass(frozen=True)
-class Sample:
+class VerifiedSample:
     """A completion of a prompt and each verifier's verdict on it."""
 
     index: int
-    completion: Completion
+    completion: StoredCompletion
     verdicts: Mapping[str, Verdict]
 
 
@@ -32,7 +32,7 @@ class SampledPrompt:
     """A prompt with all of its samples."""
 
     line: DocumentLine
-    samples: Sequence[Sample]
+    samples: Sequence[VerifiedSample]
 
     def valid(self, view: str) -> list[Verdict]:
         """Return a verifier's verdicts, without samples on which it failed.
@@ -61,7 +61,7 @@ class SampledPrompt:
 
 
 def group_samples(
-    completions: Sequence[tuple[str, int, Completion]],
+    completions: Sequence[tuple[str, int, StoredCompletion]],
     verdicts: Mapping[str, Sequence[Verdict]],
     documents: Mapping[str, DocumentLine],
 ) -> list[SampledPrompt]:
@@ -74,10 +74,10 @@ def group_samples(
     Returns:
         Prompts in the order in which they occur first.
     """
-    samples: dict[str, list[Sample]] = {}
+    samples: dict[str, list[VerifiedSample]] = {}
     for number, (prompt, index, completion) in enumerate(completions):
         views = {view: by_case[number] for view, by_case in verdicts.items()}
-        samples.setdefault(prompt, []).append(Sample(index, completion, views))
+        samples.setdefault(prompt, []).append(VerifiedSample(index, completion, views))
     return [SampledPrompt(documents[prompt], members) for prompt, members in samples.items()]
 
 
@@ -118,17 +118,19 @@ def _share(values: Iterable[bool]) -> float:
     return sum(values) / len(values)
 
 
-def _is_unfinished(sample: Sample) -> bool:
+def _is_unfinished(sample: VerifiedSample) -> bool:
     return any(verdict.note == UNFINISHED for verdict in sample.verdicts.values())
 
 
-def _right_by_any_rate(samples: Sequence[Sample], views: Mapping[str, AnyVerifier]) -> float | None:
+def _right_by_any_rate(
+    samples: Sequence[VerifiedSample], views: Mapping[str, AnyVerifier]
+) -> float | None:
     """Return the share that a verifier of ours passes; None if all give another harness's verdicts."""
     ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
     return _share(_is_right(sample, ours) for sample in samples) if ours else None
 
 
-def _is_right(sample: Sample, views: Iterable[str]) -> bool:
+def _is_right(sample: VerifiedSample, views: Iterable[str]) -> bool:
     return any(sample.verdicts[view].credit == 1 for view in views)
 
 

@@ -21,12 +21,17 @@ import pyarrow as pa
 
 from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.fingerprints import fingerprint, unordered
-from evaluation.grading.completions import Sample, SampledPrompt, group_samples, summarize_task
-from evaluation.grading.verdicts import Batch, find_verdicts
+from evaluation.grading.completions import (
+    SampledPrompt,
+    VerifiedSample,
+    group_samples,
+    summarize_task,
+)
+from evaluation.grading.verdicts import CompletionBatch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
 from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.results.columns import COMPLETED, arrow_schema
-from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
+from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
@@ -95,7 +100,7 @@ def _verified(
     name: str,
     task: CompletionTask,
     prompt_keys: Mapping[str, str],
-    stored: Mapping[str, Completion],
+    stored: Mapping[str, StoredCompletion],
     documents: Mapping[str, DocumentLine],
     texts: Mapping[str, str],
 ) -> list[SampledPrompt]:
@@ -117,7 +122,7 @@ def _verified(
     keys = [fingerprint([unordered(document), text]) for document, text in read]
     places = [f"sample {index} of {prompt}" for prompt, index, _ in found]
     batches = [
-        Batch(
+        CompletionBatch(
             name=f"{name}: {view}",
             item=f"verdicts-{name}-{_in_a_file_name(view)}",
             settings={
@@ -222,7 +227,7 @@ def _lines(
             }
 
 
-def _verdicts(sample: Sample) -> dict[str, dict[str, Any]]:
+def _verdicts(sample: VerifiedSample) -> dict[str, dict[str, Any]]:
     return {
         view: {
             "credit": v.credit,

@@ -6,10 +6,10 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.fingerprints import fingerprint
-from evaluation.grading.verdicts import Batch, Job
+from evaluation.grading.verdicts import CompletionBatch, Job
 from evaluation.metrics.rates import COLUMNS
 from evaluation.reading.thinking import checked_part, end_of_thinking, is_closed_by, opens_thought
-from evaluation.scoring.stored_completions import Completion, counted_completions, sample_key
+from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
 from evaluation.settings.tiers import TIERS
@@ -20,7 +20,7 @@ from evaluation.verification.verdicts import Verdict, unless_unfinished
 
 def answer_parts(
     probes: Mapping[str, Probe],
-    answers: Mapping[str, Completion],
+    answers: Mapping[str, StoredCompletion],
     prompts: Mapping[str, str],
     marks: Mapping[str, str | None],
 ) -> dict[str, str | None]:
@@ -50,7 +50,7 @@ def answer_parts(
 
 def answered_probes(
     plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
-) -> tuple[dict[str, Completion], dict[str, str | None], dict[str, Mapping[str, Any]]]:
+) -> tuple[dict[str, StoredCompletion], dict[str, str | None], dict[str, Mapping[str, Any]]]:
     """Return the stored answers to a stage's probes.
 
     Args:
@@ -64,7 +64,7 @@ def answered_probes(
         ScoringError: An answer is not stored.
     """
     probes = plan.suite.probes
-    answers: dict[str, Completion] = {}
+    answers: dict[str, StoredCompletion] = {}
     marks: dict[str, str | None] = {}
     summaries: dict[str, Mapping[str, Any]] = {}
     for chat in entry["chats"]:
@@ -79,7 +79,7 @@ def answered_probes(
     return {name: answers[name] for name in probes}, marks, summaries
 
 
-def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) -> Batch:
+def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) -> CompletionBatch:
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
     No check may raise an error, since a probe without a verdict would be in no rate.
@@ -100,13 +100,15 @@ def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) ->
             places.append(f"{name} of {probe}")
     keys = [fingerprint([job[0].model_dump(mode="json"), job[2]]) for job in jobs]
     settings = {"protocol": TIERS["tier4"].protocol}
-    return Batch("probes", "verdicts-probes", settings, jobs, keys, places, max_error_share=0.0)
+    return CompletionBatch(
+        "probes", "verdicts-probes", settings, jobs, keys, places, max_error_share=0.0
+    )
 
 
 def probe_table(
     probes: Mapping[str, Probe],
     texts: Mapping[str, str],
-    answers: Mapping[str, Completion],
+    answers: Mapping[str, StoredCompletion],
     parts: Mapping[str, str | None],
     verdicts: Iterable[Verdict],
 ) -> pa.Table:

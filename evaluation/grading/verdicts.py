@@ -18,7 +18,7 @@ from evaluation.errors import ScoringError
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.provided import limits_of, provider_of, scoring_request
 from evaluation.providers.score import Case as ProviderCase
-from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
+from evaluation.providers.score import CaseLimits, CaseOutcome, run_programs, score, verdict_of
 from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import AnyVerifier, Provided
@@ -51,7 +51,7 @@ _PART = 1000
 
 
 @dataclass(frozen=True)
-class Batch:
+class CompletionBatch:
     """Completions to be verified, whose verdicts are one item of the score store.
 
     Errors call the batch `name` and each job by its place in `places`. A verdict depends on nothing but
@@ -68,7 +68,7 @@ class Batch:
 
 
 def find_verdicts(
-    plan: StagePlan, store: ScoreStore, batches: Sequence[Batch]
+    plan: StagePlan, store: ScoreStore, batches: Sequence[CompletionBatch]
 ) -> list[list[Verdict]]:
     """Return stored verdicts, and compute those that are missing.
 
@@ -107,13 +107,13 @@ class _StoredVerdicts:
         limits: Limits of time and memory for new verdicts.
     """
 
-    def __init__(self, store: ScoreStore, batch: Batch, limits: Limits) -> None:
+    def __init__(self, store: ScoreStore, batch: CompletionBatch, limits: CaseLimits) -> None:
         self.store, self.batch = store, batch
         self.limits = {"seconds": limits.seconds, "memory_mb": limits.memory_mb}
         self.verdicts = self._read(limits)
         self._new: dict[str, Verdict] = {}
 
-    def _read(self, limits: Limits) -> dict[str, Verdict]:
+    def _read(self, limits: CaseLimits) -> dict[str, Verdict]:
         """Return by key the verdicts that these limits would give, too.
 
         They were computed under limits no wider than these; those that a limit decided, under the same.
@@ -219,7 +219,7 @@ def _provided(
 
     provider, request = provider_of(plan, task), scoring_request(task)
 
-    def score_part(part: list[list[int]]) -> list[Outcome]:
+    def score_part(part: list[list[int]]) -> list[CaseOutcome]:
         cases: list[ProviderCase] = [jobs[numbers[0]][1:] for numbers in part]
         return score(provider, request, cases, limits_of(plan))
 
@@ -232,7 +232,7 @@ def _provided(
                     yield number, _verdict(jobs[number], outcome)
 
 
-def _verdict(job: Job, outcome: Outcome) -> Verdict:
+def _verdict(job: Job, outcome: CaseOutcome) -> Verdict:
     verifier, _, text = job
     assert isinstance(verifier, Provided)
     return storable(verdict_of(verifier.metric, outcome, text))

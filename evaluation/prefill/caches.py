@@ -48,7 +48,7 @@ class Context(Stored):
     tokens: tuple[TokenId, ...]
 
 
-class Candidate(Stored):
+class AnswerCandidate(Stored):
     """A continuation to score after `contexts[context]`.
 
     `chars` and `bytes` are the length of its text without one leading space. That space counts, too,
@@ -70,8 +70,8 @@ class Item(Stored):
     stratum: str | None = None
     gold: Count
     contexts: tuple[Context, ...]
-    candidates: Annotated[tuple[Candidate, ...], Field(min_length=1)]
-    unconditional: tuple[Candidate, ...] | None
+    candidates: Annotated[tuple[AnswerCandidate, ...], Field(min_length=1)]
+    unconditional: tuple[AnswerCandidate, ...] | None
 
 
 class QuestionLine(Stored):

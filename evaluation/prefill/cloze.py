@@ -23,7 +23,7 @@ from evaluation.progress import progress
 from evaluation.providers.render import TaskInfo
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import EncodedPair, bos_ids, encode_pairs, put_before
 
 log = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ class _Writer:
         plan: The stage, whose sequence length limits a question.
     """
 
-    def __init__(self, plan: StagePlan, name: str, tokenizer: Tokenizer) -> None:
+    def __init__(self, plan: StagePlan, name: str, tokenizer: LoadedTokenizer) -> None:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
         self._before = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
         self._longest = 0

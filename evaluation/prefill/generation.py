@@ -35,7 +35,7 @@ from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.verification.golds import check_golds
 
 
@@ -111,7 +111,7 @@ def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
 
 
 def _read(
-    plan: StagePlan, name: str, sources: Sources, tokenizer: Tokenizer
+    plan: StagePlan, name: str, sources: Sources, tokenizer: LoadedTokenizer
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
@@ -132,7 +132,7 @@ def _read(
     return found, task.stop, {"checked": checked, "source": sources.describe()}
 
 
-def lacking_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[str]:
+def lacking_tokens(tokenizer: LoadedTokenizer, tokens: Sequence[str]) -> list[str]:
     """Return the texts that are not one token each.
 
     Args:
@@ -147,7 +147,7 @@ def lacking_tokens(tokenizer: Tokenizer, tokens: Sequence[str]) -> list[str]:
 
 def _tokenized(
     plan: StagePlan,
-    tokenizer: Tokenizer,
+    tokenizer: LoadedTokenizer,
     template: str | None,
     name: str,
     found: TaskPrompts,

@@ -24,7 +24,7 @@ import numpy.typing as npt
 import torch
 
 from evaluation.prefill.caches import data_offset
-from evaluation.tokenizers.base import EncodedText, Tokenizer
+from evaluation.tokenizers.base import EncodedText, LoadedTokenizer
 from evaluation.tokenizers.pieces import PieceTokenizer
 
 Int32 = npt.NDArray[np.int32]
@@ -43,7 +43,7 @@ Part = tuple[str, bool, bool]
 
 
 @dataclass(frozen=True)
-class Piece:
+class DocumentPart:
     """A document's tokens, or a part of them, and the UTF-8 bytes of text that each stands for."""
 
     ids: Int32
@@ -52,7 +52,7 @@ class Piece:
     ends: bool = True
 
 
-def encode_documents(tokenizer: Tokenizer, texts: Iterable[str]) -> Iterator[Piece]:
+def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterator[DocumentPart]:
     """Tokenize texts in order, without special tokens, even where a text spells one out.
 
     Yields:
@@ -89,11 +89,13 @@ def _batches(parts: Iterable[Part]) -> Iterator[list[Part]]:
         yield batch
 
 
-def _encode_batch(tokenizer: Tokenizer, batch: list[Part], lengths: Int32 | None) -> list[Piece]:
+def _encode_batch(
+    tokenizer: LoadedTokenizer, batch: list[Part], lengths: Int32 | None
+) -> list[DocumentPart]:
     """Return tokens and bytes of each part; `lengths` are bytes of tokens by id, None with offsets."""
     encoded = tokenizer.encode_documents([text for text, _, _ in batch])
     return [
-        Piece(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths), begins, ends)
+        DocumentPart(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths), begins, ends)
         for (text, begins, ends), one in zip(batch, encoded, strict=True)
     ]
 
@@ -203,7 +205,7 @@ class Packer:
         """Whether there are enough tokens for all blocks."""
         return self.total >= self.wanted
 
-    def add(self, piece: Piece) -> None:
+    def add(self, piece: DocumentPart) -> None:
         """Take the next piece.
 
         Args:

@@ -22,7 +22,7 @@ from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Message
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.chat import render_template
 from evaluation.tokenizers.encoding import bos_ids, put_before
 
@@ -75,7 +75,7 @@ def prefill_probes(plan: StagePlan) -> None:
 
 
 def _chats_of_probes(
-    plan: StagePlan, tokenizer: Tokenizer, about: Mapping[str, Any]
+    plan: StagePlan, tokenizer: LoadedTokenizer, about: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """Return the settings of conversations, each once, with the probes that they are of."""
     chats: dict[str, dict[str, Any]] = {}
@@ -98,7 +98,7 @@ def _chats_of_probes(
 
 
 def _probe_rows(
-    plan: StagePlan, tokenizer: Tokenizer, about: Mapping[str, Any]
+    plan: StagePlan, tokenizer: LoadedTokenizer, about: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     probes = plan.suite.probes
     texts = [
@@ -146,7 +146,9 @@ def _fit(plan: StagePlan, rows: Sequence[dict[str, Any]], window: Window) -> lis
     return shortened
 
 
-def encode_prompts(plan: StagePlan, tokenizer: Tokenizer, texts: Sequence[str]) -> list[list[int]]:
+def encode_prompts(
+    plan: StagePlan, tokenizer: LoadedTokenizer, texts: Sequence[str]
+) -> list[list[int]]:
     """Return the ids of each text, with BOS in front where the configuration requires it.
 
     Returns:
@@ -179,7 +181,7 @@ def prompts_meta(
 
 
 def render_chat(
-    tokenizer: Tokenizer,
+    tokenizer: LoadedTokenizer,
     template: str,
     variables: Mapping[str, Any],
     name: str,
@@ -241,7 +243,7 @@ def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> Non
 
 
 def answer_ends(
-    tokenizer: Tokenizer, template: str | None, variables: Mapping[str, Any]
+    tokenizer: LoadedTokenizer, template: str | None, variables: Mapping[str, Any]
 ) -> tuple[list[int], list[str]]:
     """Return the tokens and strings that end a completion in addition to its task's settings.
 
@@ -261,7 +263,7 @@ def answer_ends(
 
 
 def _end_of_turn(
-    tokenizer: Tokenizer, template: str, variables: Mapping[str, Any]
+    tokenizer: LoadedTokenizer, template: str, variables: Mapping[str, Any]
 ) -> tuple[list[int], list[str]]:
     """Return what the template puts after an answer: a token's id, or else a stop string, or nothing.
 

@@ -19,7 +19,14 @@ from evaluation.prefill.questions import Question, TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, TaskInfo, check, render
-from evaluation.providers.score import Case, Limits, Outcome, run_programs, score, verdict_of
+from evaluation.providers.score import (
+    Case,
+    CaseLimits,
+    CaseOutcome,
+    run_programs,
+    score,
+    verdict_of,
+)
 from evaluation.settings.olmo_suites import is_suite
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -181,13 +188,13 @@ def _with_system(prompt: TaskPrompt, system: str | None) -> TaskPrompt:
     return replace(prompt, turns=(Message(role="system", content=system), *prompt.turns))
 
 
-def limits_of(plan: StagePlan) -> Limits:
+def limits_of(plan: StagePlan) -> CaseLimits:
     """Return the limits of verifying a completion.
 
     Returns:
         Seconds, and memory in MB.
     """
-    return Limits(plan.config.verification.seconds, plan.config.verification.memory_mb)
+    return CaseLimits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 
 def _fields(document: Document) -> Mapping[str, Any]:
@@ -209,7 +216,7 @@ def _prompt(document: Document, rendered: Rendered[Document]) -> TaskPrompt:
 
 def _verified(
     plan: StagePlan, provider: Provider, task: ProviderTask, rendered: Rendered[Document]
-) -> tuple[list[Outcome], list[Outcome]]:
+) -> tuple[list[CaseOutcome], list[CaseOutcome]]:
     """Return the outcomes of gold answers, and of texts from documents."""
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
     golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
@@ -235,7 +242,7 @@ def _texts(value: Any) -> Iterator[str]:
         yield from chain.from_iterable(map(_texts, inner))
 
 
-def _check_golds(key: str, task: ProviderTask, golds: Sequence[Outcome]) -> None:
+def _check_golds(key: str, task: ProviderTask, golds: Sequence[CaseOutcome]) -> None:
     failed = [outcome.reason for outcome in golds if outcome.scores is None]
     if failed:
         raise SourceError(
@@ -245,7 +252,7 @@ def _check_golds(key: str, task: ProviderTask, golds: Sequence[Outcome]) -> None
 
 
 def _metrics(
-    key: str, task: ProviderTask, better: Mapping[str, bool], outcomes: Sequence[Outcome]
+    key: str, task: ProviderTask, better: Mapping[str, bool], outcomes: Sequence[CaseOutcome]
 ) -> list[str]:
     """Return the metrics to report: those that give credit from 0 to 1, and for which more is better."""
     scored = [outcome for outcome in outcomes if outcome.scores is not None]
@@ -271,7 +278,7 @@ def _metrics(
     return usable
 
 
-def _share(metric: str, golds: Sequence[Outcome]) -> float:
+def _share(metric: str, golds: Sequence[CaseOutcome]) -> float:
     """Return the share of gold answers, as plain text, that the metric counts as right."""
     credits = [verdict_of(metric, outcome, "").credit or 0.0 for outcome in golds]
     return math.fsum(credits) / len(credits)

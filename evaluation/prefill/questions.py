@@ -18,7 +18,7 @@ from evaluation.prefill.solved_examples import (
     SolvedExamples,
     example_rows,
 )
-from evaluation.prefill.sources import Origin
+from evaluation.prefill.sources import ResolvedSplit
 from evaluation.prefill.templates import RowTemplates, fields_of
 from evaluation.settings.sources import Task
 from evaluation.settings.suites import Message
@@ -184,7 +184,7 @@ class Recipe:
 
 
 def read_questions(
-    recipe: Recipe, task: Task, origins: Sequence[Origin], shots: Sequence[Origin]
+    recipe: Recipe, task: Task, origins: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
 ) -> tuple[list[Question], int, Replaced]:
     """Return the questions to score.
 
@@ -224,7 +224,7 @@ def _before(recipe: Recipe, examples: SolvedExamples[str] | None, row: Row, plac
     return "".join(f"{example}{_BETWEEN}" for example in examples.before(identities))
 
 
-def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
+def _rows(recipe: Recipe, origin: ResolvedSplit, limit: int) -> tuple[list[Row], int]:
     """Return the rows within the limit, and the number of all rows."""
     rows, count = origin.first(limit)
     if not rows:
@@ -234,7 +234,7 @@ def _rows(recipe: Recipe, origin: Origin, limit: int) -> tuple[list[Row], int]:
     return rows, count
 
 
-def _solved_examples(recipe: Recipe, task: Task, origin: Origin) -> SolvedExamples[str]:
+def _solved_examples(recipe: Recipe, task: Task, origin: ResolvedSplit) -> SolvedExamples[str]:
     rows = example_rows(f"tasks.{recipe.name}", task, origin)
     return SolvedExamples(str(origin), rows, task.num_fewshot, recipe.solved)
 

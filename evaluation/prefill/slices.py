@@ -19,21 +19,21 @@ from evaluation.prefill.entries import is_current, new_entry, write_meta
 from evaluation.prefill.files import Row, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import (
+    DocumentPart,
     Packed,
     Packer,
-    Piece,
     encode_documents,
     save_tokens,
     smallest_dtype,
 )
-from evaluation.prefill.sources import Origin, locate_item
+from evaluation.prefill.sources import ResolvedSplit, locate_item
 from evaluation.prefill.states import Sources
 from evaluation.prefill.templates import compile_template, fields_of, values_of
 from evaluation.prefill.tokenizers import fetch_tokenizer, stage_tokenizer
 from evaluation.progress import progress
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.sources import Slice
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import bos_ids
 from evaluation.wording import kind_of, no_such
 
@@ -83,7 +83,12 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
 
 
 def _build(
-    plan: StagePlan, name: str, item: Slice, tokenizer: Tokenizer, origin: Origin, building: Path
+    plan: StagePlan,
+    name: str,
+    item: Slice,
+    tokenizer: LoadedTokenizer,
+    origin: ResolvedSplit,
+    building: Path,
 ) -> dict[str, Any]:
     """Write tokens and index into `building`; return the meta.json without its checksums."""
     length = plan.sequence_length
@@ -132,7 +137,7 @@ def _build(
     }
 
 
-def _fill(packer: Packer, pieces: Iterator[Piece], name: str) -> None:
+def _fill(packer: Packer, pieces: Iterator[DocumentPart], name: str) -> None:
     with progress(name, packer.wanted, "tok") as bar:
         for piece in pieces:
             packer.add(piece)
@@ -141,7 +146,7 @@ def _fill(packer: Packer, pieces: Iterator[Piece], name: str) -> None:
                 return
 
 
-def _separator_id(tokenizer: Tokenizer) -> int:
+def _separator_id(tokenizer: LoadedTokenizer) -> int:
     """Return EOS, the token that ends a document in packed text."""
     if tokenizer.eos_token_id is None:
         raise SourceError(
@@ -151,7 +156,9 @@ def _separator_id(tokenizer: Tokenizer) -> int:
     return int(tokenizer.eos_token_id)
 
 
-def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length: int) -> None:
+def _check_filled(
+    packed: Packed, asked: int, name: str, origin: ResolvedSplit, length: int
+) -> None:
     if packed.blocks == 0:
         raise SourceError(
             f"slice {name}: {origin} has {packed.dropped} tokens, less than one block of {length}; "
@@ -164,7 +171,7 @@ def _check_filled(packed: Packed, asked: int, name: str, origin: Origin, length:
         )
 
 
-def _documents(origin: Origin, item: Slice, name: str, count: _Count) -> Iterator[str]:
+def _documents(origin: ResolvedSplit, item: Slice, name: str, count: _Count) -> Iterator[str]:
     """Return the texts of a slice, without skipped and empty ones, shuffled if there is a seed."""
     text_of, fields = _text_of(item, name)
     rows = origin.rows(fields)

@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.files import Row
 from evaluation.prefill.limits import limited_row
-from evaluation.prefill.sources import Origin
+from evaluation.prefill.sources import ResolvedSplit
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.model import LARGEST_COUNT
 from evaluation.settings.sources import Task
@@ -123,7 +123,9 @@ class Replaced:
             )
 
 
-def example_rows(key: str, task: Task | GenerationTask, origin: Origin) -> Iterator[NumberedRow]:
+def example_rows(
+    key: str, task: Task | GenerationTask, origin: ResolvedSplit
+) -> Iterator[NumberedRow]:
     """Return the rows that may become solved examples, in order.
 
     Args:

@@ -14,7 +14,7 @@ from typing import Any
 from evaluation.errors import SourceError
 from evaluation.prefill.files import Row, read_rows, unreadable
 from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
-from evaluation.providers.adapters.mirror_files import Status, parts_of, status_of
+from evaluation.providers.adapters.mirror_files import FileStamp, parts_of, status_of
 from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -27,10 +27,10 @@ MOST_LETTERS = 10**9
 
 
 @dataclass
-class Reading:
+class FilesRead:
     """The files that were read from a source, with their status before; `ended`: all were read."""
 
-    files: dict[Path, Status] = field(default_factory=dict)
+    files: dict[Path, FileStamp] = field(default_factory=dict)
     ended: bool = False
 
     def begin(self, path: Path) -> None:
@@ -50,14 +50,14 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Origin:
+class ResolvedSplit:
     """One split, resolved: local `files`, or None where it is on the hub."""
 
     source: Source
     config: str | None
     split: str
     files: tuple[Path, ...] | None
-    reading: Reading = field(default_factory=Reading, compare=False)
+    reading: FilesRead = field(default_factory=FilesRead, compare=False)
 
     def __str__(self) -> str:
         if self.source.dataset is None:
@@ -125,7 +125,7 @@ def locate(
     config: str | None = None,
     split: str | None = None,
     folders: Sequence[str] = (),
-) -> Origin:
+) -> ResolvedSplit:
     """Find a source's split.
 
     Args:
@@ -144,20 +144,20 @@ def locate(
     config = source.config if config is None else config
     split = source.split if split is None else split
     if source.dataset is None:
-        return Origin(source, config, split, tuple(local_files(source.files, folders)))
+        return ResolvedSplit(source, config, split, tuple(local_files(source.files, folders)))
     root = mirror_of(source.dataset, mirrors)
     if root is None:
-        return Origin(source, config, split, None)
+        return ResolvedSplit(source, config, split, None)
     files = mirror_files(
         root, dataset=source.dataset, config=config, split=split, patterns=source.data_files
     )
-    return Origin(source, config, split, tuple(files))
+    return ResolvedSplit(source, config, split, tuple(files))
 
 
 def locate_item(
     item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask,
     settings: Config,
-) -> tuple[list[Origin], list[Origin]]:
+) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
     Args:

@@ -20,8 +20,13 @@ from evaluation.fingerprints import file_checksum
 from evaluation.prefill.files import unreadable
 from evaluation.prefill.hub_commits import COMMITS, note_commit, resolved_commit
 from evaluation.prefill.mirrors import mirror_of
-from evaluation.prefill.sources import Origin, Reading
-from evaluation.providers.adapters.mirror_files import Status, mirrored_files, parts_of, status_of
+from evaluation.prefill.sources import FilesRead, ResolvedSplit
+from evaluation.providers.adapters.mirror_files import (
+    FileStamp,
+    mirrored_files,
+    parts_of,
+    status_of,
+)
 from evaluation.providers.adapters.task_files import package_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
@@ -38,7 +43,7 @@ class ReadFile(NamedTuple):
     """A file as it was read."""
 
     path: str
-    status: Status
+    status: FileStamp
     checksum: str
 
 
@@ -52,9 +57,9 @@ class Checksums:
     def __init__(self, results: Path) -> None:
         self._path = results / FOLDER / "sources.json"
         self._stored = _stored_checksums(self._path)
-        self._fresh: dict[str, tuple[Status, str]] = {}
+        self._fresh: dict[str, tuple[FileStamp, str]] = {}
 
-    def of(self, path: Path, status: Status) -> str:
+    def of(self, path: Path, status: FileStamp) -> str:
         """Return the checksum of a file; raise OSError.
 
         Args:
@@ -85,15 +90,15 @@ class Checksums:
         self._fresh = {}
 
 
-def _stored_checksums(path: Path) -> dict[str, tuple[Status, str]]:
+def _stored_checksums(path: Path) -> dict[str, tuple[FileStamp, str]]:
     """Return the stored checksums: none where the file is damaged or missing."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         content = json.loads(read_text(path))
-        return {name: (Status(*status), str(found)) for name, (status, found) in content.items()}
+        return {name: (FileStamp(*status), str(found)) for name, (status, found) in content.items()}
     return {}
 
 
-def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
+def state_of(reading: FilesRead, checksums: Checksums) -> dict[str, Any]:
     """Return the state of the files that were read, for a record.
 
     Returns:
@@ -106,7 +111,7 @@ def state_of(reading: Reading, checksums: Checksums) -> dict[str, Any]:
     return {"files": files, "ended": reading.ended}
 
 
-def _check_read(path: Path, before: Status, checksums: Checksums) -> ReadFile:
+def _check_read(path: Path, before: FileStamp, checksums: Checksums) -> ReadFile:
     try:
         checksum, after = checksums.of(path, before), status_of(path)
     except OSError as error:
@@ -144,7 +149,9 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
 
 
 def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Checksums) -> bool:
-    seen = [ReadFile(path, Status(*status), checksum) for path, status, checksum in known["files"]]
+    seen = [
+        ReadFile(path, FileStamp(*status), checksum) for path, status, checksum in known["files"]
+    ]
     parts = chain.from_iterable(map(parts_of, files))
     paths = list(parts if known["ended"] else islice(parts, len(seen)))
     if [path.name for path in paths] != [Path(one.path).name for one in seen]:
@@ -167,7 +174,7 @@ class Sources:
     """
 
     def __init__(
-        self, plan: StagePlan, origins: Sequence[Origin], checksums: Checksums | None = None
+        self, plan: StagePlan, origins: Sequence[ResolvedSplit], checksums: Checksums | None = None
     ) -> None:
         self.origins, self._mirrors = origins, plan.config.mirrors
         self._checksums = checksums or Checksums(Path(plan.config.results))
@@ -222,7 +229,7 @@ class Sources:
         name = ", ".join(info.datasets)
         return {"dataset": name, "revision": None, "resolved": None, "state": state}
 
-    def _origin_state(self, origin: Origin) -> dict[str, Any]:
+    def _origin_state(self, origin: ResolvedSplit) -> dict[str, Any]:
         if origin.files is None:
             return {"kind": "hub"}
         kind = "files" if origin.source.dataset is None else "mirror"
@@ -245,6 +252,8 @@ class Sources:
         about = {"dataset": read.dataset, "config": read.config}
         if read.files is None:
             return {"kind": "hub", **about}
-        reading = Reading({Path(path): Status(*status) for path, status in read.files}, ended=True)
+        reading = FilesRead(
+            {Path(path): FileStamp(*status) for path, status in read.files}, ended=True
+        )
         kind = "mirror" if read.kind == "data" else read.kind
         return {"kind": kind, **about, **state_of(reading, self._checksums)}

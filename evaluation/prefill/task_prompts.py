@@ -16,7 +16,7 @@ from evaluation.prefill.solved_examples import (
     SolvedExamples,
     example_rows,
 )
-from evaluation.prefill.sources import Origin
+from evaluation.prefill.sources import ResolvedSplit
 from evaluation.prefill.templates import RowTemplates
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.suites import Message
@@ -107,7 +107,9 @@ def _check_json(key: str, document: Mapping[str, Any]) -> None:
         ) from None
 
 
-def read_task_prompts(name: str, task: GenerationTask, origins: Sequence[Origin]) -> TaskPrompts:
+def read_task_prompts(
+    name: str, task: GenerationTask, origins: Sequence[ResolvedSplit]
+) -> TaskPrompts:
     """Return the prompts of a task's rows.
 
     Args:
@@ -150,7 +152,7 @@ def _shots(
 
 
 def _solved_examples(
-    recipe: PromptRecipe, name: str, origins: Sequence[Origin]
+    recipe: PromptRecipe, name: str, origins: Sequence[ResolvedSplit]
 ) -> SolvedExamples[Shot]:
     task, rows = recipe.task, iter(list[NumberedRow]())
     if task.fewshot_examples:

@@ -20,7 +20,7 @@ from evaluation.prefill.definitions import (
     slice_definition,
     task_definition,
 )
-from evaluation.prefill.sources import Origin, locate_item
+from evaluation.prefill.sources import ResolvedSplit, locate_item
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import complete
 
@@ -42,7 +42,7 @@ class Prefill:
     """Returns an entry's definition."""
     define_asked: Define | None = None
     """Returns the part of it that scores depend on, where the entry also holds data for verification."""
-    origins: Callable[[StagePlan, str], list[Origin]]
+    origins: Callable[[StagePlan, str], list[ResolvedSplit]]
     """Returns the sources of an entry's items; none if the suite itself contains them."""
     make: Callable[[StagePlan, str], None]
     """Makes an entry in `plan.cache_folder(tier, name)` unless it is there already."""
@@ -50,8 +50,8 @@ class Prefill:
     """Reads an entry; raises CacheError for one that is missing or damaged."""
 
 
-def _origins(section: str) -> Callable[[StagePlan, str], list[Origin]]:
-    def origins(plan: StagePlan, name: str) -> list[Origin]:
+def _origins(section: str) -> Callable[[StagePlan, str], list[ResolvedSplit]]:
+    def origins(plan: StagePlan, name: str) -> list[ResolvedSplit]:
         item = getattr(plan.suite, section)[name]
         return list(chain(*locate_item(item, plan.config)))
 

@@ -12,11 +12,11 @@ from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.definitions import saved_description, tokenizer_definition, tokenizer_files
 from evaluation.prefill.entries import is_current, new_entry, read_meta, write_meta
-from evaluation.prefill.sources import Reading
+from evaluation.prefill.sources import FilesRead
 from evaluation.prefill.states import Checksums, are_unchanged, state_of
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import tokenizer_origin
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.check_texts import read_texts
 from evaluation.tokenizers.encoding import bos_ids
 from evaluation.tokenizers.files import copy_files
@@ -26,7 +26,7 @@ from evaluation.tokenizers.self_check import REPORT, bos_remark, self_check
 log = logging.getLogger(__name__)
 
 
-def prefill_tokenizer(plan: StagePlan) -> tuple[Tokenizer, dict[str, Any]]:
+def prefill_tokenizer(plan: StagePlan) -> tuple[LoadedTokenizer, dict[str, Any]]:
     """Fetch a stage's tokenizer and open it.
 
     Returns:
@@ -37,7 +37,7 @@ def prefill_tokenizer(plan: StagePlan) -> tuple[Tokenizer, dict[str, Any]]:
     return tokenizer, about | {"chat_template": tokenizer.chat_template}
 
 
-def stage_tokenizer(plan: StagePlan) -> Tokenizer:
+def stage_tokenizer(plan: StagePlan) -> LoadedTokenizer:
     """Open the tokenizer that prefill saved for a stage."""
     return load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
 
@@ -56,7 +56,7 @@ def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
     checksums = Checksums(Path(plan.config.results))
     as_read = partial(are_unchanged, [files], checksums=checksums)
     if not is_current(plan.tokenizer_folder, tokenizer_definition(plan), as_read):
-        reading = Reading(ended=True)
+        reading = FilesRead(ended=True)
         for file in files or ():
             reading.begin(file)
         try:
@@ -126,7 +126,7 @@ def _former_fingerprints(plan: StagePlan) -> list[str]:
     return list(dict.fromkeys([meta["fingerprint"], *meta.get("formerly", [])]))
 
 
-def _fingerprint(tokenizer: Tokenizer) -> str:
+def _fingerprint(tokenizer: LoadedTokenizer) -> str:
     """Return the identity of a tokenizer's behaviour on text, wherever it was loaded from.
 
     It covers vocabulary, merges, normalization, added tokens, BOS and EOS. It does not cover name,

@@ -43,7 +43,7 @@ Case = tuple[Mapping[str, Any], str]
 
 
 @dataclass(frozen=True)
-class Limits:
+class CaseLimits:
     """Limits of a single case."""
 
     seconds: float
@@ -51,7 +51,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class ProgramWithTests:
+class DecidingProgram:
     """A program that decides a case; `failed` has the scores if it does not pass its tests."""
 
     text: str
@@ -61,7 +61,7 @@ class ProgramWithTests:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CaseOutcome:
     """Scores of a case by metric, or why there are none.
 
     If there is a `program`, the scores hold only if it passes (`run_programs`). `reason` and
@@ -71,12 +71,12 @@ class Outcome:
     scores: Scores | None
     reason: str = ""
     note: str = ""
-    program: ProgramWithTests | None = None
+    program: DecidingProgram | None = None
 
 
 def score(
-    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
-) -> list[Outcome]:
+    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: CaseLimits
+) -> list[CaseOutcome]:
     """Verify completions by the provider's own metrics.
 
     Args:
@@ -90,21 +90,21 @@ def score(
     Raises:
         ScoringError: The program cannot be started, or refuses the task.
     """
-    found: list[Outcome] = []
+    found: list[CaseOutcome] = []
     for _ in range(MOST_STARTS):
         if len(found) == len(cases):
             break
         outcomes, ended = _once(provider, request, cases[len(found) :], limits)
         found += outcomes
         if len(found) < len(cases):
-            found.append(Outcome(None, _blame(ended, limits)))
-    unverified = Outcome(None, f"the provider's program died {MOST_STARTS} times before")
+            found.append(CaseOutcome(None, _blame(ended, limits)))
+    unverified = CaseOutcome(None, f"the provider's program died {MOST_STARTS} times before")
     return found + [unverified] * (len(cases) - len(found))
 
 
 def _once(
-    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: Limits
-) -> tuple[list[Outcome], ProgramEnd]:
+    provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: CaseLimits
+) -> tuple[list[CaseOutcome], ProgramEnd]:
     """Return the outcomes of the cases until the program ended, and how it ended."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -118,7 +118,7 @@ def _once(
             raise ScoringError(f"{provider.title} does not verify the task: {refused}")
         lines = _lines(folder / "scores.jsonl")
     _check_ready(provider, lines[:1], ended)
-    found: list[Outcome] = []
+    found: list[CaseOutcome] = []
     for line in lines[1 : len(cases) + 1]:
         if line.get("number") != len(found):
             break
@@ -135,7 +135,7 @@ def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: Program
         raise ScoringError(sentence)
 
 
-def _still_writes(path: Path, limits: Limits) -> Callable[[], bool]:
+def _still_writes(path: Path, limits: CaseLimits) -> Callable[[], bool]:
     """Return a function that tells whether the program still writes within its time limits."""
     size, since = 0, time.monotonic()
 
@@ -165,16 +165,18 @@ def _lines(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def _outcome(line: Mapping[str, Any]) -> Outcome:
+def _outcome(line: Mapping[str, Any]) -> CaseOutcome:
     scores = line.get("scores")
     if isinstance(scores, dict):
         asked = (line.get(name) for name in ("program", "tests", "seconds", "failed"))
-        program = ProgramWithTests(*asked) if "program" in line else None  # type: ignore[arg-type]
-        return Outcome(scores, program=program)
-    return Outcome(None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}")
+        program = DecidingProgram(*asked) if "program" in line else None  # type: ignore[arg-type]
+        return CaseOutcome(scores, program=program)
+    return CaseOutcome(
+        None, f"the provider's metric failed: {line.get('error', 'it gave no reason')}"
+    )
 
 
-def _blame(ended: ProgramEnd, limits: Limits) -> str:
+def _blame(ended: ProgramEnd, limits: CaseLimits) -> str:
     if ended.code is None:
         return f"the provider was not done after {limits.seconds:g} seconds"
     if ended.code == 77:
@@ -183,8 +185,8 @@ def _blame(ended: ProgramEnd, limits: Limits) -> str:
 
 
 def run_programs(
-    outcomes: Sequence[Outcome], limits: Limits, workers: int, python: str | None
-) -> list[Outcome]:
+    outcomes: Sequence[CaseOutcome], limits: CaseLimits, workers: int, python: str | None
+) -> list[CaseOutcome]:
     """Run the program of each outcome that has one, and settle the outcome's scores.
 
     Args:
@@ -228,14 +230,14 @@ def _verifier(seconds: float, python: str | None) -> verifiers.Program:
     )
 
 
-def _settled(outcome: Outcome, program: ProgramWithTests, verdict: Verdict) -> Outcome:
+def _settled(outcome: CaseOutcome, program: DecidingProgram, verdict: Verdict) -> CaseOutcome:
     if verdict.credit is None:
-        return Outcome(None, verdict.reason)
+        return CaseOutcome(None, verdict.reason)
     scores = outcome.scores if verdict.credit == 1 else program.failed
     return replace(outcome, scores=scores, reason=verdict.reason, note=verdict.note, program=None)
 
 
-def verdict_of(metric: str, outcome: Outcome, completion: str) -> Verdict:
+def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
     """Return the verdict of one metric.
 
     Args:

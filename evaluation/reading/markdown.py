@@ -38,7 +38,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Item:
+class ListItem:
     """An item of a list: its number (None for a bullet), its nesting, and its text.
 
     `level` counts all enclosing items, `depth` only those with the same kind of marker.
@@ -59,10 +59,10 @@ class Item:
 class Lists:
     """All list items of an answer, and whether it has text outside of them."""
 
-    items: tuple[Item, ...]
+    items: tuple[ListItem, ...]
     anything_else: bool
 
-    def outermost(self, *, numbered: bool) -> list[Item]:
+    def outermost(self, *, numbered: bool) -> list[ListItem]:
         """Return the outermost items of one kind of marker.
 
         Args:
@@ -156,14 +156,14 @@ def read_lists(text: str) -> Lists:
     Returns:
         All items in order, without those that have no words.
     """
-    items: list[Item] = []
-    open_items: list[Item] = []
+    items: list[ListItem] = []
+    open_items: list[ListItem] = []
     anything_else = False
     for token in _PARSER.parse(_as_commonmark(plain(text))):
         if token.type == "list_item_open":
             number = int(token.info) if token.info else None
             depth = sum((one.number is None) == (number is None) for one in open_items)
-            open_items.append(Item(number, len(open_items), depth))
+            open_items.append(ListItem(number, len(open_items), depth))
             items.append(open_items[-1])
         elif token.type == "list_item_close":
             open_items.pop()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from evaluation.settings.generation import Sampling
 
 if TYPE_CHECKING:  # verifying seldom needs them
-    from evaluation.tokenizers.base import Tokenizer
+    from evaluation.tokenizers.base import LoadedTokenizer
 
 GREEDY = Sampling()
 
@@ -85,7 +85,9 @@ class GenerationRequest:
     stopping: Stopping = LENGTH_ONLY
 
 
-def stopping_with(tokenizer: "Tokenizer", eos: Iterable[int], strings: Iterable[str]) -> Stopping:
+def stopping_with(
+    tokenizer: "LoadedTokenizer", eos: Iterable[int], strings: Iterable[str]
+) -> Stopping:
     """Return the rules for ending an answer, whose special tokens are decoded, too.
 
     Args:

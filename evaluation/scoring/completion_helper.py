@@ -18,7 +18,7 @@ from evaluation.scoring.session import Job
 from evaluation.settings.config import load_config
 from evaluation.settings.generation import Sampling
 from evaluation.settings.planning import plan_stages
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 
 
 def help_out(path: Path) -> int:
@@ -45,7 +45,7 @@ def _subject(request: dict[str, Any]) -> Subject:
     return candidate_subject(plan, candidate)
 
 
-def _lacking(item: dict[str, Any], tokenizer: Tokenizer) -> Lacking:
+def _lacking(item: dict[str, Any], tokenizer: LoadedTokenizer) -> Lacking:
     requests = [
         GenerationRequest(
             one["id"],

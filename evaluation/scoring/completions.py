@@ -16,7 +16,7 @@ from evaluation.scoring.imported_completions import imported_entry, imports_of
 from evaluation.scoring.lacking import Lacking
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import (
-    Completion,
+    StoredCompletion,
     prompt_key,
     sample_key,
     stored_completions,
@@ -157,7 +157,7 @@ def _complete(
 
 
 def missing_requests(
-    sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, Completion]
+    sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, StoredCompletion]
 ) -> list[GenerationRequest]:
     """Return the requests that must be generated; prompts of equal tokens are requested once.
 

@@ -11,7 +11,7 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
 from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
 from evaluation.settings.computing import Scoring
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.loading import check_sentence, load_tokenizer
 
@@ -67,7 +67,7 @@ def score_request_file(
 
 def prepare(
     rows: Sequence[Row],
-    tokenizer: Tokenizer | None,
+    tokenizer: LoadedTokenizer | None,
     source: str,
     max_length: int,
     vocab_size: int,
@@ -133,7 +133,7 @@ def _needs_tokenizer(row: Row) -> bool:
     return "context" in row or not row["context_tokens"]
 
 
-def _request(row: Row, tokenizer: Tokenizer | None, name: str) -> Request:
+def _request(row: Row, tokenizer: LoadedTokenizer | None, name: str) -> Request:
     if row.keys() == TOKENS:
         return Request(tuple(row["context_tokens"]), tuple(row["continuation_tokens"]), name)
     if tokenizer is None:
@@ -142,7 +142,7 @@ def _request(row: Row, tokenizer: Tokenizer | None, name: str) -> Request:
     return Request(tuple(pair.context), tuple(pair.continuation), name)
 
 
-def _prefix_token(tokenizer: Tokenizer | None) -> int | None:
+def _prefix_token(tokenizer: LoadedTokenizer | None) -> int | None:
     """Return the token that replaces an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
@@ -150,7 +150,7 @@ def _prefix_token(tokenizer: Tokenizer | None) -> int | None:
     return tokenizer.eos_token_id if bos is None else bos
 
 
-def _tokenizer(name: str | None, checkpoint: Checkpoint) -> Tokenizer:
+def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:
     revision = None if name else recorded_revision(checkpoint.training_config)
     if name is None and checkpoint.kind == "huggingface":
         name = str(checkpoint.path)

@@ -34,7 +34,7 @@ Count = Callable[[Sequence[int]], int]
 
 
 @dataclass(frozen=True)
-class Completion:
+class StoredCompletion:
     """A sample as it is verified: cut at the first stop string."""
 
     text: str
@@ -71,7 +71,7 @@ def stored_completions(
     keys: Iterable[str],
     stops: Sequence[str],
     count: Count | None = None,
-) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
+) -> tuple[dict[str, StoredCompletion], dict[str, Mapping[str, Any]]]:
     """Return the stored completions that are complete with these stop strings.
 
     Args:
@@ -84,7 +84,7 @@ def stored_completions(
         Completions by key, and the summaries of their parts by the part's name.
     """
 
-    def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> Completion | None:
+    def read(row: Mapping[str, Any], summary: Mapping[str, Any]) -> StoredCompletion | None:
         cut = cut_again(row["text"], row["stop_reason"], stops)
         if cut is None:
             return None
@@ -93,7 +93,7 @@ def stored_completions(
         is_other = set(summary.get(STOP, stops)) != set(stops)
         if count and is_other and reason == "stop_string":
             tokens = count(row["tokens"])
-        return Completion(text, reason, row["prompt_tokens"], tokens)
+        return StoredCompletion(text, reason, row["prompt_tokens"], tokens)
 
     return store.find_rows(prefix, keys, read)
 
@@ -105,7 +105,7 @@ def counted_completions(
     prefix: str,
     keys: Sequence[str],
     stops: Sequence[str],
-) -> tuple[dict[str, Completion], dict[str, Mapping[str, Any]]]:
+) -> tuple[dict[str, StoredCompletion], dict[str, Mapping[str, Any]]]:
     """Return all requested completions, with the number of tokens until generation would stop.
 
     The tokenizer is loaded only if completions were generated with other stop strings.

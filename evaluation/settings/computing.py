@@ -53,7 +53,7 @@ class Scoring(Settings):
     )
 
 
-class Generation(Settings):
+class GenerationSettings(Settings):
     """What writes the answers to generation tasks."""
 
     engine: Literal["own", "vllm"] = Field(

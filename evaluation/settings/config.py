@@ -18,7 +18,7 @@ from evaluation.settings.candidates import (
     StepInterval,
     is_requested,
 )
-from evaluation.settings.computing import Generation, Scoring, Verification
+from evaluation.settings.computing import GenerationSettings, Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,
     OutputPath,
@@ -71,8 +71,8 @@ class Config(Settings):
         description="Nanotron training YAML that supplies the tokenizer, sequence length or window if not set.",
     )
     scoring: Scoring = Field(Scoring(), description="How models are run.")
-    generation: Generation = Field(
-        Generation(), description="The engine that generates completions."
+    generation: GenerationSettings = Field(
+        GenerationSettings(), description="The engine that generates completions."
     )
     verification: Verification = Field(
         Verification(), description="How generated answers are verified."

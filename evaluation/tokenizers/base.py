@@ -1,4 +1,4 @@
-"""Define `Tokenizer`, what this project asks of every tokenizer."""
+"""Define `LoadedTokenizer`, what this project asks of every tokenizer."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ class EncodedText:
     offsets: list[tuple[int, int]] | None
 
 
-class Tokenizer(ABC):
+class LoadedTokenizer(ABC):
     """Text to token ids and back. Special tokens in a text are recognized, and none is added."""
 
     is_fast: bool
@@ -119,5 +119,5 @@ class Tokenizer(ABC):
         return None if token is None else self.token_id(token.content)
 
 
-def _is_cut(tokenizer: Tokenizer, prompt: Sequence[int]) -> bool:
+def _is_cut(tokenizer: LoadedTokenizer, prompt: Sequence[int]) -> bool:
     return bool(prompt) and tokenizer.decode(prompt[-1:]).endswith(NO_CHARACTER)

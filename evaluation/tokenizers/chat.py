@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 
 
 def render_template(
-    tokenizer: Tokenizer,
+    tokenizer: LoadedTokenizer,
     template: str,
     messages: Sequence[Mapping[str, str]],
     variables: Mapping[str, Any],

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from evaluation.errors import SourceError
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 
 
 class EncodedPair(NamedTuple):
@@ -19,7 +19,7 @@ class EncodedPair(NamedTuple):
     meets: bool
 
 
-def bos_ids(tokenizer: Tokenizer, prepend_bos: bool) -> list[int]:
+def bos_ids(tokenizer: LoadedTokenizer, prepend_bos: bool) -> list[int]:
     """Return the ids to put before every text: BOS's id, or nothing.
 
     Raises:
@@ -41,7 +41,7 @@ def put_before(before: Sequence[int], ids: Sequence[int]) -> list[int]:
     return list(ids) if list(ids[: len(start)]) == start else [*start, *ids]
 
 
-def encode_pairs(tokenizer: Tokenizer, pairs: Sequence[tuple[str, str]]) -> list[EncodedPair]:
+def encode_pairs(tokenizer: LoadedTokenizer, pairs: Sequence[tuple[str, str]]) -> list[EncodedPair]:
     """Return the ids of contexts and continuations, divided as lm-evaluation-harness divides them.
 
     Spaces at the context's end go to the continuation, as most tokenizers put a space into the token

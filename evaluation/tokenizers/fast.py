@@ -10,7 +10,7 @@ import tokenizers
 from tokenizers import decoders, models, pre_tokenizers
 
 from evaluation.errors import SourceError
-from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, Tokenizer
+from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, LoadedTokenizer
 from evaluation.tokenizers.config import AddedToken, TokenizerConfig
 
 _UNUSED = ("version", "truncation", "padding", "post_processor")
@@ -20,7 +20,7 @@ _WITHOUT_CONTEXT = {"ByteLevel"}
 """Decoders whose text of an answer does not depend on the text before it."""
 
 
-class FastTokenizer(Tokenizer):
+class FastTokenizer(LoadedTokenizer):
     """A tokenizer of the `tokenizers` library, with the tokens that tokenizer_config.json adds.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from evaluation.errors import SourceError
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.config import TokenizerConfig, read_config
 from evaluation.tokenizers.fast import FastTokenizer, read_byte_level, read_json
 from evaluation.tokenizers.files import PATTERNS, Vocabulary, check_files, find_vocabulary
@@ -23,7 +23,7 @@ SENTENCE = "The quick brown fox jumps over the lazy dog."
 
 def load_tokenizer(
     name_or_folder: str | Path, *, use_fast: bool, revision: str | None = None
-) -> Tokenizer:
+) -> LoadedTokenizer:
     """Load a tokenizer from a folder, or download its files from the hub.
 
     Args:
@@ -59,7 +59,7 @@ def local_folder(name: str, revision: str | None) -> Path:
         return Path(snapshot_download(name, revision=revision, allow_patterns=list(PATTERNS)))
 
 
-def _opened(vocabulary: Vocabulary) -> Tokenizer:
+def _opened(vocabulary: Vocabulary) -> LoadedTokenizer:
     if vocabulary.kind == "pieces":
         return PieceTokenizer(vocabulary.path)
     config = read_config(vocabulary.path.parent)
@@ -91,7 +91,7 @@ def _check_byte_level(config: TokenizerConfig) -> None:
         )
 
 
-def check_sentence(tokenizer: Tokenizer) -> None:
+def check_sentence(tokenizer: LoadedTokenizer) -> None:
     """Refuse a tokenizer that encodes a sentence to nothing, or does not give it back.
 
     Words that its vocabulary lacks are left out of the sentence.

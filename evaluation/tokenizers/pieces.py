@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from evaluation.tokenizers.base import EncodedText, Tokenizer
+from evaluation.tokenizers.base import EncodedText, LoadedTokenizer
 from evaluation.tokenizers.config import read_config
 from evaluation.tokenizers.piece_models import (
     DEFAULTS,
@@ -24,7 +24,7 @@ from evaluation.tokenizers.piece_models import (
 _SPACE = "▁"
 
 
-class PieceTokenizer(Tokenizer):
+class PieceTokenizer(LoadedTokenizer):
     """A SentencePiece model with added tokens.
 
     Args:

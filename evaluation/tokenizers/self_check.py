@@ -13,7 +13,7 @@ from typing import Any
 import sentencepiece
 
 from evaluation.errors import SourceError
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.check_texts import ANSWERS, PROGRAM, PROMPTS, OwnText, texts_with
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.fast import FastTokenizer, read_json
@@ -28,7 +28,9 @@ _SHOWN = 24
 """Ids that a message shows."""
 
 
-def self_check(tokenizer: Tokenizer, folder: Path, own: Sequence[OwnText] = ()) -> dict[str, Any]:
+def self_check(
+    tokenizer: LoadedTokenizer, folder: Path, own: Sequence[OwnText] = ()
+) -> dict[str, Any]:
     """Return the report: `reference`, each text with its ids under `texts`, and `remarks`.
 
     Raises:
@@ -49,7 +51,7 @@ def self_check(tokenizer: Tokenizer, folder: Path, own: Sequence[OwnText] = ()) 
     }
 
 
-def check_again(tokenizer: Tokenizer, report: Mapping[str, Any]) -> None:
+def check_again(tokenizer: LoadedTokenizer, report: Mapping[str, Any]) -> None:
     """Compare a loaded tokenizer with the report that prefill stored.
 
     Raises:
@@ -63,7 +65,7 @@ def check_again(tokenizer: Tokenizer, report: Mapping[str, Any]) -> None:
             raise _difference(tokenizer, row["text"], ids, row["ids"], "prefill", remedy)
 
 
-def bos_remark(tokenizer: Tokenizer, prepend_bos: bool) -> str | None:
+def bos_remark(tokenizer: LoadedTokenizer, prepend_bos: bool) -> str | None:
     """Return what to write if a tokenizer's own files and `prepend_bos` disagree; None if they agree."""
     if tokenizer.adds_bos == prepend_bos or tokenizer.bos_token_id is None:
         return None
@@ -77,13 +79,13 @@ def bos_remark(tokenizer: Tokenizer, prepend_bos: bool) -> str | None:
     )
 
 
-def _texts(tokenizer: Tokenizer) -> list[str]:
+def _texts(tokenizer: LoadedTokenizer) -> list[str]:
     keys = ("bos_token", "eos_token")
     return texts_with([t for key in keys if (t := tokenizer.config.variables.get(key))])
 
 
 def _difference(
-    tokenizer: Tokenizer, text: str, ours: list[int], theirs: list[int], who: str, remedy: str
+    tokenizer: LoadedTokenizer, text: str, ours: list[int], theirs: list[int], who: str, remedy: str
 ) -> SourceError:
     return SourceError(
         f"tokenizer {tokenizer.name_or_path}: {text!r} becomes {_shown(ours)} here, but {_shown(theirs)} by "
@@ -97,7 +99,7 @@ def _shown(ids: list[int]) -> str:
 
 
 def _compare(
-    tokenizer: Tokenizer, folder: Path, ids: Mapping[str, list[int]]
+    tokenizer: LoadedTokenizer, folder: Path, ids: Mapping[str, list[int]]
 ) -> tuple[str, list[str]]:
     """Return the name of the library that ids were compared with, and remarks on differences that count."""
     if isinstance(tokenizer, FastTokenizer):
@@ -169,14 +171,14 @@ def _compare_pieces(
     ]
 
 
-def _without_added(tokenizer: Tokenizer, texts: Mapping[str, list[int]]) -> Iterator[str]:
+def _without_added(tokenizer: LoadedTokenizer, texts: Mapping[str, list[int]]) -> Iterator[str]:
     """Yield the texts in which no added token is recognized."""
     for text, ids in texts.items():
         if not tokenizer.whole_tokens.intersection(ids):
             yield text
 
 
-def _check_answers(tokenizer: Tokenizer) -> None:
+def _check_answers(tokenizer: LoadedTokenizer) -> None:
     """Raise SourceError if an answer behind a prompt is not decoded as it was encoded."""
     pairs = [(prompt, answer) for prompt in PROMPTS for answer in ANSWERS]
     for (prompt, answer), encoded in zip(pairs, encode_pairs(tokenizer, pairs), strict=True):
@@ -193,7 +195,7 @@ def _check_answers(tokenizer: Tokenizer) -> None:
             )
 
 
-def _lost_layout(tokenizer: Tokenizer, ids: Sequence[int]) -> Iterator[str]:
+def _lost_layout(tokenizer: LoadedTokenizer, ids: Sequence[int]) -> Iterator[str]:
     """Yield a remark if a program cannot be read back from its ids."""
     text = tokenizer.decode(ids)
     if text != PROGRAM:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from evaluation.files import write_json, write_parquet
-from evaluation.grading.completions import Sample, SampledPrompt, summarize_task
+from evaluation.grading.completions import SampledPrompt, VerifiedSample, summarize_task
 from evaluation.grading.generated import prompt_rows, task_files
 from evaluation.grading.tiers import stacked
 from evaluation.prefill.caches import DocumentLine
-from evaluation.scoring.stored_completions import Completion
+from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.verifiers import Pattern
 from evaluation.verification.verdicts import Verdict
 
@@ -66,9 +66,9 @@ def _prompts(skill: float, seed: int, prompts: int) -> Iterator[SampledPrompt]:
         )
         drawn = own.random(2) < chance[number]
         samples = [
-            Sample(
+            VerifiedSample(
                 index,
-                Completion("5" if right else "6", "eos" if number % 5 else "length", 4, 1),
+                StoredCompletion("5" if right else "6", "eos" if number % 5 else "length", 4, 1),
                 {
                     "lenient": _verdict(float(right), "5" if right else "6", fails=number == seed),
                     "strict": _verdict(0.0, None, fails=number == seed),

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
 
-from evaluation.checkpoints.mapping import Source, Target
+from evaluation.checkpoints.mapping import Target, TensorSource
 from evaluation.checkpoints.shards import Slices, coverage_problem, read_parameters
 from evaluation.checkpoints.weights import load_weights
 from evaluation.errors import UnsupportedCheckpoint
@@ -106,7 +106,9 @@ def test_random_shards_merge_to_the_whole(
         "q": torch.nn.Parameter(torch.full((rows - head, columns), torch.nan), False),
         "v": torch.nn.Parameter(torch.full((head, columns), torch.nan), False),
     }
-    load_weights([(shard, Source((rows, columns), targets)) for shard in parameter.shards], results)
+    load_weights(
+        [(shard, TensorSource((rows, columns), targets)) for shard in parameter.shards], results
+    )
     expected = whole[:-head].view(-1, head // 2, 2, columns).transpose(1, 2)
     assert torch.equal(results["q"], expected.reshape(-1, columns) / 2)
     assert torch.equal(results["v"], whole[-head:])
@@ -121,7 +123,7 @@ def test_chunks_meet_at_any_row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr("evaluation.checkpoints.weights._CHUNK_BYTES", size)
         result = torch.nn.Parameter(torch.full((7, 5, 3), torch.nan), False)
         load_weights(
-            [(shard, Source((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result}
+            [(shard, TensorSource((7, 3, 5), (Target("t", 0, 7, transposed=True),)))], {"t": result}
         )
         assert torch.equal(result, whole.transpose(1, 2))
 
@@ -142,7 +144,7 @@ def test_expert_parallel_shards(tmp_path: Path) -> None:
     write_shards(tmp_path, whole, boxes, [0, 1], 2, "tp-rank-0-of-1_exp-rank-{}-of-{}")
     parameter = read_parameters(tmp_path)["model.x.weight"]
     result = torch.nn.Parameter(torch.full((4, 6), torch.nan), False)
-    source = Source((4, 6), (Target("t", 0, 4),))
+    source = TensorSource((4, 6), (Target("t", 0, 4),))
     load_weights([(shard, source) for shard in parameter.shards], {"t": result})
     assert torch.equal(result, whole)
 

@@ -11,14 +11,19 @@ import torch
 
 from evaluation.checkpoints.subjects import step_subject
 from evaluation.errors import ScoringError
-from evaluation.grading.completions import Sample, SampledPrompt, summarize_task, summarize_view
+from evaluation.grading.completions import (
+    SampledPrompt,
+    VerifiedSample,
+    summarize_task,
+    summarize_view,
+)
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations
 from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring import session
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import Completion
+from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.verifiers import AnyVerifier, Boxed, MathVerify, Minerva, Pattern, Program
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.registry import verify
@@ -106,9 +111,11 @@ MATH = MathVerify(kind="math_verify")
 def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> SampledPrompt:
     """Texts and each verifier's verdict on them."""
     line = DocumentLine(id=name, document={}, strata={"label": name})
-    completions = [Completion(text, "eos", 1, 1) for text, _ in samples]
+    completions = [StoredCompletion(text, "eos", 1, 1) for text, _ in samples]
     found = zip(completions, samples, strict=True)
-    return SampledPrompt(line, [Sample(i, one, own) for i, (one, (_, own)) in enumerate(found)])
+    return SampledPrompt(
+        line, [VerifiedSample(i, one, own) for i, (one, (_, own)) in enumerate(found)]
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from evaluation.prefill import packing
 from evaluation.prefill.packing import (
+    DocumentPart,
     Packed,
     Packer,
-    Piece,
     encode_documents,
     save_tokens,
     sizes_from_offsets,
@@ -32,7 +32,7 @@ BOS = 0
 
 
 def pack(
-    pieces: list[Piece],
+    pieces: list[DocumentPart],
     length: int,
     blocks: int,
     dtype: torch.dtype = torch.int32,
@@ -51,9 +51,9 @@ def pack(
     return packed, raw.reshape(packed.blocks, length)
 
 
-def piece(ids: list[int]) -> Piece:
+def piece(ids: list[int]) -> DocumentPart:
     """A piece in which token n stands for n bytes."""
-    return Piece(np.array(ids, dtype=np.int32), np.array(ids, dtype=np.int32))
+    return DocumentPart(np.array(ids, dtype=np.int32), np.array(ids, dtype=np.int32))
 
 
 documents = st.lists(st.lists(st.integers(2, 250), min_size=1, max_size=30), max_size=20)
@@ -85,8 +85,8 @@ def test_blocks_are_the_joined_documents_cut(
 
 
 def test_a_long_document_comes_in_pieces_and_stays_one() -> None:
-    first = Piece(*[np.array([5, 6], dtype=np.int32)] * 2, begins=True, ends=False)
-    second = Piece(*[np.array([7, 8], dtype=np.int32)] * 2, begins=False, ends=True)
+    first = DocumentPart(*[np.array([5, 6], dtype=np.int32)] * 2, begins=True, ends=False)
+    second = DocumentPart(*[np.array([7, 8], dtype=np.int32)] * 2, begins=False, ends=True)
     packed, rows = pack([first, second, piece([9])], 7, 1, bos=True)
     assert rows.tolist() == [[BOS, 5, 6, 7, 8, EOS, BOS]]
     assert packed.document_starts.tolist() == [0, 6]

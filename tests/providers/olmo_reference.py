@@ -20,7 +20,7 @@ import datasets
 from evaluation.providers.adapters import olmo_eval, olmo_eval_data
 from evaluation.providers.adapters.contract import (
     ProgramWithTests,
-    Refused,
+    RefusedTask,
     count_computing,
     read_lines,
 )
@@ -101,7 +101,7 @@ def _as_line(found: Any) -> dict[str, Any]:
 def answered(request: dict[str, Any], folder: Path) -> dict[str, Any]:
     try:
         meta = olmo_eval.render(request, folder)
-    except Refused as error:
+    except RefusedTask as error:
         return {"refused": str(error)}
     lines = list(read_lines(folder / "documents.jsonl"))
     scores = scored(request, lines) if request["cases"] else []

@@ -9,20 +9,20 @@ import pytest
 from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, render
-from evaluation.providers.score import Limits, Outcome, run_programs, score, verdict_of
+from evaluation.providers.score import CaseLimits, CaseOutcome, run_programs, score, verdict_of
 from tests.providers.conftest import Installed
 from tests.tables import cases
 from tests.verification.sandbox.references import needs_sandbox
 
 REQUEST = {"task": "sums", "chat": False, "num_fewshot": None, "limit": 5, "mirrors": {}}
-LIMITS = Limits(seconds=1.0, memory_mb=512)
+LIMITS = CaseLimits(seconds=1.0, memory_mb=512)
 
 
 def provider(python: Path) -> Provider:
     return Provider("lm_eval", python, "0.4.13")
 
 
-def scored(python: Path, *completions: str) -> list[Outcome]:
+def scored(python: Path, *completions: str) -> list[CaseOutcome]:
     document = {"part": "sums", "doc": {"letter": "a"}}
     cases = [(document, text) for text in completions]
     found = score(provider(python), {"task": "sums"}, cases, LIMITS)
@@ -30,7 +30,7 @@ def scored(python: Path, *completions: str) -> list[Outcome]:
     return found
 
 
-def credits(metric: str, outcomes: list[Outcome]) -> list[float | None]:
+def credits(metric: str, outcomes: list[CaseOutcome]) -> list[float | None]:
     return [verdict_of(metric, outcome, "text").credit for outcome in outcomes]
 
 
@@ -101,7 +101,7 @@ def test_a_program_that_always_dies_ends(installed: Installed) -> None:
     [(45.0, "45.0"), (-0.1, "-0.1"), (float("nan"), "nan"), ("<str>", "<str>"), ([], "[]")],
 )
 def test_what_is_no_credit_is_no_verdict(value: Any, told: str) -> None:
-    verdict = verdict_of("bleu", Outcome({"bleu": value}), "text")
+    verdict = verdict_of("bleu", CaseOutcome({"bleu": value}), "text")
     assert verdict.credit is None
     assert verdict.reason == f"bleu is {told}, which is not a credit from 0 to 1"
 

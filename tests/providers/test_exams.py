@@ -9,7 +9,7 @@ import pytest
 
 from evaluation.errors import ScoringError, SourceError
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
-from evaluation.providers.score import Limits, score
+from evaluation.providers.score import CaseLimits, score
 from tests.providers.test_real import provider
 from tests.tables import cases
 
@@ -152,12 +152,12 @@ def test_a_task_of_the_users_own_is_asked_and_judged(
     assert read.files is not None
     asked = {"task": "own_sums", "include_path": path, "task_files": found.info.task_files}
     cases = [(one.document, "5"), (one.document, "6")]
-    outcomes = score(provider(name), asked, cases, Limits(60, 4096))
+    outcomes = score(provider(name), asked, cases, CaseLimits(60, 4096))
     assert [(outcome.scores or {})[metric] for outcome in outcomes] == [1, 0]
     file = own[name] / "sums.yaml" if name == "lm_eval" else own[name]
     file.write_text(file.read_text() + "\n# another\n")
     with pytest.raises(ScoringError, match="were changed since prefill; run prefill again"):
-        score(provider(name), asked, cases, Limits(60, 4096))
+        score(provider(name), asked, cases, CaseLimits(60, 4096))
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 from evaluation.dependencies.caches import CacheEntry, CacheStates
 from evaluation.errors import SourceError
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.providers.adapters.contract import Refused
+from evaluation.providers.adapters.contract import RefusedTask
 from evaluation.providers.adapters.data import read_mirrors
 from evaluation.providers.adapters.mirror_files import mirrored_files, status_of
 from evaluation.settings.plan import StagePlan
@@ -89,7 +89,9 @@ def test_a_mirror_of_one_file_is_one_split(ending: str, tmp_path: Path) -> None:
         test = splits["test"] if whole else datasets.load_dataset("a/b", "c", split="test")
         assert list(test) == ROWS
         assert record["read"][0]["files"] == [(str(path), status_of(path))]
-        with pytest.raises(Refused, match=r"is one file, which cannot be both 'test' and 'train'"):
+        with pytest.raises(
+            RefusedTask, match=r"is one file, which cannot be both 'test' and 'train'"
+        ):
             splits["train"] if whole else datasets.load_dataset("a/b", "c", split="train")
 
 
@@ -98,13 +100,15 @@ def test_a_pointer_of_git_lfs_is_refused(tmp_path: Path) -> None:
         "version https://git-lfs.github.com/spec/v1\noid sha256:4c\n"
     )
     read_mirrors({"a/b": str(tmp_path)})
-    with pytest.raises(Refused, match="pointer of Git LFS"):
+    with pytest.raises(RefusedTask, match="pointer of Git LFS"):
         datasets.load_dataset("a/b", split="test")
 
 
 def test_what_a_mirror_lacks_is_refused(tmp_path: Path) -> None:
     read_mirrors({"a/b": str(tmp_path)})
-    with pytest.raises(Refused, match=r"has no configuration 'c'; put its splits at .*/c/<split>"):
+    with pytest.raises(
+        RefusedTask, match=r"has no configuration 'c'; put its splits at .*/c/<split>"
+    ):
         datasets.load_dataset("a/b", "c")
     assert mirrored_files(tmp_path, "c") == []
 

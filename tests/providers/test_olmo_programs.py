@@ -11,7 +11,13 @@ import pytest
 
 from evaluation.errors import SourceError
 from evaluation.prefill.generation import lacking_tokens
-from evaluation.providers.score import Limits, Outcome, ProgramWithTests, run_programs, verdict_of
+from evaluation.providers.score import (
+    CaseLimits,
+    CaseOutcome,
+    DecidingProgram,
+    run_programs,
+    verdict_of,
+)
 from evaluation.settings.provided import ProviderTask
 from tests.providers.conftest import reported, verified
 from tests.providers.olmo_eval import Line, answers, asked, by_olmo_eval, settings, theirs
@@ -83,18 +89,18 @@ def judged(
             {"task": request["task"], "number": number, "kind": kind} for number, kind, _ in found
         ]
     scores = [line for answer in answers(requests, folder) for line in answer["scores"]]
-    outcomes = run_programs([_outcome(line) for line in scores], Limits(10.0, 1024), 2, python)
+    outcomes = run_programs([_outcome(line) for line in scores], CaseLimits(10.0, 1024), 2, python)
     return [
         {**case, **line, "ours": ours}
         for case, line, ours in zip(cases, scores, outcomes, strict=True)
     ]
 
 
-def _outcome(line: Line) -> Outcome:
+def _outcome(line: Line) -> CaseOutcome:
     if "program" not in line:
-        return Outcome(line["passed"])
-    program = ProgramWithTests(line["program"], line["tests"], line["seconds"], line["failed"])
-    return Outcome(line["passed"], program=program)
+        return CaseOutcome(line["passed"])
+    program = DecidingProgram(line["program"], line["tests"], line["seconds"], line["failed"])
+    return CaseOutcome(line["passed"], program=program)
 
 
 @needs_sandbox
@@ -193,13 +199,13 @@ def test_names_tell_which_tasks_run_programs() -> None:
     """As olmo-eval's own scorers do, of all tasks that are taken from it, with any one variant."""
     found: dict[str, bool] = by_olmo_eval(
         "import contextlib\n"
-        "from evaluation.providers.adapters.contract import Refused\n"
+        "from evaluation.providers.adapters.contract import RefusedTask\n"
         "from evaluation.providers.adapters.olmo_eval_tasks import task_names, find_tasks\n"
         "import olmo_eval.evals.tasks\n"
         "from olmo_eval.common.scorers.execution import ExecutionScorer as Runs\n"
         "found = {}",
         "for name in task_names():\n"
-        "    with contextlib.suppress(Refused):\n"
+        "    with contextlib.suppress(RefusedTask):\n"
         "        tasks = find_tasks(name).values()\n"
         "        scorers = [one for task in tasks for one in task._get_scorers().values()]\n"
         "        found[name] = any(isinstance(one, Runs) for one in scorers)\n"

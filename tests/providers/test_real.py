@@ -12,7 +12,7 @@ import pytest
 from evaluation.errors import SourceError
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
-from evaluation.providers.score import Limits, score, verdict_of
+from evaluation.providers.score import CaseLimits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
 from evaluation.verification.pool import Job, verify_all
 from tests.conftest import ROOT
@@ -78,7 +78,7 @@ def test_verdicts_are_those_of_our_verifiers(
     ]
     assert len(asked) > 50
     cases = [(theirs, text) for _, theirs, _, text in asked]
-    outcomes = score(found, {"task": task}, cases, Limits(60, 4096))
+    outcomes = score(found, {"task": task}, cases, CaseLimits(60, 4096))
     given = set(outcomes[0].scores or {})
     assert given <= set(metrics)
     for metric in sorted(given):

@@ -3,7 +3,7 @@ import pytest
 from evaluation.errors import ScoringError
 from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.prefill.caches import Candidate, Context, Item, QuestionLine
+from evaluation.prefill.caches import AnswerCandidate, Context, Item, QuestionLine
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_questions
 from evaluation.scoring.engine.forward import Engine
@@ -11,8 +11,8 @@ from evaluation.scoring.engine.window import Request
 from tests.scoring import tiny
 
 
-def candidate(context: int, tokens: tuple[int, ...], **sizes: int) -> Candidate:
-    return Candidate(context=context, text=" text", tokens=tokens, **sizes)
+def candidate(context: int, tokens: tuple[int, ...], **sizes: int) -> AnswerCandidate:
+    return AnswerCandidate(context=context, text=" text", tokens=tokens, **sizes)
 
 
 def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, ...]]) -> Item:

@@ -20,8 +20,8 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.footprint import footprint
 from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
+    PrefillCache,
     Prefix,
-    Reading,
     Share,
     Slots,
     Step,
@@ -180,7 +180,7 @@ def _inputs(model: Any, kind: str) -> dict[str, Any]:
     parts = [torch.zeros(heads, 40, width, device=device) for device in DEVICES]
     stem, windows = Prefix(parts, parts, 0), [None, 4, 4]
     if kind == "prompts":
-        return {"memory": Reading([stem], windows, torch.arange(128, device=DEVICES[0])[None])}
+        return {"memory": PrefillCache([stem], windows, torch.arange(128, device=DEVICES[0])[None])}
     slots, rows = Slots(4), torch.arange(2, device=DEVICES[0])
     slots.open(stem)
     slots.widen(8)

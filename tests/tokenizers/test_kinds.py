@@ -12,7 +12,7 @@ from transformers import PreTrainedTokenizerFast
 
 from evaluation.scoring.answers import StopSearch, stopping_with
 from evaluation.settings.verifiers import Program
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
 from evaluation.verification.registry import verify
 from tests.tokenizers.kinds import JSON, PIECES, TURNS
@@ -27,7 +27,7 @@ any_text = st.text(st.one_of(characters, st.sampled_from(" \n\t  x1é日🦊")),
 
 
 @cache
-def loaded(folder: Path) -> Tokenizer:
+def loaded(folder: Path) -> LoadedTokenizer:
     return load_tokenizer(folder, use_fast=True)
 
 
@@ -102,7 +102,9 @@ HUMAN_EVAL = {
 KEEPS_LAYOUT = [kind for kind in (*PIECES, *JSON) if kind != "no byte fallback"]
 
 
-def divided(tokenizer: Tokenizer, prompt: str, answer: str) -> tuple[list[int], list[int], str]:
+def divided(
+    tokenizer: LoadedTokenizer, prompt: str, answer: str
+) -> tuple[list[int], list[int], str]:
     """Ids of a prompt and its answer, cut at the last token's border in the prompt, and the answer's text."""
     (ids,) = tokenizer.encode([prompt + answer])
     ends = [n for n in range(len(ids) + 1) if prompt.startswith(tokenizer.decode(ids[:n]))]

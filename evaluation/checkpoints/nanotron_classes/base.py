@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys
-from evaluation.checkpoints.mapping import Source
+from evaluation.checkpoints.mapping import TensorSource
 
 MOST_LAYERS = 10_000
 """A larger number is a mistake, and must not cost memory."""
@@ -28,7 +28,7 @@ class NanotronClass:
     """Read the configuration. The flag says whether the model uses muP; None if that is not recorded."""
     transformers_model: Callable[["Architecture"], "TransformersModel"]
     """Return the model of transformers that computes the same."""
-    parameters: Callable[["Architecture"], dict[str, Source]]
+    parameters: Callable[["Architecture"], dict[str, TensorSource]]
     """Return every parameter by Nanotron's name, with its whole shape and the targets of its rows."""
     heeds_documents: bool
     """Whether Nanotron's own code separates the documents of a row."""
@@ -108,7 +108,7 @@ class Architecture:
         """The model of transformers that computes the same."""
         return self.nanotron_class.transformers_model(self)
 
-    def parameters(self) -> dict[str, Source]:
+    def parameters(self) -> dict[str, TensorSource]:
         """Return every parameter by Nanotron's name, with its whole shape and the targets of its rows."""
         return self.nanotron_class.parameters(self)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys
-from evaluation.checkpoints.mapping import Source, Target, whole_tensor
+from evaluation.checkpoints.mapping import Target, TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     MOST_LAYERS,
     Architecture,
@@ -48,8 +48,8 @@ def read_sizes(keys: Keys) -> dict[str, Any]:
 
 
 def parameters(
-    arch: Architecture, layer_parameters: Callable[[Architecture, int], dict[str, Source]]
-) -> dict[str, Source]:
+    arch: Architecture, layer_parameters: Callable[[Architecture, int], dict[str, TensorSource]]
+) -> dict[str, TensorSource]:
     """Return the embedding, the last norm, the head, and what `layer_parameters` gives for each layer."""
     vocabulary = (arch.vocab_size, arch.hidden_size)
     sources = {
@@ -67,7 +67,7 @@ def parameters(
     return sources
 
 
-def dense_layer(arch: Architecture, layer: int) -> dict[str, Source]:
+def dense_layer(arch: Architecture, layer: int) -> dict[str, TensorSource]:
     """Return the parameters of a layer with attention and one gated feed-forward block."""
     ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
     return {
@@ -77,13 +77,13 @@ def dense_layer(arch: Architecture, layer: int) -> dict[str, Source]:
     }
 
 
-def norms(ours: str, theirs: str, hidden: int) -> dict[str, Source]:
+def norms(ours: str, theirs: str, hidden: int) -> dict[str, TensorSource]:
     """Return the two norms of a layer."""
     names = ("input_layernorm.weight", "post_attention_layernorm.weight")
     return {f"{ours}.{name}": whole_tensor(f"{theirs}.{name}", (hidden,)) for name in names}
 
 
-def attention(ours: str, theirs: str, arch: Architecture) -> dict[str, Source]:
+def attention(ours: str, theirs: str, arch: Architecture) -> dict[str, TensorSource]:
     """Return the projections of an attention, with biases of q, k and v if the model has them."""
     q_rows, kv_rows = arch.heads * arch.head_dim, arch.kv_heads * arch.head_dim
     rows = q_rows + 2 * kv_rows
@@ -98,24 +98,24 @@ def attention(ours: str, theirs: str, arch: Architecture) -> dict[str, Source]:
         )
 
     sources = {
-        f"{ours}.qkv_proj.weight": Source((rows, arch.hidden_size), split("weight")),
+        f"{ours}.qkv_proj.weight": TensorSource((rows, arch.hidden_size), split("weight")),
         f"{ours}.o_proj.weight": whole_tensor(
             f"{theirs}.o_proj.weight", (arch.hidden_size, q_rows)
         ),
     }
     if arch.qkv_bias:
-        sources[f"{ours}.qkv_proj.bias"] = Source((rows,), split("bias"))
+        sources[f"{ours}.qkv_proj.bias"] = TensorSource((rows,), split("bias"))
     return sources
 
 
-def gated(ours: str, theirs: str, hidden: int, size: int) -> dict[str, Source]:
+def gated(ours: str, theirs: str, hidden: int, size: int) -> dict[str, TensorSource]:
     """Return the projections of a gated feed-forward block."""
     gate_up = (
         Target(f"{theirs}.gate_proj.weight", 0, size),
         Target(f"{theirs}.up_proj.weight", size, 2 * size),
     )
     return {
-        f"{ours}.gate_up_proj.weight": Source((2 * size, hidden), gate_up),
+        f"{ours}.gate_up_proj.weight": TensorSource((2 * size, hidden), gate_up),
         f"{ours}.down_proj.weight": whole_tensor(f"{theirs}.down_proj.weight", (hidden, size)),
     }
 

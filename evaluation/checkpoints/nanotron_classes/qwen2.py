@@ -14,7 +14,7 @@ Further shapes, with E experts, hidden size h, intermediate size m:
 from typing import Any
 
 from evaluation.checkpoints.config_files import Keys
-from evaluation.checkpoints.mapping import Source, whole_tensor
+from evaluation.checkpoints.mapping import TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes import llama
 from evaluation.checkpoints.nanotron_classes.base import (
     Architecture,
@@ -148,7 +148,7 @@ def _with_experts(arch: Architecture, experts: Experts) -> TransformersModel:
     return TransformersModel(class_name="Qwen2MoeForCausalLM", config=config, zeros=zeros)
 
 
-def _layer(arch: Architecture, layer: int) -> dict[str, Source]:
+def _layer(arch: Architecture, layer: int) -> dict[str, TensorSource]:
     if arch.experts is None or layer not in arch.experts.layers:
         return llama.dense_layer(arch, layer)
     ours, theirs = f"model.decoder.{layer}.pp_block", f"model.layers.{layer}"
@@ -159,7 +159,7 @@ def _layer(arch: Architecture, layer: int) -> dict[str, Source]:
     }
 
 
-def _experts(ours: str, theirs: str, hidden: int, experts: Experts) -> dict[str, Source]:
+def _experts(ours: str, theirs: str, hidden: int, experts: Experts) -> dict[str, TensorSource]:
     number, size = experts.number, experts.intermediate_size
     sources = {
         f"{ours}.router.weight": whole_tensor(f"{theirs}.gate.weight", (number, hidden)),

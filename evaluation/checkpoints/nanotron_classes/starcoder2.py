@@ -4,7 +4,7 @@ The rows of `query_key_value` alternate: for each key-value head its queries, it
 """
 
 from evaluation.checkpoints.config_files import Keys
-from evaluation.checkpoints.mapping import Source, Target, whole_tensor
+from evaluation.checkpoints.mapping import Target, TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes.base import (
     MOST_LAYERS,
     Architecture,
@@ -69,7 +69,7 @@ def _transformers_model(arch: Architecture) -> TransformersModel:
     return TransformersModel(class_name="Starcoder2ForCausalLM", config=config)
 
 
-def _parameters(arch: Architecture) -> dict[str, Source]:
+def _parameters(arch: Architecture) -> dict[str, TensorSource]:
     hidden, size, q_rows = arch.hidden_size, arch.intermediate_size, arch.heads * arch.head_dim
     sources = {
         "model.token_embeddings.pp_block.token_embedding.weight": whole_tensor(
@@ -89,14 +89,14 @@ def _parameters(arch: Architecture) -> dict[str, Source]:
     return sources
 
 
-def _linear(ours: str, theirs: str, shape: tuple[int, ...]) -> dict[str, Source]:
+def _linear(ours: str, theirs: str, shape: tuple[int, ...]) -> dict[str, TensorSource]:
     return {
         f"{ours}.weight": whole_tensor(f"{theirs}.weight", shape),
         f"{ours}.bias": whole_tensor(f"{theirs}.bias", shape[:1]),
     }
 
 
-def _grouped(theirs: str, kind: str, arch: Architecture, columns: tuple[int, ...]) -> Source:
+def _grouped(theirs: str, kind: str, arch: Architecture, columns: tuple[int, ...]) -> TensorSource:
     size, queries = arch.head_dim, arch.heads // arch.kv_heads * arch.head_dim
     targets = []
     for head in range(arch.kv_heads):
@@ -105,7 +105,7 @@ def _grouped(theirs: str, kind: str, arch: Architecture, columns: tuple[int, ...
             name = f"{theirs}.self_attn.{part}_proj.{kind}"
             targets.append(Target(name, row, row + rows, offset=head * rows))
             row += rows
-    return Source((arch.kv_heads * (queries + 2 * size), *columns), tuple(targets))
+    return TensorSource((arch.kv_heads * (queries + 2 * size), *columns), tuple(targets))
 
 
 NANOTRON_CLASS = NanotronClass(

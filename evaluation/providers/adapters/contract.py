@@ -88,11 +88,11 @@ _NO_USE = (
 """Audit events that scorers may not raise: connections, processes, unpickling."""
 
 
-class Refused(Exception):
+class RefusedTask(Exception):
     """The task cannot be used; the text is a sentence for the user."""
 
 
-def not_supported(name: str, title: str, why: str) -> Refused:
+def not_supported(name: str, title: str, why: str) -> RefusedTask:
     """Build the refusal of a task.
 
     Args:
@@ -101,7 +101,7 @@ def not_supported(name: str, title: str, why: str) -> Refused:
     Returns:
         The exception, to be raised.
     """
-    return Refused(f"{name} of {title} is not supported, as {why}")
+    return RefusedTask(f"{name} of {title} is not supported, as {why}")
 
 
 def one_line(error: BaseException) -> str:
@@ -122,7 +122,7 @@ def main(
         package: The provider's package, whose version is recorded.
         render: Renders a request into a folder; returns the content of meta.json.
         scorer: Returns the function that scores completions, for a request and its cases.
-        check: Raises Refused for tasks that cannot be rendered.
+        check: Raises RefusedTask for tasks that cannot be rendered.
         libraries: Modules that `serve` imports.
     """
     verb, place = served(libraries) if sys.argv[1] == "serve" else sys.argv[1:]
@@ -136,7 +136,7 @@ def main(
             _write(folder / "meta.json", {"version": version(package), **content})
         else:
             _score(folder, request, scorer, package)
-    except Refused as error:
+    except RefusedTask as error:
         _refuse(folder, str(error))
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] != package:

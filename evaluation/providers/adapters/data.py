@@ -10,9 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, one_line
+from evaluation.providers.adapters.contract import Line, RefusedTask, one_line
 from evaluation.providers.adapters.mirror_files import (
-    Status,
+    FileStamp,
     data_files,
     find_mirror,
     folder_of,
@@ -68,7 +68,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     return record
 
 
-def _before(root: Path | None, name: str | None) -> list[tuple[str, Status]] | None:
+def _before(root: Path | None, name: str | None) -> list[tuple[str, FileStamp]] | None:
     if root is None:
         return None
     parts = chain.from_iterable(map(parts_of, mirrored_files(root, name)))
@@ -81,7 +81,7 @@ def _from_hub(
     try:
         return load(path, name, *rest, **more)
     except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes
-        raise Refused(
+        raise RefusedTask(
             f"the dataset {path} cannot be loaded ({type(error).__name__}: {one_line(error)}); run this "
             "with internet access, or name a local copy under `mirrors`"
         ) from None
@@ -94,18 +94,18 @@ def check_tasks(
 
     Args:
         request: `tasks` and `mirrors`, as the contract describes them.
-        absent: Returns the datasets that a task reads without a mirror; raises Refused.
+        absent: Returns the datasets that a task reads without a mirror; raises RefusedTask.
         how: A remedy for a user without internet access.
 
     Raises:
-        Refused: There are such tasks or data.
+        RefusedTask: There are such tasks or data.
     """
     problems: list[str] = []
     without: dict[str, None] = {}
     for asked in request["tasks"]:
         try:
             without |= dict.fromkeys(absent({**asked, "mirrors": request["mirrors"]}))
-        except Refused as error:
+        except RefusedTask as error:
             problems.append(str(error))
     if lacking := _unreachable(list(without)):
         problems.append(
@@ -113,7 +113,7 @@ def check_tasks(
             f"with internet access, or {how} under `mirrors`"
         )
     if problems:
-        raise Refused("; ".join(problems))
+        raise RefusedTask("; ".join(problems))
 
 
 def _unreachable(names: list[str]) -> list[str]:
@@ -139,21 +139,21 @@ def _unreachable(names: list[str]) -> list[str]:
 
 
 def _named(mirror: str, found: Mapping[str, Any]) -> Any:
-    """Return the splits as a mapping that raises Refused for a missing one."""
+    """Return the splits as a mapping that raises RefusedTask for a missing one."""
     import datasets
 
-    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+    class MirrorSplits(datasets.DatasetDict):  # type: ignore[misc]
         def __getitem__(self, split: str) -> Any:
             if split not in self:
                 there = ", ".join(self)
-                raise Refused(f"{mirror} has no split {split!r}, only {there}; add it")
+                raise RefusedTask(f"{mirror} has no split {split!r}, only {there}; add it")
             return super().__getitem__(split)
 
-    return Splits(found)
+    return MirrorSplits(found)
 
 
 def _one_file(dataset: str, root: Path, asked: list[str]) -> Any:
-    """Return the splits of a mirror of one file: the first that is `asked`; raises Refused for another.
+    """Return the splits of a mirror of one file: the first that is `asked`; raises RefusedTask for another.
 
     It would hold the same rows, so that solved examples were questions.
     """
@@ -161,11 +161,11 @@ def _one_file(dataset: str, root: Path, asked: list[str]) -> Any:
 
     rows = read_files([root])
 
-    class Splits(datasets.DatasetDict):  # type: ignore[misc]
+    class SingleSplit(datasets.DatasetDict):  # type: ignore[misc]
         def __getitem__(self, split: str) -> Any:
             asked.append(split)
             if split != asked[0]:
-                raise Refused(
+                raise RefusedTask(
                     f"the mirror {root} of {dataset} is one file, which cannot be both {asked[0]!r} and "
                     f"{split!r}; make it a folder with a file for each"
                 )
@@ -174,7 +174,7 @@ def _one_file(dataset: str, root: Path, asked: list[str]) -> Any:
         def __contains__(self, split: object) -> bool:
             return not asked or split == asked[0]
 
-    return Splits({"the file": rows})
+    return SingleSplit({"the file": rows})
 
 
 def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def _splits(dataset: str, root: Path, name: str | None) -> dict[str, Any]:
 
     folder = folder_of(root, name)
     if folder is None:
-        raise Refused(
+        raise RefusedTask(
             f"the mirror {root} of {dataset} has no configuration {name!r}; put its splits at "
             f"{places(root, name)[0]}/<split>.parquet"
         )

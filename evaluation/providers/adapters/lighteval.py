@@ -5,7 +5,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, Score, main, not_supported, seed
+from evaluation.providers.adapters.contract import (
+    Line,
+    RefusedTask,
+    Score,
+    main,
+    not_supported,
+    seed,
+)
 from evaluation.providers.adapters.data import check_tasks, read_mirrors
 from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
 from evaluation.providers.adapters.mirror_files import find_mirror
@@ -83,7 +90,7 @@ def _plain_name(metric: str) -> str:
 
 
 def _metrics(name: str, config: Any) -> dict[str, Any]:
-    """Return the metrics of a single sample by name; raise Refused if there are none."""
+    """Return the metrics of a single sample by name; raise RefusedTask if there are none."""
     from lighteval.metrics.metrics_sample import (
         AvgAtN,
         GPassAtK,
@@ -141,7 +148,7 @@ def _ranks(config: Any) -> bool:
 
 
 def _docs(name: str, config: Any) -> list[Any]:
-    """Return documents in the dataset's order; raise Refused for images or several turns."""
+    """Return documents in the dataset's order; raise RefusedTask for images or several turns."""
     import datasets
     from lighteval.tasks import lighteval_task
 
@@ -170,9 +177,9 @@ def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
     for doc in docs:
         right = doc.gold_index if isinstance(doc.gold_index, list) else [doc.gold_index]
         if len(right) != 1:
-            raise Refused(f"{name}/{doc.id} has {len(right)} right choices")
+            raise RefusedTask(f"{name}/{doc.id} has {len(right)} right choices")
         if len(doc.choices) < 2:
-            raise Refused(f"{name}/{doc.id} has only one choice, so there is nothing to rank")
+            raise RefusedTask(f"{name}/{doc.id} has only one choice, so there is nothing to rank")
         context, alone = prompts.prepare_prompt(doc), doc.unconditioned_query
         yield {
             "id": f"{name}/{doc.id}",

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaluation.providers.adapters.contract import Line, Refused, not_supported, one_line, seed
+from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported, one_line, seed
 from evaluation.providers.adapters.task_files import check_files
 
 TITLE = "lighteval"
@@ -44,7 +44,7 @@ def find_configs(request: Line) -> dict[str, Any]:
         lighteval's configurations of the tasks, by name.
 
     Raises:
-        Refused: There is none, or it is not supported.
+        RefusedTask: There is none, or it is not supported.
     """
     _without_downloads()
     name, own = request["task"], request.get("include_path")
@@ -76,21 +76,23 @@ def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
 def _unknown(name: str, known: list[str]) -> NoReturn:
     hints = difflib.get_close_matches(name, known, n=3)
     hint = f"; did you mean {', '.join(hints)}?" if hints else ""
-    raise Refused(f"lighteval has no task {name!r}{hint}")
+    raise RefusedTask(f"lighteval has no task {name!r}{hint}")
 
 
 def _user_table(name: str, path: Path) -> dict[str, Any]:
     """Return a user's tasks, which their module lists under `TASKS_TABLE`."""
     spec = importlib.util.spec_from_file_location("user_tasks", path)
     if path.is_dir() or spec is None or spec.loader is None:
-        raise Refused(f"`include_path` of a task of lighteval is a Python file, and {path} is none")
+        raise RefusedTask(
+            f"`include_path` of a task of lighteval is a Python file, and {path} is none"
+        )
     check_files(name, TITLE, [path])
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
         return {config.name: config for config in module.TASKS_TABLE}
     except Exception as error:  # noqa: BLE001 - the code is anyone's
-        raise Refused(
+        raise RefusedTask(
             f"{path} lists no tasks ({type(error).__name__}: {one_line(error)})"
         ) from None
 

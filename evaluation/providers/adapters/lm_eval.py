@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, Score, main, seed
+from evaluation.providers.adapters.contract import Line, RefusedTask, Score, main, seed
 from evaluation.providers.adapters.data import check_tasks, read_mirrors
 from evaluation.providers.adapters.lm_eval_tasks import load_tasks
 from evaluation.providers.adapters.mirror_files import find_mirror
@@ -146,7 +146,7 @@ def _documents(name: str, task: Any, chat: bool, limit: int) -> Iterator[Line]:
             return
         prefix = task.doc_to_prefix(doc)
         if chat and prefix:
-            raise Refused(
+            raise RefusedTask(
                 f"{name} begins the answer itself, which a chat does not allow; set `chat: false`"
             )
         context = task.fewshot_context(
@@ -190,7 +190,7 @@ def _right(name: str, number: int, task: Any, doc: Any) -> int:
     if isinstance(right, str) and right in task.doc_to_choice(doc):
         right = task.doc_to_choice(doc).index(right)
     if not isinstance(right, int):
-        raise Refused(f"{name}/{number} needs one right choice, and has {right!r}")
+        raise RefusedTask(f"{name}/{number} needs one right choice, and has {right!r}")
     return right
 
 

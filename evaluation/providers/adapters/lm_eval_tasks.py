@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, not_supported, one_line
+from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported, one_line
 from evaluation.providers.adapters.task_files import check_files, user_files
 
 TITLE = "lm-evaluation-harness"
@@ -28,7 +28,7 @@ def load_tasks(request: Line) -> dict[str, Any]:
         The tasks by name.
 
     Raises:
-        Refused: There is none, or it is not supported.
+        RefusedTask: There is none, or it is not supported.
     """
     from lm_eval.tasks import TaskManager
 
@@ -39,12 +39,12 @@ def load_tasks(request: Line) -> dict[str, Any]:
     if name not in manager.task_index:
         near = difflib.get_close_matches(name, manager.all_tasks, n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise Refused(f"{TITLE} has no task {name!r}{hint}")
+        raise RefusedTask(f"{TITLE} has no task {name!r}{hint}")
     check_files(name, TITLE, _files(name, manager, set()))
     try:
         tasks: dict[str, Any] = manager.load([name])["tasks"]
     except ImportError as error:
-        raise Refused(
+        raise RefusedTask(
             f"{name} needs what the environment of {TITLE} lacks ({error}); install it there"
         ) from None
     for part, task in tasks.items():
@@ -53,17 +53,17 @@ def load_tasks(request: Line) -> dict[str, Any]:
 
 
 def _check_readable(folder: Path) -> None:
-    """Raise Refused for a user's file that lm-evaluation-harness would silently skip."""
+    """Raise RefusedTask for a user's file that lm-evaluation-harness would silently skip."""
     from lm_eval.tasks._yaml_loader import load_yaml
 
     if not folder.is_dir():
-        raise Refused(f"`include_path` of a task of {TITLE} is a folder, and {folder} is none")
+        raise RefusedTask(f"`include_path` of a task of {TITLE} is a folder, and {folder} is none")
     for path in user_files(folder):
         if path.suffix == ".yaml":
             try:
                 load_yaml(path, resolve_func=False)
             except Exception as error:  # noqa: BLE001 - whatever its loader raises
-                raise Refused(f"{path} cannot be read ({one_line(error)})") from None
+                raise RefusedTask(f"{path} cannot be read ({one_line(error)})") from None
 
 
 def _files(name: str, manager: Any, seen: set[str]) -> Iterator[Path]:

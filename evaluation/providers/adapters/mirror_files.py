@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evaluation.providers.adapters.contract import Refused
+from evaluation.providers.adapters.contract import RefusedTask
 
 PACKED = (".gz", ".zst", ".zstd")
 """Endings of compressed files."""
@@ -23,7 +23,7 @@ _PART = re.compile(r"[-._]\d+-of-\d+$")
 _LFS = b"version https://git-lfs.github.com/spec/"
 
 
-class Status(NamedTuple):
+class FileStamp(NamedTuple):
     """A file's bytes, its times of content change and status change (ns), and its inode.
 
     A copy that keeps size and time of content change differs in the other two.
@@ -35,14 +35,14 @@ class Status(NamedTuple):
     inode: int
 
 
-def status_of(path: Path) -> Status:
+def status_of(path: Path) -> FileStamp:
     """Return a file's status, which differs after the file was changed.
 
     Returns:
         Its size, times and inode.
     """
     found = path.stat()
-    return Status(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return FileStamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -135,7 +135,7 @@ def read_files(files: list[Path]) -> Any:
 
     for path in files:
         if is_lfs_pointer(path):
-            raise Refused(
+            raise RefusedTask(
                 f"{path} is a pointer of Git LFS, not the file itself; run `git lfs pull`"
             )
     tables = [

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, main, one_line
+from evaluation.providers.adapters.contract import Line, RefusedTask, main, one_line
 from evaluation.providers.adapters.data import check_tasks
 from evaluation.providers.adapters.olmo_eval_data import (
     RULER,
@@ -65,7 +65,7 @@ def render(request: Line, folder: Path) -> Line:
         Content of meta.json.
 
     Raises:
-        Refused: A task is not supported, or its rows are missing.
+        RefusedTask: A task is not supported, or its rows are missing.
     """
     check_environment()
     tasks = find_tasks(request["task"], request.get("python"))
@@ -81,7 +81,7 @@ def render(request: Line, folder: Path) -> Line:
             _check_whole(spec, rows.take_short())
     if missing:
         several = f"{len(missing)} of its {len(tasks)} tasks have no rows: " * (len(tasks) > 1)
-        raise Refused(several + "; ".join(dict.fromkeys(map(str, missing))))
+        raise RefusedTask(several + "; ".join(dict.fromkeys(map(str, missing))))
     ranks = {s: found[0][1].request_type.value == "loglikelihood" for s, found in prepared.items()}
     in_common(request, "are ranked and generated", ranks)
     lines = [line for s, task in tasks.items() for line in _lines(s, task, prepared[s], request)]
@@ -102,7 +102,7 @@ def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
         Pairs of an instance and its request.
 
     Raises:
-        Refused: Its code fails, or returns nothing.
+        RefusedTask: Its code fails, or returns nothing.
     """
     try:
         instances = list(task.instances)
@@ -113,21 +113,21 @@ def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
     except Exception as error:  # noqa: BLE001 - its tasks raise what they like
         raise _crash(spec, "task", error) from None
     if not found:
-        raise Refused(f"{spec} gives no prompt from these rows")
+        raise RefusedTask(f"{spec} gives no prompt from these rows")
     return found
 
 
-def _crash(spec: str, what: str, error: Exception) -> Refused:
+def _crash(spec: str, what: str, error: Exception) -> RefusedTask:
     why = f"{type(error).__name__}: {one_line(error)}"
-    return Refused(
+    return RefusedTask(
         f"the {what} of {spec} fails in {TITLE}'s own code ({why}); choose another variant"
     )
 
 
 def _check_whole(spec: str, lacking: list[str]) -> None:
-    """Raise Refused for a mirror without all rows that examples are drawn from."""
+    """Raise RefusedTask for a mirror without all rows that examples are drawn from."""
     if lacking:
-        raise Refused(
+        raise RefusedTask(
             f"{spec} draws its examples from all rows of a split, and these would give other prompts "
             f"({'; '.join(lacking)}); complete the mirror"
         )
@@ -136,7 +136,7 @@ def _check_whole(spec: str, lacking: list[str]) -> None:
 def _lines(spec: str, task: Any, prepared: list[tuple[Any, Any]], request: Line) -> Iterator[Line]:
     kinds = {asked.request_type.value for _, asked in prepared}
     if len(kinds) > 1:
-        raise Refused(f"{spec} has requests of several kinds ({', '.join(sorted(kinds))})")
+        raise RefusedTask(f"{spec} has requests of several kinds ({', '.join(sorted(kinds))})")
     kind = kinds.pop()
     check_section(spec, request["kind"], ranks=kind == "loglikelihood")
     make = _gold if request.get("gold_alone") else _question
@@ -150,7 +150,7 @@ def _lines(spec: str, task: Any, prepared: list[tuple[Any, Any]], request: Line)
 def _check_turns(spec: str, kind: str, chat: bool) -> None:
     if (kind == "chat") != chat:
         what = "chats" if kind == "chat" else "plain prompts"
-        raise Refused(f"the requests of {spec} are {what}; set `chat: {str(not chat).lower()}`")
+        raise RefusedTask(f"the requests of {spec} are {what}; set `chat: {str(not chat).lower()}`")
 
 
 def _question(spec: str, task: Any, instance: Any, asked: Any) -> Line:
@@ -183,7 +183,7 @@ def _gold(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 
 
 def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:
-    """Raise Refused if a metric cannot be computed from log-probabilities of these continuations."""
+    """Raise RefusedTask if a metric cannot be computed from log-probabilities of these continuations."""
     from olmo_eval.common.types import LMOutput, Response
 
     entries: Any = [{"token": "", "logprob": -1.0, "bytes": []}]
@@ -197,7 +197,7 @@ def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:
 
 def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
     if asked.tools:
-        raise Refused(f"{spec} of {TITLE} is not supported, as its answers call tools")
+        raise RefusedTask(f"{spec} of {TITLE} is not supported, as its answers call tools")
     chat = asked.request_type.value == "chat"
     turns = list(asked.messages)
     if chat and asked.system_prompt:
@@ -255,7 +255,7 @@ def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:
 
     found = [task.get_sampling_params(instance) or SamplingParams() for instance, _ in prepared]
     if any(one != found[0] for one in found):
-        raise Refused(f"{spec} decodes each prompt differently, which is not supported here")
+        raise RefusedTask(f"{spec} decodes each prompt differently, which is not supported here")
     return found[0]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, one_line
+from evaluation.providers.adapters.contract import Line, RefusedTask, one_line
 from evaluation.providers.adapters.data import read_mirrors
 from evaluation.providers.adapters.mirror_files import find_mirror, status_of
 from evaluation.providers.adapters.task_files import package_files
@@ -98,11 +98,11 @@ class Rows:
         try:
             try:
                 found = list(self._mirrored(mirror, served, split=split))
-            except Refused:
+            except RefusedTask:
                 if served == config:
                     raise
                 found = list(self._mirrored(mirror, None, split=split))
-        except Refused as error:
+        except RefusedTask as error:
             raise NoRows(str(error)) from None
         except Exception as error:  # noqa: BLE001 - files may hold anything
             raise NoRows(f"the mirror of {mirror} cannot be read ({one_line(error)})") from None
@@ -210,7 +210,7 @@ def _folder_of_packages(python: str) -> Path:
     elif version is not None:
         why = f"has no packages in {folder}"
     if version is None or version < _OLDEST or not found:
-        raise Refused(
+        raise RefusedTask(
             f"`python` names {python}, which {why}; name the Python of an environment, as "
             "/path/to/environment/bin/python"
         )
@@ -241,7 +241,7 @@ def sources_read(rows: Rows, python: str | None) -> Line:
         `datasets` and `read`, with packages also `packages`, their checksum.
 
     Raises:
-        Refused: There is no interpreter, it is too old, or there is no package.
+        RefusedTask: There is no interpreter, it is too old, or there is no package.
     """
     if python is None:
         return rows.record

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused
+from evaluation.providers.adapters.contract import Line, RefusedTask
 from evaluation.providers.adapters.olmo_eval import prepare
 from evaluation.providers.adapters.olmo_eval_data import RULER, NoRows, of_a_file
 from evaluation.providers.adapters.olmo_eval_tasks import check_environment, find_tasks
@@ -33,7 +33,7 @@ def mirror(folder: Path, names: list[str]) -> list[str]:
     }.items():
         try:
             prepare(spec, task)
-        except (NoRows, Refused) as error:
+        except (NoRows, RefusedTask) as error:
             failed.append(f"{spec}: {error}")
     return failed
 
@@ -96,5 +96,5 @@ def _written(folder: Path, split: str, rows: list[Line]) -> list[Line]:
 if __name__ == "__main__":
     try:
         sys.exit("\n".join(mirror(Path(sys.argv[1]), sys.argv[2:])) or None)
-    except Refused as error:
+    except RefusedTask as error:
         sys.exit(str(error))

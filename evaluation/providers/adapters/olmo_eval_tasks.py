@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, Refused, not_supported
+from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported
 
 TITLE = "olmo-eval"
 
@@ -40,9 +40,9 @@ _OTHER_LANGUAGES = "its programs are in C++, Java, JavaScript, PHP, Rust and she
 
 
 def check_environment() -> None:
-    """Raise Refused where olmo-eval would score differently, or not at all."""
+    """Raise RefusedTask where olmo-eval would score differently, or not at all."""
     if sys.version_info < (3, 12):
-        raise Refused(
+        raise RefusedTask(
             f"{TITLE} needs Python 3.12 or newer, and its environment has {sys.version.split()[0]}; "
             "install one (`pyenv install 3.12`, `uv python install 3.12`), and run `make providers` "
             "with PYTHON312=<its path>"
@@ -52,7 +52,7 @@ def check_environment() -> None:
     except PackageNotFoundError:
         found = "none"
     if not found.startswith(_ANTLR):
-        raise Refused(
+        raise RefusedTask(
             f"{TITLE} compares answers in mathematics as strings without antlr4-python3-runtime {_ANTLR}, "
             f"and its environment has {found}; run `make providers` again"
         )
@@ -66,7 +66,7 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
         python: Interpreter of the environment whose packages programs may use.
 
     Raises:
-        Refused: There is none of this name, or one is not supported.
+        RefusedTask: There is none of this name, or one is not supported.
     """
     import olmo_eval.evals.tasks  # noqa: F401
     from olmo_eval.evals.suites import get_suite, suite_exists
@@ -78,7 +78,7 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
     except KeyError:
         near = difflib.get_close_matches(name, list(task_names()), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise Refused(f"{TITLE} has no task and no suite {name!r}{hint}") from None
+        raise RefusedTask(f"{TITLE} has no task and no suite {name!r}{hint}") from None
     for spec, task in found.items():
         _check(spec, task, has_packages=python is not None)
     return found
@@ -129,7 +129,7 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
         return
     packages = _WITH_PACKAGES.get(spec.partition(":")[0])
     if packages is not None and not has_packages:
-        raise Refused(
+        raise RefusedTask(
             f"the programs of {spec} use packages ({packages}); give the task `python: <the Python of an "
             "environment that has them>`"
         )
@@ -152,7 +152,7 @@ def normalization_of(spec: str, task: Any) -> str:
         This project's name of a normalization, or of a measure of only the right answer.
 
     Raises:
-        Refused: It has another measure.
+        RefusedTask: It has another measure.
     """
     names = [type(metric).__name__ for metric in task.config.metrics]
     ranked = [NORMALIZATIONS[name] for name in names if name in NORMALIZATIONS]
@@ -196,12 +196,14 @@ def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
         values: The value of each task, by name.
 
     Raises:
-        Refused: They differ.
+        RefusedTask: They differ.
     """
     first, *others = values.values()
     if any(one != first for one in others):
         name = request["task"]
-        raise Refused(f"the tasks of {name} {how}; {_instead(name, expands=request['expands'])}")
+        raise RefusedTask(
+            f"the tasks of {name} {how}; {_instead(name, expands=request['expands'])}"
+        )
     return first
 
 

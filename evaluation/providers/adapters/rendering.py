@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from evaluation.providers.adapters.contract import Line, Refused
+from evaluation.providers.adapters.contract import Line, RefusedTask
 
 
 def check_section(name: str, kind: str, *, ranks: bool) -> None:
@@ -15,22 +15,22 @@ def check_section(name: str, kind: str, *, ranks: bool) -> None:
         ranks: Whether the task ranks choices.
 
     Raises:
-        Refused: The kind is not the task's.
+        RefusedTask: The kind is not the task's.
     """
     if ranks and kind != "choices":
-        raise Refused(f"{name} ranks choices; put it under `tasks`")
+        raise RefusedTask(f"{name} ranks choices; put it under `tasks`")
     if not ranks and kind == "choices":
-        raise Refused(f"{name} ranks no choices; put it under `generation_tasks`")
+        raise RefusedTask(f"{name} ranks no choices; put it under `generation_tasks`")
 
 
 def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
     """Return the stop strings that all parts of a task share.
 
     Raises:
-        Refused: They differ.
+        RefusedTask: They differ.
     """
     if len({json.dumps(stop) for stop in stops.values()}) > 1:
-        raise Refused("its parts have different stop strings; name each part as a task")
+        raise RefusedTask("its parts have different stop strings; name each part as a task")
     return next(iter(stops.values()))
 
 
@@ -41,11 +41,11 @@ def write_documents(folder: Path, documents: list[Line]) -> None:
         documents: A line for each document.
 
     Raises:
-        Refused: JSON cannot hold a document.
+        RefusedTask: JSON cannot hold a document.
     """
     with open(folder / "documents.jsonl", "w", encoding="utf-8") as file:
         for line in documents:
             try:
                 file.write(json.dumps(line, allow_nan=False) + "\n")
             except (TypeError, ValueError) as error:
-                raise Refused(f"JSON cannot hold its documents ({error})") from None
+                raise RefusedTask(f"JSON cannot hold its documents ({error})") from None

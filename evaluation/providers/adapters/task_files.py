@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.providers.adapters.contract import Line, Refused, not_supported
+from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported
 from evaluation.providers.adapters.mirror_files import status_of
 
 _UNSAFE = {
@@ -24,7 +24,7 @@ def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
     """Refuse unsafe task files before their code is imported.
 
     Raises:
-        Refused: A file is unsafe.
+        RefusedTask: A file is unsafe.
     """
     for path in paths:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -71,18 +71,18 @@ def read_user_files(request: Line) -> Line:
         `task_files`, their checksum, and `read` with one source; None and empty without `include_path`.
 
     Raises:
-        Refused: There are none, or they are not those that the request expects.
+        RefusedTask: There are none, or they are not those that the request expects.
     """
     if request.get("include_path") is None:
         return {"task_files": None, "read": []}
     root = Path(request["include_path"])
     paths = user_files(root)
     if not paths:
-        raise Refused(f"`include_path` names {root}, which has no task files")
+        raise RefusedTask(f"`include_path` names {root}, which has no task files")
     files = [(str(path), status_of(path)) for path in paths]
     checksum = _checksum(root, paths)
     if request.get("task_files") not in (None, checksum):
-        raise Refused(f"the task files in {root} were changed since prefill; run prefill again")
+        raise RefusedTask(f"the task files in {root} were changed since prefill; run prefill again")
     source = {"kind": "tasks", "dataset": str(root), "config": None, "files": files}
     return {"task_files": checksum, "read": [source]}
 

@@ -40,7 +40,7 @@ from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
-from evaluation.tokenizers.base import Tokenizer
+from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
 
 log = logging.getLogger(__name__)
@@ -220,7 +220,7 @@ class _BlockTexts:
             return None
 
     @cached_property
-    def _tokenizer(self) -> Tokenizer | None:
+    def _tokenizer(self) -> LoadedTokenizer | None:
         folder = self._plan.tokenizer_folder
         if not folder.exists():
             return None

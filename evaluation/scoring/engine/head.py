@@ -22,7 +22,7 @@ MANY_ROWS = 512
 """Rows of logits for which scoring is compiled; a kernel compiled for few rows would read them twice."""
 
 
-class Scored(NamedTuple):
+class DeviceScores(NamedTuple):
     """Log-probability of each pair in nats (float32), and whether its token is the most likely."""
 
     logprob: torch.Tensor  # (P,)
@@ -44,7 +44,7 @@ class Pending:
         order: Index of each pair in the order of the batch's rows, (P,).
     """
 
-    def __init__(self, scored: Scored, order: NDArray[np.int64]) -> None:
+    def __init__(self, scored: DeviceScores, order: NDArray[np.int64]) -> None:
         self._order = order
         self._logprob = _to_host(scored.logprob.double())
         self._is_greedy = _to_host(scored.is_greedy)
@@ -120,7 +120,7 @@ class Head:
 
     def score(
         self, hidden: torch.Tensor, pair_query: torch.Tensor, pair_token: torch.Tensor
-    ) -> Scored:
+    ) -> DeviceScores:
         """Score pairs of a query and a token, a chunk of queries at a time.
 
         Pairs are on the host, so that it finds the chunks' bounds without waiting for the GPU.
@@ -145,11 +145,11 @@ class Head:
             chunks.append(self._score_chunk(logits, query, token))
             del logits  # before the next chunk's are computed
             begin = stop
-        return Scored(*map(torch.cat, zip(*chunks, strict=True)))
+        return DeviceScores(*map(torch.cat, zip(*chunks, strict=True)))
 
     def _score_chunk(
         self, logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
-    ) -> Scored:
+    ) -> DeviceScores:
         if self._compiler is None:
             return _score_in_place(logits, query, token)
         score, pairs = compiled(_score, self._compiler), len(query)
@@ -160,7 +160,7 @@ class Head:
             score(*map(_many, (many, *(query.new_zeros(MANY_ROWS + 1) for _ in range(2)))))
             self._is_warm = True
         logprob, is_greedy = score(*map(_many, (logits, query, token)))
-        return Scored(logprob[:pairs], is_greedy[:pairs])
+        return DeviceScores(logprob[:pairs], is_greedy[:pairs])
 
 
 def _many(part: torch.Tensor) -> torch.Tensor:
@@ -180,9 +180,9 @@ def _score(
     return logits[query, token] - log_total[query], likeliest[query] == token
 
 
-def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> Scored:
+def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> DeviceScores:
     """Score pairs and overwrite the logits (q, V), to need no second tensor of their size."""
     chosen = logits[query, token]
     top, likeliest = logits.max(dim=-1)
     log_total = top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_()
-    return Scored(chosen - log_total[query], likeliest[query] == token)
+    return DeviceScores(chosen - log_total[query], likeliest[query] == token)

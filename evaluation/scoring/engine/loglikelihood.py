@@ -38,7 +38,7 @@ _END = object()
 
 
 @dataclass(frozen=True)
-class Work:
+class PackedWork:
     """Rows, which are made when they are needed, and the owners (requests or blocks) of their scores.
 
     `row` makes a row, and `alone` a row of a single owner. `is_text`: rows are blocks of text of equal
@@ -85,7 +85,7 @@ def score_requests(
         return []
     plan = plan_requests(requests)
     pieces = _choose_rows(engine, plan.trie)
-    work = Work(
+    work = PackedWork(
         lengths=[piece.size for piece in pieces],
         row=lambda index: packed_row(plan, pieces[index]),
         names=[request.name for request in requests],
@@ -126,7 +126,7 @@ def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
         pool.shutdown(cancel_futures=True)
 
 
-def _run(engine: Engine, work: Work, label: str | None) -> Totals:
+def _run(engine: Engine, work: PackedWork, label: str | None) -> Totals:
     """Score all rows, the longest first."""
     owners, shape = len(work.names), (len(work.names), len(work.bins))
     totals = Totals(
@@ -153,7 +153,7 @@ def _run(engine: Engine, work: Work, label: str | None) -> Totals:
     return totals
 
 
-def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pending) -> None:
+def _add(engine: Engine, work: PackedWork, totals: Totals, batch: Batch, pending: Pending) -> None:
     """Add a pass's scores to their owners'; raise like `_run`."""
     scores = pending.scores()
     starts = np.cumsum(batch.counts) - batch.counts
@@ -173,7 +173,7 @@ def _add(engine: Engine, work: Work, totals: Totals, batch: Batch, pending: Pend
         )
 
 
-def _culprit(engine: Engine, work: Work, broken: Iterable[int]) -> int:
+def _culprit(engine: Engine, work: PackedWork, broken: Iterable[int]) -> int:
     """Return the first owner whose scores are broken even when it is alone in a row.
 
     A masked token has weight 0, but 0 times NaN is NaN: one broken token breaks its whole row.
@@ -217,7 +217,7 @@ def score_blocks(
     def row(block: int) -> PackedRow:
         return _block_row(tokens[block].numpy(), begins[block], block)
 
-    work = Work(
+    work = PackedWork(
         lengths=[length] * len(kept),
         row=lambda index: row(int(kept[index])),
         names=[f"block {block}" for block in range(blocks)],

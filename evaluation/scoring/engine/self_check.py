@@ -55,7 +55,7 @@ _BEYOND = 40  # tokens after the end of a block or a window, so that the last po
 _HEAD_ROWS = 8192  # rows of a head that are converted to float64 at once: 268 MB for 4,096 columns
 
 
-class Sample(NamedTuple):
+class ComparedRow(NamedTuple):
     """A row, and its sequences: the tokens of each, and their indices in the row."""
 
     row: PackedRow
@@ -120,7 +120,7 @@ def _window_sizes(table: dict[str, Any]) -> Iterator[int]:
             yield value
 
 
-def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
+def _sample(length: int, vocab_size: int, *, is_trie: bool) -> ComparedRow:
     """Return one sequence; or, as a trie, a slightly shorter one and a second that branches off it."""
     index = np.arange(length)
     # A prime step: no id comes twice before the vocabulary is used up, so every place is distinguishable.
@@ -145,7 +145,7 @@ def _sample(length: int, vocab_size: int, *, is_trie: bool) -> Sample:
         owners=np.array([0]),
         counts=np.array([count * len(queries)]),
     )
-    return Sample(row, [(tokens[places], places) for places in sequences])
+    return ComparedRow(row, [(tokens[places], places) for places in sequences])
 
 
 def compared_tokens(vocab_size: int) -> NDArray[np.int64]:
@@ -154,7 +154,7 @@ def compared_tokens(vocab_size: int) -> NDArray[np.int64]:
 
 
 @torch.inference_mode()
-def _compare(engine: PreparedModel, batch: Batch, sample: Sample) -> None:
+def _compare(engine: PreparedModel, batch: Batch, sample: ComparedRow) -> None:
     queries = np.unique(sample.row.pair_query)
     with _as_sentences(engine):
         ours = engine.begin(batch).scores().logprob.reshape(len(queries), -1)

@@ -26,7 +26,7 @@ from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.session import Job
 from evaluation.scoring.vllm.output import Output
-from evaluation.settings.computing import Generation
+from evaluation.settings.computing import GenerationSettings
 from evaluation.tokenizers.files import write_plain_copy
 
 log = logging.getLogger(__name__)
@@ -179,7 +179,7 @@ def _ending(ended: ProgramEnd, output: Output) -> str:
     return str(replace(ended, last_line=output.error or ended.last_line))
 
 
-def find_vllm(generation: Generation) -> Path:
+def find_vllm(generation: GenerationSettings) -> Path:
     """Return the Python interpreter of the environment that has vLLM.
 
     Raises:

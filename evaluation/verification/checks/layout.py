@@ -4,7 +4,7 @@ import re
 from itertools import pairwise
 from typing import Literal
 
-from evaluation.reading.markdown import Item, read_item, read_lists
+from evaluation.reading.markdown import ListItem, read_item, read_lists
 from evaluation.reading.numbers import mark_numbers
 from evaluation.reading.text import core, plain, sentences, without_emphasis, words
 from evaluation.verification.checks.phrases import has_phrase, same_core
@@ -40,7 +40,7 @@ def _only_list(answer: str, /, marker: Literal["bullets", "numbers"]) -> bool:
     )
 
 
-def _top(text: str) -> list[Item]:
+def _top(text: str) -> list[ListItem]:
     """Return the items at the top level."""
     return [item for item in read_lists(text).items if item.level == 0]
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from evaluation.verification.sandbox.channel import Broken, Channel, deeply
-from evaluation.verification.sandbox.plain_data import Refused, Writer, read_values, value_of
+from evaluation.verification.sandbox.plain_data import NotPlainData, Writer, read_values, value_of
 from evaluation.verification.sandbox.plain_run import load, new_module, set_up
 
 RETURNED, RAISED, UNSENT = "returned", "raised", "unsent"
@@ -113,7 +113,7 @@ def _answer(
         answer = writer.cell(value)
         writer.write_again()
     except Exception as reason:  # noqa: BLE001 - a program's iterator may raise anything
-        if isinstance(reason, Refused | RecursionError | MemoryError):
+        if isinstance(reason, NotPlainData | RecursionError | MemoryError):
             return [UNSENT, [], (str(reason) or type(reason).__name__)[:_MOST_TEXT]]
         writer = Writer(values if returns else ())
         kind, answer = RAISED, writer.cell(_described(reason))

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from evaluation.verification.sandbox.plain_data import MOST_BYTES, Refused, of_bytes, to_bytes
+from evaluation.verification.sandbox.plain_data import MOST_BYTES, NotPlainData, of_bytes, to_bytes
 
 _LENGTH = struct.Struct("<Q")
 _MOST_FRAMES = 50_000
@@ -36,7 +36,7 @@ class Channel:
         """Send a question, and return its answer.
 
         Raises:
-            Refused: When the question is too large.
+            NotPlainData: When the question is too large.
             Broken: When the other side has ended, or its answer is none to this question.
         """
         number = os.urandom(8).hex()
@@ -50,7 +50,7 @@ class Channel:
         """Send a message.
 
         Raises:
-            Refused: When it is too large.
+            NotPlainData: When it is too large.
             Broken: When the other side has ended.
         """
         body = to_bytes(message)
@@ -101,4 +101,4 @@ def deeply() -> Iterator[None]:
         sys.setrecursionlimit(before)
 
 
-__all__ = ["ENDED", "Broken", "Channel", "Refused", "deeply"]
+__all__ = ["ENDED", "Broken", "Channel", "NotPlainData", "deeply"]

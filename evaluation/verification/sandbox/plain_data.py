@@ -37,7 +37,7 @@ Cell = Any
 Node = list[Cell] | None
 
 
-class Refused(Exception):
+class NotPlainData(Exception):
     """A value is no plain data, or a message is malformed."""
 
 
@@ -99,7 +99,7 @@ class Writer:
         """Return the cell of a value, after adding the nodes that it needs.
 
         Raises:
-            Refused: When it is no plain data.
+            NotPlainData: When it is no plain data.
         """
         kind = type(value)
         if kind in _SCALARS or (kind is int and -_WHOLE < value < _WHOLE):
@@ -151,9 +151,9 @@ class Writer:
         if isinstance(value, Iterator):
             items = list(islice(value, MOST_ITEMS + 1))
             if len(items) > MOST_ITEMS:
-                raise Refused(f"it yields more than {MOST_ITEMS:,} items")
+                raise NotPlainData(f"it yields more than {MOST_ITEMS:,} items")
             return [_ITERATOR, *self._cells(items)]
-        raise Refused(f"an object of type {type(value).__name__} is no plain data")
+        raise NotPlainData(f"an object of type {type(value).__name__} is no plain data")
 
     def _cells(self, items: list[Any]) -> list[Cell]:
         kinds = set(map(type, items))
@@ -195,7 +195,7 @@ def read_values(nodes: list[Node], known: Sequence[Any] = ()) -> list[Any]:
             if number >= len(known):
                 values.append(_MUTABLE[name]())
             elif type(values[number]) is not _MUTABLE[name]:
-                raise Refused("its message gives an argument another type")
+                raise NotPlainData("its message gives an argument another type")
             filled.append((values[number], cells))
         elif number >= len(known):
             values.append(_made(name, _items(cells, values)))
@@ -214,7 +214,7 @@ def _made(name: str, parts: list[Any]) -> Any:
 
         kind, text, *shape = parts
         if not _DTYPE.fullmatch(kind):
-            raise Refused("its message has no such type")
+            raise NotPlainData("its message has no such type")
         made = numpy.frombuffer(text.encode("latin-1"), numpy.dtype(kind)).reshape(shape).copy()
         return made if name == _ARRAY else made[()]
     return _MAKERS[name](parts)
@@ -256,11 +256,11 @@ def to_bytes(message: list[Any]) -> bytes:
     """Return a message as bytes.
 
     Raises:
-        Refused: When it is too large.
+        NotPlainData: When it is too large.
     """
     data = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(data) > MOST_BYTES:
-        raise Refused(f"it is larger than {MOST_BYTES >> 20} MB")
+        raise NotPlainData(f"it is larger than {MOST_BYTES >> 20} MB")
     return data
 
 
@@ -274,4 +274,4 @@ def of_bytes(data: bytes) -> Any:
 
 
 def _no_object(pairs: Any) -> Any:
-    raise Refused("its message has no such type")
+    raise NotPlainData("its message has no such type")

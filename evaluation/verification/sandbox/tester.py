@@ -18,7 +18,7 @@ from typing import Any
 from evaluation.verification.sandbox.candidate import RAISED, RETURNED
 from evaluation.verification.sandbox.channel import Broken, Channel, deeply
 from evaluation.verification.sandbox.model import FORGED, ProgramVerdict, Tests, Use
-from evaluation.verification.sandbox.plain_data import Refused, Writer, read_values, value_of
+from evaluation.verification.sandbox.plain_data import NotPlainData, Writer, read_values, value_of
 from evaluation.verification.sandbox.plain_run import compiled
 from evaluation.verification.sandbox.reading import defined_by
 from evaluation.verification.sandbox.reasons import (
@@ -153,7 +153,7 @@ class _GuardedRun:
             with deeply():
                 cell = writer.cell(given)
             kind, nodes, cell = self._channel.ask([path, writer.nodes, cell, returns])
-        except (Refused, RecursionError) as reason:
+        except (NotPlainData, RecursionError) as reason:
             raise Broken(f"the tests give it what is no plain data ({reason})") from None
         if kind not in (RETURNED, RAISED):
             raise Broken(f"its answer cannot be taken: {cell}")

@@ -1,7 +1,7 @@
 """Qwen3 as a branch of Nanotron could have it: Llama with norms of queries and keys. Not a package's file."""
 
 from evaluation.checkpoints.config_files import Keys
-from evaluation.checkpoints.mapping import Source, whole_tensor
+from evaluation.checkpoints.mapping import TensorSource, whole_tensor
 from evaluation.checkpoints.nanotron_classes import llama
 from evaluation.checkpoints.nanotron_classes.base import (
     Architecture,
@@ -20,7 +20,7 @@ def _transformers_model(arch: Architecture) -> TransformersModel:
     return TransformersModel(class_name="Qwen3ForCausalLM", config=config)
 
 
-def _layer(arch: Architecture, layer: int) -> dict[str, Source]:
+def _layer(arch: Architecture, layer: int) -> dict[str, TensorSource]:
     ours, theirs = f"model.decoder.{layer}.pp_block.attn", f"model.layers.{layer}.self_attn"
     norms = {
         f"{ours}.{name}.weight": whole_tensor(f"{theirs}.{name}.weight", (arch.head_dim,))

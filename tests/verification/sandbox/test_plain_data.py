@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from evaluation.verification.sandbox.channel import deeply
 from evaluation.verification.sandbox.plain_data import (
-    Refused,
+    NotPlainData,
     Writer,
     of_bytes,
     read_values,
@@ -117,7 +117,7 @@ def test_what_is_no_data_is_refused() -> None:
 
     refused = (object(), len, int, math, Equal(3), ValueError(), np.array([object()]))
     for value in (*refused, np.zeros(2, [("a", int)]), iter(int, 1)):
-        with pytest.raises(Refused):
+        with pytest.raises(NotPlainData):
             _write([value])
 
 

@@ -20,14 +20,14 @@ from evaluation.scoring.engine.attend import UNPLANNED, attention_by
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
-from evaluation.scoring.engine.generation.kv_cache import ATTENTION, Reading, Slots, Step
+from evaluation.scoring.engine.generation.kv_cache import ATTENTION, PrefillCache, Slots, Step
 from evaluation.scoring.engine.generation.partial_answers import (
-    Layout,
+    BatchTables,
     PartialAnswer,
     rules_of,
     take_next,
 )
-from evaluation.scoring.engine.generation.prompts import Prompt, Queue
+from evaluation.scoring.engine.generation.prompts import PrefilledPrompt, PromptQueue
 from evaluation.scoring.engine.generation.sampling import Rules, stream_width
 from evaluation.scoring.engine.head import Head
 from evaluation.scoring.engine.masks import layer_windows
@@ -113,7 +113,7 @@ class DecodingBatch:
         samples: dict[int, list[int]] = {}
         for index, sample in sorted(wanted):
             samples.setdefault(index, []).append(sample)
-        self._queue = Queue(
+        self._queue = PromptQueue(
             requests,
             samples,
             forward=self._forward,
@@ -124,7 +124,7 @@ class DecodingBatch:
         self._slots = Slots(rows)
         self._rows: list[PartialAnswer] = []
         self._ended: list[int] = []  # rows whose slot is free
-        self._layout: Layout | None = None
+        self._layout: BatchTables | None = None
         self._finished: Answers = {}
 
     def parts(self) -> Iterator[Answers]:
@@ -173,7 +173,7 @@ class DecodingBatch:
                 self._rows[place] = last
         self._ended = []
 
-    def _begin(self, prompt: Prompt, count: int) -> None:
+    def _begin(self, prompt: PrefilledPrompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
         rows = [PartialAnswer.of(prompt, prompt.samples.pop(), self._width) for _ in range(count)]
         self._slots.open(prompt.rest)
@@ -199,7 +199,7 @@ class DecodingBatch:
 
     def _advance(self) -> None:
         """Decode one more token of every row."""
-        self._layout = self._layout or Layout(self._rows, self._device, self._head.device)
+        self._layout = self._layout or BatchTables(self._rows, self._device, self._head.device)
         self._slots.widen(max(row.used for row in self._rows) + 1)
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
@@ -220,7 +220,7 @@ class DecodingBatch:
 
     @working
     def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: Reading | Step
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | Step
     ) -> torch.Tensor:
         """Return the last hidden states (B, T, D) of ids (B, T)."""
         hidden: torch.Tensor = self._model.base_model(

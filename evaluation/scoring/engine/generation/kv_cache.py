@@ -43,7 +43,7 @@ class Prefix(NamedTuple):
         return self.start + self.length
 
 
-class Reading:
+class PrefillCache:
     """The cache of prompts of similar length while they are prefilled, padded on the right.
 
     Args:
@@ -275,7 +275,7 @@ def _attend(
     value: torch.Tensor,
     attention_mask: None,
     scaling: float,
-    memory: Reading | Step,
+    memory: PrefillCache | Step,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Compute attention with the arguments of transformers; return (B, T, heads, D)."""

@@ -15,7 +15,7 @@ from evaluation.scoring.answers import (
     StopSearch,
 )
 from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
-from evaluation.scoring.engine.generation.prompts import Prompt
+from evaluation.scoring.engine.generation.prompts import PrefilledPrompt
 from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
 
 _SHARED_FROM = 32
@@ -37,7 +37,7 @@ class PartialAnswer:
     stop_reason: StopReason | None = None
 
     @classmethod
-    def of(cls, prompt: Prompt, sample: int, width: int) -> "PartialAnswer":
+    def of(cls, prompt: PrefilledPrompt, sample: int, width: int) -> "PartialAnswer":
         """Begin an answer; several samples share a long prompt.
 
         Args:
@@ -154,7 +154,7 @@ def take_next(
     return chosen
 
 
-class Layout:
+class BatchTables:
     """The tables of a batch that stay constant from step to step while it has the same rows.
 
     Args:

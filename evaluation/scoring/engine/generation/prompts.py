@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import torch
 
 from evaluation.scoring.answers import GenerationRequest
-from evaluation.scoring.engine.generation.kv_cache import Prefix, Reading
+from evaluation.scoring.engine.generation.kv_cache import PrefillCache, Prefix
 
-Forward = Callable[[torch.Tensor, torch.Tensor, Reading], torch.Tensor]
+Forward = Callable[[torch.Tensor, torch.Tensor, PrefillCache], torch.Tensor]
 """Last hidden states (B, T, D) of ids (B, T) at positions (1, T)."""
 
 Tokens = tuple[int, ...]
@@ -39,7 +39,7 @@ class Family:
 
 
 @dataclass(eq=False)
-class Prompt:
+class PrefilledPrompt:
     """A prefilled prompt: its part after the stem, and the logits (V,) of the first new token."""
 
     index: int
@@ -51,7 +51,7 @@ class Prompt:
     """Indices of samples that are not in a row yet, the next one last."""
 
 
-class Queue:
+class PromptQueue:
     """Returns prefilled prompts: the family with the longest prompt first, its longest prompts first.
 
     Args:
@@ -74,7 +74,7 @@ class Queue:
         self._requests, self._wanted = requests, wanted
         self._forward, self._logits = forward, logits
         self._windows, self._device = windows, device
-        self._ready: list[Prompt] = []
+        self._ready: list[PrefilledPrompt] = []
         indices = list(wanted)
         self._families = _families([requests[index].tokens for index in indices])
         for family in self._families:  # the longest last
@@ -85,7 +85,7 @@ class Queue:
         request = self._requests[index]
         return len(request.tokens) + request.max_new_tokens, len(request.tokens)
 
-    def next(self) -> Prompt | None:
+    def next(self) -> PrefilledPrompt | None:
         """Return a prompt with a sample that is in no row yet; prefill more prompts if there is none.
 
         Returns:
@@ -113,7 +113,9 @@ class Queue:
             prefix = reading.prefix(row, len(rest))
             samples = self._wanted[index][::-1]
             self._ready.append(
-                Prompt(index, self._requests[index], family.stem, prefix, logits[row], samples)
+                PrefilledPrompt(
+                    index, self._requests[index], family.stem, prefix, logits[row], samples
+                )
             )
 
     def _group(self, family: Family) -> list[int]:
@@ -128,12 +130,14 @@ class Queue:
             chosen.append(family.members.pop())
         return chosen
 
-    def _run(self, rests: Sequence[Tokens], stem: Prefix | None) -> tuple[Reading, torch.Tensor]:
+    def _run(
+        self, rests: Sequence[Tokens], stem: Prefix | None
+    ) -> tuple[PrefillCache, torch.Tensor]:
         """Run the model on tokens that follow the stem, padded on the right."""
         start, longest = stem.stop if stem else 0, max(map(len, rests))
         ids = torch.tensor([[*rest, *[0] * (longest - len(rest))] for rest in rests])
         positions = torch.arange(start, start + longest, device=self._device)[None]
-        reading = Reading([stem] if stem else [], self._windows, positions)
+        reading = PrefillCache([stem] if stem else [], self._windows, positions)
         return reading, self._forward(ids.to(self._device), positions, reading)
 
 
