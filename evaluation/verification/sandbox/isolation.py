@@ -223,7 +223,7 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
     Args:
         limits: Limits of a process of a run.
         present_bytes: Memory that the process has already.
-        packages: Whether programs use packages, write files and start threads.
+        packages: Whether programs use packages and write files.
     """
     end_with_parent()
     for kind, most in (
@@ -232,12 +232,12 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
         (resource.RLIMIT_FSIZE, _FILES_MB << 20 if packages else 0),
         (resource.RLIMIT_CORE, 0),
         (resource.RLIMIT_NOFILE, _MOST_OPEN_WITH_PACKAGES if packages else _MOST_OPEN),
-        *(() if packages else ((resource.RLIMIT_NPROC, 0),)),
         (resource.RLIMIT_MEMLOCK, 0),
         (resource.RLIMIT_MSGQUEUE, 0),
     ):
         limit(kind, most)
     sys.setrecursionlimit(_FRAMES + _depth())
+    libc.share_one_heap()
     libc.install_filter(seccomp)
 
 

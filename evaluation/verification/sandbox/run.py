@@ -74,7 +74,7 @@ def run_program(
 
 
 def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
-    """Run the tests against a program that may use packages, write files and start threads.
+    """Run the tests against a program that may use packages and write files.
 
     Args:
         python: Interpreter of the environment that has the packages.

@@ -1,10 +1,11 @@
 """The system calls that a sandboxed program may make; every other one fails with "not permitted".
 
-A program cannot open sockets, start processes or threads, send signals to others or write files. It
-has no mounts, namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process (pipes, memory
-files, shared segments) is forbidden too, as the memory limit does not count it.
-Programs with packages may also write files in the folder that their sandbox has for them, start
-threads, and use pipes and pairs of sockets within the process.
+A program cannot connect sockets, start processes, send signals to others or write files. It has no
+mounts, namespaces, keys, io_uring, bpf or ptrace. Memory outside of the process (pipes, memory files,
+shared segments) is forbidden too, as the memory limit does not count it.
+Threads end with their process and share its limits. Event loops of asyncio may have their pair of sockets,
+of which the limit on descriptors allows few.
+Programs with packages may also write files in the folder that their sandbox has for them, and use pipes.
 """
 
 import errno
@@ -26,6 +27,7 @@ _ALLOWED = """
     clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time times getrusage
     getrandom uname sysinfo sched_yield sched_getaffinity getcpu getrlimit
     getpid getppid gettid getuid geteuid getgid getegid getgroups getresuid getresgid getpgrp
+    epoll_create1 epoll_ctl epoll_wait epoll_pwait recvfrom
     exit exit_group
 """.split()
 _WITH_PACKAGES = """
@@ -33,7 +35,7 @@ _WITH_PACKAGES = """
     link linkat symlink symlinkat truncate ftruncate fallocate fsync fdatasync
     pwrite64 pwritev sendfile copy_file_range flock chmod fchmod fchmodat umask chdir fchdir
     utime utimes utimensat futimesat listxattr llistxattr flistxattr getxattr lgetxattr fgetxattr
-    pipe pipe2 eventfd2 epoll_create1 epoll_ctl epoll_wait epoll_pwait recvfrom getsockopt shutdown
+    pipe pipe2 eventfd2 getsockopt shutdown
     set_tid_address sched_setaffinity sched_getparam sched_getscheduler getpriority
 """.split()
 _UNIX = 1
@@ -55,7 +57,7 @@ def compiled_filter(*, packages: bool = False) -> bytes:
     """Return the filter in the form that the kernel takes.
 
     Args:
-        packages: Whether programs use packages, write files and start threads.
+        packages: Whether programs use packages and write files.
 
     Returns:
         Instructions of eight bytes each.
@@ -92,17 +94,15 @@ def _compile(seccomp: Any, packages: bool) -> bytes:
 
     for name in (*_ALLOWED, *(_WITH_PACKAGES if packages else ())):
         allow(name)
-    if packages:
-        allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
-        allow("socketpair", seccomp.Arg(0, seccomp.EQ, _UNIX))
-        allow("sendto", seccomp.Arg(4, seccomp.EQ, 0))  # only to the connected end: no address
-        for control in _DEVICE_CONTROLS:
-            allow("ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, control))
-        if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
-            rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # libc then uses clone
-    else:
-        for place, name in ((1, "open"), (2, "openat")):
-            allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
+    allow("clone", seccomp.Arg(0, seccomp.MASKED_EQ, _THREAD, _THREAD))
+    allow("socketpair", seccomp.Arg(0, seccomp.EQ, _UNIX))
+    allow("sendto", seccomp.Arg(4, seccomp.EQ, 0))  # only to the connected end: no address
+    for control in _DEVICE_CONTROLS:
+        allow("ioctl", seccomp.Arg(1, seccomp.MASKED_EQ, 0xFFFFFFFF, control))
+    if seccomp.resolve_syscall(seccomp.Arch.NATIVE, "clone3") >= 0:
+        rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")  # libc then uses clone
+    for place, name in () if packages else ((1, "open"), (2, "openat")):
+        allow(name, seccomp.Arg(place, seccomp.MASKED_EQ, _WRITES, 0))
     for control in (*_FILE_CONTROLS, *(_LOCKS if packages else ())):
         allow("fcntl", seccomp.Arg(1, seccomp.EQ, control))
     allow("prlimit64", seccomp.Arg(0, seccomp.EQ, 0))  # only its own limits

@@ -30,7 +30,6 @@ from evaluation.verification.sandbox import (
     libc,
     plain_run,
     tester,
-    threadless,
 )
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.model import Limits, Tests, Use
@@ -202,8 +201,6 @@ class _Zygote:
         try:
             arrange_descriptors(self._null, descriptors)
             confine(limits, present, self._seccomp, packages=self._packages)
-            if not self._packages:
-                threadless.prepare()
             run()
         finally:
             os._exit(1)
