@@ -11,13 +11,10 @@ FUNCTIONS = frozenset(
     "sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh ln log exp lg gcd lcm max min det"
     " floor ceil abs".split()
 )
-_UNITS = frozenset(
-    "cm mm km m ft in inch inches feet foot yard yards mile miles mph kph kg g mg lb lbs oz pound pounds ounces s sec"
-    " second seconds min minute minutes h hr hrs hour hours day days week weeks month months year years dollar dollars"
-    " cent cents euro euros usd eur rs rupees yuan yen unit units sq square cubic degree degrees radian radians meter"
-    " meters metre metres centimeter centimeters kilometers kilometer liters liter litres ml l people students ways"
-    " apples points percent times integers numbers per and solutions eggs clips digits rad".split()
+_SHORT_WORDS = frozenset(
+    "cm mm km ft in mph kph kg mg lb lbs oz sec min hr hrs day usd eur rs yen sq ml per and rad".split()
 )
+"""Words of at most three letters that are no product of variables; longer ones never are."""
 
 
 class Atoms(Expressions):
@@ -61,7 +58,7 @@ class Atoms(Expressions):
             return ("apply", "sqrt", self._argument())
         if len(word.rstrip("'")) == 1:
             return ("name", word)
-        if word.casefold() in _UNITS or len(word) > 3 or not word.isascii():
+        if word.casefold() in _SHORT_WORDS or len(word) > 3 or not word.isascii():
             return ("words", word)
         tree: Tree = ("name", word[0])
         for letter in word[1:]:
@@ -158,8 +155,9 @@ class Atoms(Expressions):
 
     def bracketed(self, opening: str) -> Tree:
         if opening == "{":
-            self.place -= 1
-            return self.group()
+            inner = self.sequence("}")
+            self.expect("}")
+            return ("set", *_members(inner)) if inner[0] == "list" else inner
         outside, self.in_brackets = self.in_brackets, 0
         self._split_thousands()
         inner = self.sequence(")")
@@ -168,10 +166,14 @@ class Atoms(Expressions):
         if closing not in (")", "]"):
             raise Unreadable(closing)
         members = _members(inner)
+        if opening + closing == "[]" and all(_is_row(member) for member in members):
+            return ("matrix", *(_members_of_row(member) for member in members))
         if len(members) == 2 and (opening + closing) != "()":
             return ("interval", *members, opening + closing)
         if len(members) > 1:
-            return ("tuple", *members)
+            return ("row" if opening + closing == "[]" else "tuple", *members)
+        if inner[0] == "matrix":
+            return inner
         if opening + closing == "()" and inner[0] not in ("relation", "words"):
             return ("group", inner)
         if opening + closing == "()":
@@ -212,6 +214,14 @@ class Atoms(Expressions):
         if self.subscript() != kind:
             raise Unreadable(kind)
         return ("matrix", *(tuple(row) for row in rows if row))
+
+
+def _is_row(tree: Tree) -> bool:
+    return bool(tree[0] == "row" or (tree[0] == "interval" and tree[3] == "[]"))
+
+
+def _members_of_row(tree: Tree) -> Tree:
+    return tree[1:] if tree[0] == "row" else tree[1:3]
 
 
 def _members(tree: Tree) -> Sequence[Tree]:

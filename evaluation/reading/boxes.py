@@ -61,6 +61,17 @@ def last_box(text: str) -> tuple[str, int] | None:
     return ", ".join(contents), boxes[-1].end
 
 
+def ends_in_box(text: str) -> bool:
+    r"""Return whether a text breaks off in a box before its content is whole, as in `\boxed{\frac{`."""
+    last = None
+    for last in _BOX.finditer(text):  # noqa: B007 - the last one
+        pass
+    if last is None or text[last.end() : last.end() + 1] != "{" or closing(text, last.end()):
+        return False
+    inside = text[last.end() + 1 :].strip()
+    return not inside or inside.count("{") > inside.count("}") or inside[-1] in "+-*/^_\\=(,"
+
+
 def _read(text: str, match: re.Match[str]) -> Box | None:
     begin = match.end()
     if text[begin : begin + 1] == "{":

@@ -106,17 +106,12 @@ def _tag(fence: Fence) -> str:
     return fence.info if is_python_tag(fence.info) else fence.tag
 
 
-def first_fence(text: str) -> tuple[str, str, str] | None:
-    """Return the text before the first line that is a fence, its tag, and the text after it.
-
-    Returns:
-        Three texts; None if there is no such line.
-    """
+def at_fences(text: str) -> Iterator[tuple[str, str, str]]:
+    """Yield for each line that is a fence the text before it, its tag, and the text after it."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         if (fence := _FENCE.match(line)) is not None:
-            return "\n".join(lines[:number]), fence["info"].strip(), "\n".join(lines[number + 1 :])
-    return None
+            yield "\n".join(lines[:number]), fence["info"].strip(), "\n".join(lines[number + 1 :])
 
 
 def _separated(lines: list[str]) -> Iterator[str]:

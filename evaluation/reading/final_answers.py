@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from evaluation.reading.boxes import last_box
+from evaluation.reading.boxes import ends_in_box, last_box
 from evaluation.reading.text import plain
 
 Form = Literal["box", "mark", "sentence", "bold", "none"]
@@ -26,6 +26,21 @@ _END_TOKEN = re.compile(
     r"<\|(?:im_end|im_start|endoftext|eot_id|eom_id|end_of_text|end|end_of_turn|eos|user|EOT)\|>"
     r"|</?s>|<end_of_turn>|<eos>|<\|end▁of▁sentence\|>|<｜end▁of▁sentence｜>|\[/?INST\]|\[DONE\]|\[END\]|\[EOS\]"
 )
+_HTML = (
+    (re.compile(r"<br\s*/?>|</?(?:p|div|li|tr)>", re.I), "\n"),
+    (re.compile(r"</?(?:b|strong)>", re.I), "**"),
+    (re.compile(r"<sup>([^<>\n]{1,40})</sup>", re.I), r"^{\1}"),
+    (re.compile(r"<sub>([^<>\n]{1,40})</sub>", re.I), r"_{\1}"),
+    (
+        re.compile(
+            r"</?(?:i|em|u|span|font|center|ul|ol|table|td|th|h[1-6])(?:\s[^<>]{0,100})?>", re.I
+        ),
+        "",
+    ),
+    (re.compile(r"&nbsp;"), " "),
+    (re.compile(r"&lt;"), "<"),
+    (re.compile(r"&gt;"), ">"),
+)
 _NEXT_QUESTION = re.compile(
     r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
     r"|I hope it is correct\.",
@@ -40,6 +55,8 @@ def model_turn(completion: str) -> str:
     Args:
         completion: Text of a model, without its thinking.
     """
+    for pattern, replacement in _HTML:
+        completion = pattern.sub(replacement, completion)
     for token in _END_TOKEN.finditer(completion):
         if completion[: token.start()].strip():
             completion = completion[: token.start()]
@@ -54,7 +71,7 @@ def model_turn(completion: str) -> str:
 _IS = r"(?:\s*(?:is|are|was|=|:|：|equals|would be|will be|should be|must be|comes to|comes out to|->|→|⇒)(?![A-Za-z]))"
 _CUES = re.compile(
     rf"""
-    \b(?:answers?|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
+    \b(?:answers?|(?:correct|right|best)\s+(?:option|choice)|final\s+(?:result|value|total|solution)|solutions?(?=\s+(?:is|are)\b)|ANS)
         (?:\s+(?:to|of|for|in)\s+[^.:\n=]{{1,80}}?)?(?:\s*\([^()\n]{{0,40}}\))?[*_]{{0,2}}{_IS}[*_]{{0,2}}
   | "(?:final_?\ ?)?(?:answer|result)"\s*:
   | \b(?:final\s+)?answers?[*_]{{0,2}}[ \t]*[:：]?[*_]{{0,2}}[ \t]*(?=\n|$)
@@ -76,6 +93,13 @@ _TAKEN_BACK = re.compile(
     r"|I (?:made|was|forgot|misread|mis\w+)|that(?:'s| is) (?:wrong|not right|incorrect)|no,|on second thought|my mistake|等等|不对|不對)",
     re.IGNORECASE,
 )
+_BOX_DENIED = re.compile(
+    r"[^.!?\n]{0,30}[.!?$\s]*(?:(?:hmm|wait|no|oops|sorry|actually)\b[,.!\s]*){0,3}"
+    r"(?:(?P<withdrawn>(?:but |however,? )?(?:that|this|it)(?:'s| is| was)(?: not (?:right|correct)| wrong| incorrect)"
+    r"|I made an? (?:mistake|error))|(?:but|however)\b[^.!?\n]{0,40}(?:\bnot\b|n't\b|wrong|incorrect))",
+    re.IGNORECASE,
+)
+"""What takes a box back, right behind it."""
 _CONFIRMED = re.compile(
     r"\b(?:correct|right|consistent|confirm\w*|indeed|matches|checks out|same)\b|✓|✅",
     re.IGNORECASE,
@@ -111,8 +135,9 @@ def read_final_answer(completion: str) -> FinalAnswer:
     """
     turn = model_turn(completion)
     if (box := last_box(turn)) is not None:
-        content, end = box
-        return _corrected(turn[end:]) or FinalAnswer(content, "box")
+        return _of_box(turn, *box)
+    if ends_in_box(turn):
+        return FinalAnswer("", "box")
     hashes = [match for match in _HASHES.finditer(turn) if not _HEADING.match(match[1])]
     if hashes:
         return _corrected(turn[hashes[-1].end() :]) or FinalAnswer(hashes[-1][1], "mark")
@@ -123,6 +148,18 @@ def read_final_answer(completion: str) -> FinalAnswer:
     if (bold := _last_bold(turn)) is not None:
         return FinalAnswer(bold, "bold")
     return FinalAnswer(turn, "none")
+
+
+def _of_box(turn: str, content: str, end: int) -> FinalAnswer:
+    """Return the answer of the last box, or what replaces it if the text after it takes it back."""
+    rest = turn[end:]
+    if (corrected := _corrected(rest)) is not None:
+        return corrected
+    if not (denied := _BOX_DENIED.match(rest)):
+        return FinalAnswer(content, "box")
+    if (stated := _sentence(rest[denied.end() :])) is not None:
+        return FinalAnswer(stated[0], "sentence")
+    return FinalAnswer("", "box") if denied["withdrawn"] else FinalAnswer(content, "box")
 
 
 def _before_check(turn: str) -> str:

@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from evaluation.reading.number_words import WRITTEN, in_words
+
 Tree = tuple[Any, ...]
 """A tree of a formula (`formulas`)."""
 
@@ -13,19 +15,6 @@ _TOKEN = re.compile(
     r"|(?P<name>[^\W\d_]+'*)"
     r"|(?P<sign>\*\*|[-+*/^_!%°(){}\[\]|,;:=<>≤≥≠≈±∓∪∩∖∈∅∞π&…⇒]|\\\\))"
 )
-_BASES = {
-    "two": "2",
-    "three": "3",
-    "four": "4",
-    "five": "5",
-    "six": "6",
-    "seven": "7",
-    "eight": "8",
-    "nine": "9",
-    "ten": "10",
-    "twelve": "12",
-    "sixteen": "16",
-}
 
 
 class Unreadable(ValueError):
@@ -79,7 +68,8 @@ class Tokens:
             parts.append(self.take())
         self.take()
         subscript = "".join(parts).strip("\u27ea\u27eb ").casefold()
-        return _BASES.get(subscript, subscript)
+        is_word = len(subscript) > 1 and WRITTEN.fullmatch(subscript)
+        return str(in_words(subscript)) if is_word else subscript
 
 
 def joins(value: str) -> bool:

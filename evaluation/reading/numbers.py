@@ -17,6 +17,9 @@ from evaluation.reading.text import plain
 _LONGEST = 1_000
 """Digits of the longest number that is read."""
 
+_LONGEST_BASE = 20
+"""Characters of the longest power that is calculated."""
+
 _GROUPS = r"\d{1,3}(?:,\d{3})+(?!\d)|\d{1,3}(?:'\d{3})+(?!\d)|\d{1,3}(?:[ ]\d{3})+(?![\d ]\d)(?!\d)|\d{1,2}(?:,\d{2})+,\d{3}(?!\d)"
 _COMMA = r"|\d+,\d{1,2}(?![\d,])"
 """A decimal comma, which only some languages have."""
@@ -24,6 +27,7 @@ _POINTS = r"\d{1,3}(?:\.\d{3}){2,}(?!\d)(?:,\d+)?|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3
 _CURRENCY = r"(?:(?:US|CA|AU|HK|NZ|R|A|C)?\$|[€£¥₹₩₽₺₫₴₱฿₦]|(?:Rs\.?|USD|EUR|GBP|INR|CNY|RMB|JPY)(?![A-Za-z]))"
 _SCALES = {
     "k": 3,
+    "m": 6,
     "thousand": 3,
     "million": 6,
     "billion": 9,
@@ -37,12 +41,12 @@ _SCALES = {
     "億": 8,
     "억": 8,
 }
-_SCALE = r"(?P<scale>k(?![A-Za-z])|[ ]?(?:thousand|million|billion|trillion|lakh|crore)s?(?![A-Za-z])|[ ]?[万萬만亿億억])"
+_SCALE = r"(?P<scale>k(?![A-Za-z])|(?-i:M)(?![A-Za-z0-9])|[ ]?(?:thousand|million|billion|trillion|lakh|crore)s?(?![A-Za-z])|[ ]?[万萬만亿億억])"
 
 _NUMBER = r"""
     (?P<other>
         \d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}(?!,?\d)(?!\.\d)  # a date
-      | \d+(?:\.\d+){2,}                              # a version
+      | (?!\d{1,3}(?:\.\d{3}){2,6}(?!\d|\.\d))\d+(?:\.\d+){2,}  # a version
       | \d{1,3}:\d{1,2}(?::\d{1,2})?(?!\d)        # a time or ratio
       | \d+(?:,\d{3})*(?:st|nd|rd|th)(?![A-Za-z])     # an ordinal
     )
@@ -55,6 +59,7 @@ _NUMBER = r"""
     )
     (?: (?P<exponent>[eE][+-]?\d{1,4}(?!\w|\.\d)
             |\s?[x×*·⋅]\s?10(?:\^|\*\*)\s?[({]?[+-]?\d{1,4}[)}]?)
+      | \^(?:\{|\()?(?P<power>\d{1,2})(?:\}|\))?(?![\d.])
       | (?P<over>\s?/\s?\d+(?![\d/]|\.\d))
       | (?P<mixed>(?:[ ]|[ ]and[ ]|-)\d{1,4}\s?/\s?\d{1,4}(?![\d/]|\.\d))
     )?
@@ -93,6 +98,15 @@ _FOREIGN_WORDS = re.compile(
     re.IGNORECASE,
 )
 """Words of languages with decimal commas; one alone may be a name."""
+
+
+_WORD = re.compile(r"(?<![\w\\])[^\W\d_]{3,}(?!\w)")
+_ENGLISH = re.compile(
+    r"\b(?:the|is|of|and|to|are|was|were|she|he|it|they|there|has|have|so|for|in|on|at|answer|total|each|per|that|this|then|cost"
+    r"|left|more|now|with|by|from|how|we|you|all|times|plus|minus)\b|[^\x00-\u024f]{2}",
+    re.IGNORECASE,
+)
+"""Words of English, and letters of other scripts: there, a comma between digits is none of a decimal."""
 
 
 @dataclass(frozen=True)
@@ -160,7 +174,9 @@ def _is_european(text: str) -> bool:
     """Return whether a text writes decimal commas: by a mark of its own, or by words of its language."""
     if _EUROPEAN.search(text):
         return True
-    return len({match.group().casefold() for match in _FOREIGN_WORDS.finditer(text)}) > 1
+    if len({match.group().casefold() for match in _FOREIGN_WORDS.finditer(text)}) > 1:
+        return True
+    return len(_WORD.findall(text)) > 1 and not _ENGLISH.search(text)
 
 
 def mark_numbers(text: str) -> str:
@@ -237,7 +253,13 @@ def _values(match: re.Match[str], is_european: bool) -> list[Fraction] | None:
         values = [value + Fraction(int(top), int(bottom)) for value in values]
     if match["exponent"]:
         power = re.sub(r"[^\d+-]", "", re.sub(r"^\s?[x×*·⋅]\s?10|^[eE]", "", match["exponent"]))
+        if abs(int(power)) > _LONGEST:
+            return None
         values = [value * Fraction(10) ** int(power) for value in values]
+    if match["power"]:
+        values = [
+            value ** int(match["power"]) for value in values if len(match.group()) < _LONGEST_BASE
+        ]
     if match["scale"]:
         scale = match["scale"].strip().casefold().removesuffix("s")
         values = [value * 10 ** _SCALES[scale] for value in values]

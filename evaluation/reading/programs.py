@@ -5,14 +5,16 @@ import builtins
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from evaluation.reading.code_blocks import Block, code_text, first_fence, read_blocks
+from evaluation.reading.code_blocks import Block, at_fences, code_text, read_blocks
 from evaluation.reading.python_code import parsed, valid_part
 
 _FUTURE = re.compile(
     r"^from[ \t]+__future__[ \t]+import[ \t]+(?:\([^()]{0,500}\)|[^\n(]*)[^\n]*\n?", re.M
 )
 _DEFINITION = r"^(?:async[ \t]+def|def|class)[ \t]+{}\b|^{}[ \t]*=(?!=)|^(?:from|import)\b.*\b{}\b[ \t]*(?:#.*)?$"
+_MOST_FENCES = 6
 _LONGEST = 300_000
 """Characters of the longest completion in which code is looked for; a longer one is code as a whole."""
 
@@ -52,6 +54,11 @@ def read_program(completion: str, wanted: Wanted) -> str | None:
     Returns:
         Python code, which may be invalid; None if the completion has none.
     """
+    program = _program(completion, wanted)
+    return _without_pytest(program, wanted) if program and "pytest" in program else program
+
+
+def _program(completion: str, wanted: Wanted) -> str | None:
     if len(completion) > _LONGEST:
         return _completed(completion, wanted)
     text = code_text(completion)
@@ -64,17 +71,35 @@ def read_program(completion: str, wanted: Wanted) -> str | None:
     return None if code is None else _completed(code, wanted)
 
 
+def _without_pytest(program: str, wanted: Wanted) -> str:
+    """Return a program without the tests that it has for pytest, which the sandbox does not have."""
+    tree = parsed(program)
+    lines = program.split("\n")
+    for node in reversed(tree.body if tree else []):
+        decorators = getattr(node, "decorator_list", [])
+        names = {getattr(node, "name", ""), *(alias.name for alias in getattr(node, "names", ()))}
+        is_test = any(name.startswith("test_") or name == "pytest" for name in names)
+        if (is_test or any("pytest" in ast.unparse(one) for one in decorators)) and not (
+            names & {*wanted.names}
+        ):
+            del lines[_first_line(node) - 1 : node.end_lineno]
+    return "\n".join(lines)
+
+
 def _begun(text: str, wanted: Wanted) -> str | None:
     """Return the program of a text that begins with code, which a fence without an opening one ends."""
-    if (fence := first_fence(text)) is None or not fence[0].strip():
-        return None
-    before, info, after = fence
-    code = valid_part(before, lambda code: _completed(code, wanted) or "", may_be_prose=False)
-    if code is None or not _is_answer(code, wanted):
-        return None
-    if info and wanted.defined_by("".join(block.content for block in read_blocks(text)[0])):
-        return None
-    return _completed(_with_helpers(code, [*read_blocks(after)[0]], wanted), wanted)
+    for before, info, after in islice(at_fences(text), _MOST_FENCES):
+        if not before.strip():
+            return None
+        code = valid_part(before, lambda code: _completed(code, wanted) or "", may_be_prose=False)
+        if code is None and before.count('"""') % 2:  # the fence is in a text of the code
+            continue
+        if code is None or not _is_answer(code, wanted):
+            return None
+        if info and wanted.defined_by("".join(block.content for block in read_blocks(text)[0])):
+            return None
+        return _completed(_with_helpers(code, [*read_blocks(after)[0]], wanted), wanted)
+    return None
 
 
 def _is_answer(code: str, wanted: Wanted) -> bool:

@@ -1,73 +1,106 @@
-"""Writes TeX and the Unicode signs of formulas in one spelling, as the parser of formulas reads it."""
+"""Writes TeX and the Unicode signs of formulas in one spelling, for the readers of formulas and of numbers."""
 
 import re
 import unicodedata
 
+from evaluation.reading.boxes import closing
 from evaluation.reading.text import plain
 
-_REPLACED = (
-    (re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]"), r"\\\\"),
+GROUPING = "\ue000"
+"""Sign between the groups of a number's digits, which no list has."""
+
+_COMMANDS = {
+    "×": "cdot times ast",
+    "÷": "div",
+    "≤": "leq leqslant le",
+    "≥": "geq geqslant ge",
+    "<": "lt",
+    ">": "gt",
+    "≠": "neq ne",
+    "≈": "approx simeq",
+    "±": "pm",
+    "∓": "mp",
+    "∞": "infty",
+    "π": "pi",
+    "∪": "cup",
+    "∩": "cap",
+    "∈": "in",
+    "∅": "emptyset varnothing",
+    "∖": "setminus backslash",
+    "°": "degree",
+    "(": "langle lparen",
+    ")": "rangle rparen",
+    "[": "lbrack",
+    "]": "rbrack",
+    "\\{": "lbrace",
+    "\\}": "rbrace",
+    "|": "lvert rvert vert mid",
+    "i": "imath",
+    "l": "ell",
+    "…": "ldots dots cdots dotsc",
+    "⇒": "implies Rightarrow Longrightarrow to rightarrow iff",
+    "\\frac": "dfrac tfrac cfrac",
+    "£": "pounds",
+    "€": "euro",
+    " ": "displaystyle textstyle limits nolimits quad qquad hfill",
+}
+_SIGN_OF = {name: sign for sign, names in _COMMANDS.items() for name in names.split()}
+_COMMAND = re.compile(r"\\([A-Za-z]+)")
+_LAYOUT = (
+    (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|middle)(?![A-Za-z])\s*\.?"), ""),
+    (re.compile(r"\{,\}|(?<=\d)(?:\\,|,?\s*\\!\s*)(?=\d{3}(?!\d))"), GROUPING),
+    (re.compile(r"(?<!\\)\\[,;:>! ]|~"), " "),
+    (re.compile(r"\\(?:text)?color(?:box)?\s*(?:\[[^\]]*\])?\s*\{[^{}]*\}"), ""),
+    (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), "°"),
+)
+"""Spaces, sizes, groups of digits, and the degree sign."""
+_OF_FORMULAS = (
+    (re.compile(r"\\\{\s*\\\}"), "∅"),
+    (re.compile(r"\\\{\s*[a-z]\s*(?:∈[^|:{}]*)?[|:]([^{}]+)\\\}"), r"\1"),
     (
-        re.compile(
-            r"\\(?:left|right|big|Big|bigg|Bigg|bigl|bigr|Bigl|Bigr|middle)(?![A-Za-z])\s*\.?"
-        ),
-        "",
+        re.compile(r"\{([^{}]+)\\over(?![a-z])([^{}]+)\}|^([^{}]+)\\over(?![a-z])([^{}]+)$"),
+        r"\\frac{\1\3}{\2\4}",
     ),
-    (re.compile(r"\{,\}|(?<=\d)\\,(?=\d{3}(?!\d))"), "\ue000"),
-    (re.compile(r"(?<=\d),\s*\\!\s*(?=\d{3})"), "\ue000"),
-    (
-        re.compile(
-            r"(?<!\\)\\(?:(?:displaystyle|textstyle|limits|nolimits|quad|qquad|hfill)(?![A-Za-z])|[,;:>! ])"
-        ),
-        " ",
-    ),
-    (re.compile(r"\\(?:dfrac|tfrac|cfrac)(?![A-Za-z])"), r"\\frac"),
-    (re.compile(r"\\(?:cdot|times|ast)(?![A-Za-z])|[·×⋅∗]"), "*"),
-    (re.compile(r"\\div(?![A-Za-z])|÷"), "/"),
-    (re.compile(r"\\(?:leq|leqslant|le)(?![A-Za-z])|≤|<="), "≤"),
-    (re.compile(r"\\(?:geq|geqslant|ge)(?![A-Za-z])|≥|>="), "≥"),
-    (re.compile(r"\\lt(?![A-Za-z])"), "<"),
-    (re.compile(r"\\gt(?![A-Za-z])"), ">"),
-    (re.compile(r"\\(?:neq|ne)(?![A-Za-z])"), "≠"),
-    (re.compile(r"\\(?:approx|simeq)(?![A-Za-z])"), "≈"),
-    (re.compile(r"\\pm(?![A-Za-z])|\+/-|\+-"), "±"),
-    (re.compile(r"\\mp(?![A-Za-z])"), "∓"),
-    (re.compile(r"\\infty(?![A-Za-z])|\binfinity\b"), "∞"),
-    (re.compile(r"\\pi(?![A-Za-z])|\bpi\b"), "π"),
-    (re.compile(r"\\cup(?![A-Za-z])"), "∪"),
-    (re.compile(r"\\cap(?![A-Za-z])"), "∩"),
-    (re.compile(r"\\in(?![A-Za-z])"), "∈"),
-    (re.compile(r"\\(?:emptyset|varnothing)(?![A-Za-z])|\\\{\s*\\\}"), "∅"),
-    (re.compile(r"\\(?:setminus|backslash)(?![A-Za-z])"), "∖"),
-    (re.compile(r"\^\s*\{?\s*\\circ\s*\}?|\\degree(?![A-Za-z])|\bdegrees?\b"), "°"),
-    (re.compile(r"\\(?:langle|lparen)(?![A-Za-z])|〈|⟨"), "("),
-    (re.compile(r"\\(?:rangle|rparen)(?![A-Za-z])|〉|⟩"), ")"),
-    (re.compile(r"\\(?:lbrack)(?![A-Za-z])"), "["),
-    (re.compile(r"\\(?:rbrack)(?![A-Za-z])"), "]"),
-    (re.compile(r"\\lbrace(?![A-Za-z])"), r"\\{"),
-    (re.compile(r"\\rbrace(?![A-Za-z])"), r"\\}"),
-    (re.compile(r"\\(?:lvert|rvert|vert|mid)(?![A-Za-z])"), "|"),
-    (re.compile(r"\\(?:imath)(?![A-Za-z])"), "i"),
-    (re.compile(r"\\(?:ell)(?![A-Za-z])"), "l"),
-    (re.compile(r"\\(?:ldots|dots|cdots|dotsc)(?![A-Za-z])|\.\.\.|…"), "…"),
-    (re.compile(r"\\(?:implies|Rightarrow|Longrightarrow|to|rightarrow|iff)(?![A-Za-z])|⇒|→"), "⇒"),
-    (re.compile(r"\\%|％"), "%"),
-    (re.compile(r"\\\$|(?<!\\)\$|\\\(|\\\)|\\\[|\\\]"), " "),
-    (re.compile(r"\\(?:pounds|euro)(?![A-Za-z])|[€£¥₹]"), " "),
+    (re.compile(r"\^\{?(\d+)\}?\s*/\s*_\{?(\d+)\}?"), r"\\frac{\1}{\2}"),
+    (re.compile(r"<="), "≤"),
+    (re.compile(r">="), "≥"),
+    (re.compile(r"\+/?-"), "±"),
+    (re.compile(r"\.\.\."), "…"),
+    (re.compile(r"\binfinity\b"), "∞"),
+    (re.compile(r"\bpi\b"), "π"),
+    (re.compile(r"\bdegrees?\b"), "°"),
+    (re.compile(r"\\%"), "%"),
+    (re.compile(r"\\?\$|\\[()\[\]]"), " "),
     (re.compile(r"\\&"), " and "),
-    (re.compile(r"~"), " "),
     (re.compile(r"√\s*\("), r"\\sqrt("),
     (re.compile(r"√\s*(\d+|[a-z])"), r"\\sqrt{\1}"),
+    (re.compile(r"∛\s*(?:(\d+|[a-z])|\(([^()]*)\))"), r"\\sqrt[3]{\1\2}"),
+    (re.compile(r"\b(\w+)\s*,?\s*(?:in\s+|\(\s*)?base[ -]\{?(\w+)\b\}?\)?"), r"\1_{\2}"),
+    (
+        re.compile(r"(?<![\d.,])(\d{1,3}(?: \d{3})+)(?![\d ]*\d|[.,]\d)"),
+        lambda run: run[1].replace(" ", GROUPING),
+    ),
     (re.compile(r"\*\*\s*(?=[\d({-])"), "^"),
+    (re.compile(r"\*\*|__|`"), ""),
 )
-_WRAPPED = re.compile(
-    r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|boldsymbol|operatorname\*?|textnormal|rm|bf|emph|underline|boxed|hbox)"
-    r"\s*\{"
+_SIGNS = str.maketrans("·×⋅∗÷〈⟨〉⟩→％–、€£¥₹", "****/(())⇒%-,    ")
+_ROW_HEIGHT = re.compile(r"\\\\\s*\[\s*-?[\d.]+\s*(?:pt|em|ex|mm|cm|in)\s*\]")
+WRAPPING = re.compile(
+    r"\\(?:text|mbox|textbf|textit|textrm|mathrm|mathbf|mathit|mathsf|boldsymbol|operatorname\*?|textnormal|rm|bf|emph"
+    r"|underline|boxed|hbox)\s*\{"
 )
+"""The beginning of `\\text{…}` and the like."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
 _TEXT, _END = "\u27ea", "\u27eb"
 """Signs around what stands in `\\text{}`."""
+
+
+def with_signs(text: str) -> str:
+    """Return a text with signs in place of TeX's commands for them, and without its layout."""
+    for pattern, replacement in _LAYOUT:
+        text = pattern.sub(replacement, text)
+    return _COMMAND.sub(lambda command: _SIGN_OF.get(command[1], command[0]), text)
 
 
 def tidy(answer: str) -> str:
@@ -83,13 +116,13 @@ def tidy(answer: str) -> str:
         "[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]+", lambda run: f"^{{{run[0].translate(_SUPERSCRIPTS)}}}", answer
     )
     text = re.sub("[₀-₉]+", lambda run: f"_{{{run[0].translate(_SUBSCRIPTS)}}}", text)
-    text = plain(text.replace("\u00b0", "°")).replace("–", "-")
-    text = "".join(_ascii_digit(char) for char in text)
-    text = _REPEATING.sub(_repeating, _unwrapped(text))
-    for pattern, replacement in _REPLACED:
+    text = "".join(map(_ascii_digit, plain(text)))
+    text = _ROW_HEIGHT.sub(r"\\\\", _REPEATING.sub(_repeating, _unwrapped(text)))
+    text = with_signs(text)
+    for pattern, replacement in _OF_FORMULAS:
         text = pattern.sub(replacement, text)
-    text = re.sub(r"\*\*|__|`", "", text)
-    return " ".join(text.split()).strip().strip(" ;,:").removesuffix(".").strip()
+    text = _REVERSED.sub(_with_round, text.translate(_SIGNS))
+    return " ".join(text.split()).strip(" ;,:").removesuffix(".").strip()
 
 
 _REPEATING = re.compile(r"(\d*)\.(\d*)\\(?:overline|bar|dot)\s*(?:\{\s*(\d+)\s*\}|(\d))")
@@ -102,6 +135,16 @@ def _repeating(match: re.Match[str]) -> str:
     return rf"\frac{{{top}}}{{{'9' * len(period) + '0' * len(start)}}}"
 
 
+_REVERSED = re.compile(
+    r"(?<![\w)\]])([\[\]])([^\[\]();]{1,60}[;,][^\[\]();]{1,60})([\[\]])(?![\w(])"
+)
+
+
+def _with_round(match: re.Match[str]) -> str:
+    """Return an interval `]a; b[` in round brackets; one in ordinary brackets as it is."""
+    return f"{'(' if match[1] == ']' else '['}{match[2]}{')' if match[3] == '[' else ']'}"
+
+
 def _ascii_digit(char: str) -> str:
     value = unicodedata.decimal(char, None) if char > "\x7f" else None
     return char if value is None else str(value)
@@ -109,19 +152,15 @@ def _ascii_digit(char: str) -> str:
 
 def _unwrapped(text: str) -> str:
     r"""Replace `\text{…}` by its content between signs; of a variable or number only the content."""
-    from evaluation.reading.boxes import closing
-
-    while match := _WRAPPED.search(text):
+    while match := WRAPPING.search(text):
         end = closing(text, match.end() - 1)
         if end is None:
             return text
         inner = text[match.end() : end]
         is_formula = not re.search(r"[A-Za-z]{2}|[^\x00-\x7f]", re.sub(r"\\[A-Za-z]+", "", inner))
-        is_formula = is_formula and not match.group().startswith("\\text{")
-        kept = (
-            f" {inner} "
-            if is_formula
-            else f"{_TEXT}{inner.replace(_TEXT, '').replace(_END, '')}{_END}"
-        )
+        if is_formula and not match.group().startswith("\\text{"):
+            kept = f" {inner} "
+        else:
+            kept = f"{_TEXT}{inner.replace(_TEXT, '').replace(_END, '')}{_END}"
         text = text[: match.start()] + kept + text[end + 1 :]
     return text

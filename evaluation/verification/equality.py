@@ -14,7 +14,7 @@ from evaluation.reading.formulas import parse
 from evaluation.reading.tex import tidy
 from evaluation.verification.identities import CONSTANTS, identical, names_in, same_equation
 from evaluation.verification.simplification import has_call, is_label, simplified
-from evaluation.verification.units import split_unit
+from evaluation.verification.units import scaled, split_unit
 
 _FUNCTION = re.compile(
     r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*"
@@ -50,6 +50,7 @@ def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
         parts = text.split("=")
         if len(parts) > 1 or rounded:
             trees = [_parsed(part) for part in parts]
+            trees = [tree if tree and "…" not in names_in(tree) else None for tree in trees]
             last = next((part for part in reversed(trees) if part is not None), None)
             is_named = trees[0] is None or _FUNCTION.fullmatch(parts[0]) is not None
             if last is not None and (is_named or _is_settled(trees, last)):
@@ -61,7 +62,9 @@ def _is_settled(trees: Sequence[Tree | None], last: Tree) -> bool:
     first, *others = (tree for tree in trees if tree is not None)
     if is_label(first) or has_call(first) or not others:
         return True
-    return not names_in(first) - CONSTANTS and all(_equal(part, last) for part in others)
+    if names_in(first) - CONSTANTS:  # an identity, such as an expression and its factors
+        others = [first, *others]
+    return all(_equal(part, last) for part in others)
 
 
 @lru_cache(maxsize=1024)
@@ -243,7 +246,7 @@ def _same_value(one: Tree, other: Tree) -> bool:
     """Return whether two expressions have equal values; units count if both have one."""
     (one, unit), (other, other_unit) = split_unit(one), split_unit(other)
     if unit and other_unit and unit.dimension == other_unit.dimension:
-        one, other = unit.scaled(one), other_unit.scaled(other)
+        one, other = scaled(one, unit), scaled(other, other_unit)
     elif unit and other_unit and unit.is_known and other_unit.is_known:
         return False
     if one[0] == other[0] == "words":
@@ -254,11 +257,11 @@ def _same_value(one: Tree, other: Tree) -> bool:
     if percents[0] == percents[1]:
         return False
     hundredth = ("number", Fraction(1, 100))
-    scaled = [
+    values = [
         ("*", tree, hundredth) if is_percent else tree
         for tree, is_percent in zip((one, other), percents, strict=True)
     ]
-    return identical(scaled[0], scaled[1])
+    return identical(*values)
 
 
 def _percent(tree: Tree) -> bool:

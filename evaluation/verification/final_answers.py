@@ -5,8 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evaluation.reading.boxes import last_box
-from evaluation.reading.final_answers import FinalAnswer, read_final_answer
-from evaluation.reading.final_numbers import read_final_number
+from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final_answer
+from evaluation.reading.final_numbers import read_final_numbers, read_single_number
+from evaluation.reading.formulas import parse
+from evaluation.reading.text import plain
 from evaluation.settings.verifiers import Mathematics
 from evaluation.verification.equality import equal, one_spelling
 from evaluation.verification.verdicts import Verdict, VerifierKind, different
@@ -16,13 +18,28 @@ _SEGMENT = re.compile(
 )
 _JOINED = re.compile(r"\s*(?:,|;|and|or|,\s*and|,\s*or|\s)\s*", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|[。！]")
+_ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(.+)")
+_BRACKETED = re.compile(
+    r"\[\s*\[[^\n]{3,200}\]\s*\]|(?<![a-z])[\[(][^()\[\]\n]{1,80}[,;][^()\[\]\n]{1,80}[\])]"
+)
+"""A pair, triple, interval or matrix within a text."""
+_BORDER = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=[。！])|\n+")
+_FORMULA = re.compile(r"\d|[\\$=+^*/]|\b[b-hj-z]\b")
+_WORDS_IN_TEX = re.compile(r"\\(?:text|mbox|mathrm|textbf)\{[^{}]*\}")
+_DOUBT = re.compile(
+    r"n't\b|\b(?:not?|nor|never|cannot|but|however|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
+    re.IGNORECASE,
+)
 _IT_IS = re.compile(
     r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be)"
-    r" (?:an? |the |on )?(\w+)(?=[.!]|$)"
+    r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
 _VERBS = re.compile(
     r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have)\b:?|[:：是为]|="
 )
+_VERB_BEFORE = re.compile(r"\b(?:is|are|equals|be|get|obtain|have|namely|simply)\s*:?\s*$")
+_NOT = re.compile(r"(?:\bnot|n't|\bnever|\bneither)\s*(?:be|equal)?\s*$")
+_ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
 _CLAUSE_END = re.compile(
     r",\s|;|\(|\s[-–—]\s|\b(?:because|since|as|which|who|with|for|so|is|was|has|had|by)\b"
 )
@@ -55,29 +72,50 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
         yield from _choice(text, gold)
         return
     if answer.form == "none":
+        text = _without_remarks(text) if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)) else text
+        displays = list(_SEGMENT.finditer(text))
+        whole = text
         lines = [line for line in text.split("\n") if line.strip(" *_>#$\\[]()-|")]
         text = re.sub(r"^\s*(?:[>*+-]|\d{1,2}[.)])\s+", "", lines[-1] if lines else "").strip()
-        displays = list(_SEGMENT.finditer(answer.text))
-        if displays and answer.text[displays[-1].end() :].strip(" .\n") == "":
-            text = answer.text[answer.text.rfind("\n\n", 0, displays[-1].start()) + 1 :].strip()
+        if displays and whole[displays[-1].end() :].strip(" .\n") == "":
+            text = whole[whole.rfind("\n\n", 0, displays[-1].start()) + 1 :].strip()
         sentences = [part for part in _SENTENCE_END.split(text) if part.strip(" *_")]
         yield from _of_statement(sentences[-1] if sentences else text, gold)
-        yield from (match[1] for match in _IT_IS.finditer(completion) if not _is_numeric(gold))
+        if not read_single_number(gold):
+            yield from (match[1] for match in _IT_IS.finditer(completion))
     else:
         yield from _of_statement(_SENTENCE_END.split(text)[0], gold)
     yield from _choice(text, gold)
-    if _is_numeric(gold) and (number := read_final_number(completion)):
-        yield number.text
+    if read_single_number(gold):
+        yield from (number.text for number in read_final_numbers(completion))
+    elif (tree := parse(gold)) and tree[0] in ("list", "tuple", "interval", "set", "matrix"):
+        yield from _items(model_turn(completion))
+        yield from _BRACKETED.findall(plain(text))[-1:]
+
+
+def _without_remarks(text: str) -> str:
+    """Return a text without sentences at its end that state no value: `That is the complete factorization.`"""
+    end = len(text)
+    for border in reversed(list(_BORDER.finditer(text))):
+        remark = text[border.end() : end]
+        if _FORMULA.search(remark) or _DOUBT.search(remark):
+            break
+        end = border.start()
+    return text[:end] if _FORMULA.search(text[:end]) else text
 
 
 def _of_statement(text: str, gold: str) -> Iterator[str]:
     """Yield what a sentence states: its formulas, all of it, or what follows its verb."""
-    groups = list(_groups(text))
+    groups = [group for group in _groups(text) if not _NOT.search(text[: group[0]])]
+    groups = [group for group in groups if not _ASKED.match(text, group[0])] or groups
     if groups and text[: groups[0][0]].strip(" *_:") == "":
         yield groups[0][1]
         return
     if groups:
         yield groups[-1][1]
+        yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
+        return
+    if _SEGMENT.search(text):
         return
     bare = text.strip("*_ .")
     if bare:
@@ -89,8 +127,19 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         yield first
 
 
-def _is_numeric(gold: str) -> bool:
-    return re.fullmatch(r"[-\d.,/ $%]+(?:\^\{?\\circ\}?)?", gold.replace("\\%", "%")) is not None
+def _items(text: str) -> Iterator[str]:
+    """Yield what the items of the last list state, as one list."""
+    lines = [line for line in text.rstrip().split("\n") if line.strip()]
+    items: list[str] = []
+    while lines and (item := _ITEM.match(lines[-1])):
+        items.insert(0, item[1])
+        lines.pop()
+    if len(items) > 1:
+        formulas = [[inside for _, inside in _groups(item)] for item in items]
+        yield ", ".join(
+            inside[-1] if inside else item.strip("*_ .;,")
+            for inside, item in zip(formulas, items, strict=True)
+        )
 
 
 def _groups(text: str) -> Iterator[tuple[int, str]]:

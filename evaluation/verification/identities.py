@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from evaluation.reading.formula_tokens import Tree
-from evaluation.verification.values import Undefined, Value, evaluate, same
+from evaluation.verification.values import Undefined, Value, evaluate, quotient, same
+
+Point = dict[str, Fraction]
+"""Values of variables."""
 
 CONSTANTS = frozenset("πei∞")
 """Names that are no variables."""
@@ -17,40 +20,50 @@ _NEEDED = 3
 def identical(one: Tree, other: Tree) -> bool:
     """Return whether two expressions agree at every point where both are defined."""
     names = sorted((names_in(one) | names_in(other)) - CONSTANTS)
+    if not names:
+        return _agreement(one, other, [{}], needed=1) is True
     drawn = random.Random(0)
-    agreed = 0
-    for _ in range(_POINTS if names else 1):
-        point = {name: Fraction(drawn.choice((-1, 1)) * drawn.randint(2, 90), 17) for name in names}
-        values = [_value(tree, point) for tree in (one, other)]
-        if (values[0] is None) != (values[1] is None) and not names:
-            return False
-        if values[0] is None or values[1] is None:
-            continue
-        if not same(values[0], values[1]):
-            return False
-        agreed += 1
-    if agreed >= (_NEEDED if names else 1):
-        return True
-    return bool(names) and _agree_where_positive(one, other, names)
-
-
-def _agree_where_positive(one: Tree, other: Tree, names: Sequence[str]) -> bool:
+    anywhere = [
+        {name: Fraction(drawn.choice((-1, 1)) * drawn.randint(2, 90), 17) for name in names}
+        for _ in range(_POINTS)
+    ]
+    if (agreement := _agreement(one, other, anywhere)) is not None:
+        return agreement
     drawn = random.Random(1)
+    positive = [
+        {name: Fraction(drawn.randint(2, scale), 17) for name in names}
+        for scale in (90, 90, 90, 17, 17, 17, 400, 400, 400)
+    ]
+    return _agreement(one, other, positive, is_total=True) is True
+
+
+def _agreement(
+    one: Tree,
+    other: Tree,
+    points: Sequence[Point],
+    *,
+    needed: int = _NEEDED,
+    is_total: bool = False,
+) -> bool | None:
+    """Return whether two expressions agree; None if too few points tell.
+
+    Args:
+        is_total: Whether they differ, too, where only one is defined.
+    """
     agreed = 0
-    for scale in (90, 90, 90, 17, 17, 17, 400, 400, 400):
-        point = {name: Fraction(drawn.randint(2, scale), 17) for name in names}
+    for point in points:
         values = [_value(tree, point) for tree in (one, other)]
-        if values[0] is None or values[1] is None:
-            if (values[0] is None) != (values[1] is None):
+        if None in values:
+            if is_total and values != [None, None]:
                 return False
-            continue
-        if not same(values[0], values[1]):
+        elif same(*values):
+            agreed += 1
+        else:
             return False
-        agreed += 1
-    return agreed >= _NEEDED
+    return True if agreed >= needed else None
 
 
-def _value(tree: Tree, point: dict[str, Fraction]) -> Value | None:
+def _value(tree: Tree, point: Point) -> Value | None:
     sign = 1
     if tree[0] == "signed":
         tree, sign = tree[1], tree[2]
@@ -84,16 +97,9 @@ def same_equation(one: Tree, other: Tree) -> bool:
     for _ in range(2 * _POINTS):
         point = {name: Fraction(drawn.randint(-90, 90), 17) for name in names}
         values = [_value(side, point) for side in sides if side]
-        if None in values or 0 in values:
-            continue
-        ratios.append(_ratio_of(values))
+        if None not in values and 0 not in values:
+            ratios.append(quotient(*values))
     return len(ratios) >= _NEEDED and all(same(ratio, ratios[0]) for ratio in ratios)
-
-
-def _ratio_of(values: Sequence[Value]) -> Value:
-    if all(isinstance(value, Fraction) for value in values):
-        return values[0] / values[1]
-    return evaluate(("/", ("name", "a"), ("name", "b")), {"a": values[0], "b": values[1]})
 
 
 def _sides(tree: Tree) -> Tree | None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from evaluation.reading.boxes import closing
 from evaluation.settings.verifiers import Boxed, MathVerify, Minerva
 from evaluation.verification.verdicts import Verdict, VerifierKind, different
 
@@ -132,19 +133,9 @@ def _last_boxed(text: str) -> str | None:
         return None
     rest = text.rpartition(mark)[2]
     if rest.startswith("{"):
-        end = _closing(rest)
+        end = closing(rest, 0)
         return None if end is None else rest[1:end]
     return rest.partition("$")[0].strip() or None if rest.startswith(" ") else None
-
-
-def _closing(text: str) -> int | None:
-    """Return where the brace at the start of `text` is closed; escaped braces do not count."""
-    depth = 0
-    for brace in re.finditer(r"\\.|[{}]", text, re.DOTALL):
-        depth += {"{": 1, "}": -1}.get(brace.group(), 0)
-        if depth == 0:
-            return brace.start()
-    return None
 
 
 def answer_of(gold: str) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from evaluation.reading.final_numbers import read_final_number
+from evaluation.reading.final_numbers import read_final_numbers
 from evaluation.reading.numbers import Number, read_numbers, readable
 from evaluation.settings.verifiers import NumberVerifier
 from evaluation.verification.verdicts import Verdict, VerifierKind, different
@@ -15,12 +15,13 @@ def _verify(settings: NumberVerifier, document: Mapping[str, Any], completion: s
     gold = _gold(str(document["gold"]))
     if gold is None:
         return Verdict(credit=0.0, reason=f"the gold answer {document['gold']!r} is not one number")
-    answer = read_final_number(completion)
-    if answer is None:
+    answers = read_final_numbers(completion)
+    if not answers:
         return Verdict(credit=0.0, reason="no single number is the final answer")
-    text = readable(answer.text).strip()
-    if _is_right(answer.number, gold):
-        return Verdict(credit=1.0, answer=text)
+    for answer in answers:
+        if is_right(answer.number, gold):
+            return Verdict(credit=1.0, answer=readable(answer.text).strip())
+    text = readable(answers[0].text).strip()
     return Verdict(credit=0.0, answer=text, reason=different(text, str(document["gold"])))
 
 
@@ -29,7 +30,7 @@ def _gold(gold: str) -> Number | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def _is_right(answer: Number, gold: Number) -> bool:
+def is_right(answer: Number, gold: Number) -> bool:
     """Return whether two numbers are equal; where only one is in percent, also by its hundredth."""
     if answer.equals(gold.value):
         return True

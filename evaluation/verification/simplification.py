@@ -13,8 +13,10 @@ def simplified(tree: Tree) -> Tree:
         return simplified(tree[1])
     if tree[0] == "relation":
         return _relation(tree)
-    if tree[0] in ("list", "tuple", "set"):
-        return (tree[0], *map(simplified, tree[1:]))
+    if tree[0] in ("list", "tuple", "set", "row"):
+        return ("tuple" if tree[0] == "row" else tree[0], *map(simplified, tree[1:]))
+    if tree[0] == "*" and tree[2][0] == "tuple" and tree[1][0] == "name" and tree[1][1].isupper():
+        return simplified(tree[2])  # a point with its name
     return tree
 
 
@@ -37,6 +39,8 @@ def is_label(tree: Tree) -> bool:
         return tree[1][0] == "name" and (
             tree[2][0] == "group" or (is_label(tree[1]) and is_label(tree[2]))
         )
+    if tree[0] == "^":  # of an inverse matrix
+        return tree[1][0] == "name" and tree[1][1].isupper() and not names_in(tree[2])
     if tree[0] == "apply":
         return tree[1] in ("angle", "overline", "°")
     return tree[0] in ("name", "words") and tree[1] not in ("π", "e", "i", "∞")

@@ -4,6 +4,7 @@ Nothing here takes long: a power or factorial that would have too many digits ha
 """
 
 import math
+import operator
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
@@ -78,7 +79,7 @@ def _evaluate(tree: Tree, names: Mapping[str, Value], sign: int) -> Value:
         return _OPERATIONS[kind](*(_evaluate(part, names, sign) for part in tree[1:]))
     if kind in ("±", "∓"):
         one, other = (_evaluate(part, names, sign) for part in tree[1:])
-        return _add(one, _times(other, Fraction(sign if kind == "±" else -sign)))
+        return _OPERATIONS["+" if (kind == "±") == (sign > 0) else "-"](one, other)
     if kind == "apply":
         if tree[1] in ("gcd", "lcm", "max", "min"):
             members = tree[2][1:] if tree[2][0] == "list" else tree[2:3]
@@ -105,26 +106,22 @@ def _named(name: str, names: Mapping[str, Value]) -> Value:
     raise Undefined(name)
 
 
-def _add(one: Value, other: Value) -> Value:
-    if isinstance(one, Fraction) and isinstance(other, Fraction):
-        return one + other
-    return _float(one) + _float(other)
+def _exactly(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
+    """Return an operation that is exact on two rational numbers, if they are not too long."""
+
+    def calculate(one: Value, other: Value) -> Value:
+        are_rational = isinstance(one, Fraction) and isinstance(other, Fraction)
+        if are_rational and _bits(one) + _bits(other) <= 2 * _MOST_BITS:
+            return operation(one, other)
+        return operation(_float(one), _float(other))
+
+    return calculate
 
 
-def _times(one: Value, other: Value) -> Value:
-    if isinstance(one, Fraction) and isinstance(other, Fraction):
-        if _bits(one) + _bits(other) > 2 * _MOST_BITS:
-            return _float(one) * _float(other)
-        return one * other
-    return _float(one) * _float(other)
-
-
-def _over(one: Value, other: Value) -> Value:
+def quotient(one: Value, other: Value) -> Value:
     if other == 0:
         raise Undefined("division by zero")
-    if isinstance(one, Fraction) and isinstance(other, Fraction):
-        return one / other
-    return _float(one) / _float(other)
+    return _exactly(operator.truediv)(one, other)
 
 
 def _bits(value: Fraction) -> int:
@@ -179,31 +176,18 @@ def _real(value: Value, base: Value, exponent: Value) -> Value:
 
 
 def _apply(name: str, values: list[Value]) -> Value:
-    value = values[0]
-    if name in ("°",):
-        return value
-    if name == "%":
-        return value
-    if name == "!":
-        return _factorial(value)
-    if name == "abs":
-        return abs(value)
-    if name == "sqrt":
-        return _square_root(value)
-    if name == "root":
-        return _power(value, _over(Fraction(1), values[1]))
-    if name == "binom":
-        return _binomial(*values)
-    if name in ("floor", "ceil"):
-        function = math.floor if name == "floor" else math.ceil
-        if isinstance(value, Fraction):
-            return Fraction(function(value))
-        return Fraction(int(_context.floor(value) if name == "floor" else _context.ceil(value)))
-    if name in ("log", "ln", "lg"):
-        return _logarithm(name, values)
-    if name in _FUNCTIONS:
-        return _real(_FUNCTIONS[name](_float(value)), _float(value), Fraction(1))
-    raise Undefined(name)
+    if name in _OF_VALUES:
+        return _OF_VALUES[name](*values)
+    if name not in _FUNCTIONS:
+        raise Undefined(name)
+    value = _float(values[0])
+    return _real(_FUNCTIONS[name](value), value, Fraction(1))
+
+
+def _rounded(value: Value, direction: str) -> Fraction:
+    if isinstance(value, Fraction):
+        return Fraction(getattr(math, direction)(value))
+    return Fraction(int(getattr(_context, direction)(value)))
 
 
 def _square_root(value: Value) -> Value:
@@ -217,17 +201,13 @@ def _square_root(value: Value) -> Value:
     return _context.sqrt(value)
 
 
-def _logarithm(name: str, values: list[Value]) -> Value:
-    value = values[0]
-    base = _context.mpf(10) if name != "ln" else None
-    if len(values) > 1:
-        base = _float(values[1])
+def _logarithm(value: Value, base: Value = None) -> Value:
     if value == 0:
         raise Undefined("logarithm of zero")
-    found = _context.log(_float(value))
+    logarithm = _context.log(_float(value))
     if base is not None:
-        found = found / _context.log(base)
-    return _real(found, _float(value), Fraction(1))
+        logarithm = logarithm / _context.log(_float(base))
+    return _real(logarithm, _float(value), Fraction(1))
 
 
 def _factorial(value: Value) -> Fraction:
@@ -261,10 +241,24 @@ _FUNCTIONS: Mapping[str, Callable[[Value], Value]] = {
     "arccos": _context.acos,
     "arctan": _context.atan,
 }
+_OF_VALUES: Mapping[str, Callable[..., Value]] = {
+    "°": lambda value: value,
+    "%": lambda value: value,
+    "!": _factorial,
+    "abs": abs,
+    "sqrt": _square_root,
+    "root": lambda value, degree: _power(value, quotient(Fraction(1), degree)),
+    "binom": _binomial,
+    "floor": lambda value: _rounded(value, "floor"),
+    "ceil": lambda value: _rounded(value, "ceil"),
+    "ln": _logarithm,
+    "log": lambda value, base=Fraction(10): _logarithm(value, base),
+    "lg": lambda value, base=Fraction(10): _logarithm(value, base),
+}
 _OPERATIONS: Mapping[str, Callable[[Value, Value], Value]] = {
-    "+": _add,
-    "-": lambda one, other: _add(one, _times(other, Fraction(-1))),
-    "*": _times,
-    "/": _over,
+    "+": _exactly(operator.add),
+    "-": _exactly(operator.sub),
+    "*": _exactly(operator.mul),
+    "/": quotient,
     "^": _power,
 }

@@ -101,8 +101,9 @@ _TAKEN_BACK = re.compile(
     r"|mistake(?:n|nly)?|error|earlier|previous(?:ly)?|before|initial(?:ly)?|first|originally|from)\b"
 )
 _CORRECTED = re.compile(
-    r"\W*(?:sorry|wait|oops|correction|i mean|scratch that|or rather|actually,? no|no,)\b"
+    r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i mean|scratch that|or rather|actually,? no|no,)\b"
 )
+_SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=\s|\Z)|\n")
 _WRONG = re.compile(
     r"\W*(?:\w+\W+){0,3}?(?:is|was|are|were|being)\W+(?:\w+ )?(?:wrong|incorrect|false|an? (?:mistake|error)|not (?:right|correct|true))\b"
 )
@@ -120,8 +121,14 @@ def _states(answer: str, /, texts: Iterable[str], rather_than: Iterable[str]) ->
 
 
 def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None) -> bool:
-    """Return whether an occurrence of a text is neither denied nor taken back."""
+    """Return whether an occurrence of a text is neither denied nor taken back.
+
+    What is denied or taken back once may be named again in that sentence: `not Venus, though Venus is hot`.
+    """
+    sentence_end = 0
     for found in _occurrences(answer, text, match_case=False):
+        if taken_back and found.start() < sentence_end:
+            continue
         before = _CLAUSE_END.split(found.string[: found.start()])[-1]
         excused = _DENIED.search(before) or _WRONG.match(found.string, found.end())
         if taken_back and not excused:
@@ -129,4 +136,6 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
             excused = taken_back.search(before) or after
         if not excused:
             return True
+        end = _SENTENCE_END.search(found.string, found.end())
+        sentence_end = end.start() if end else len(found.string)
     return False

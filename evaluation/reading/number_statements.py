@@ -1,0 +1,186 @@
+"""Reads which numbers a sentence states, among those that it only mentions."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+from evaluation.reading.final_answers import COMPLEMENT
+from evaluation.reading.number_words import WRITTEN, in_words
+from evaluation.reading.numbers import Number, read_numbers
+from evaluation.reading.units import unit_named
+
+BRACKETS = re.compile(r"[(（\[][^()（）\[\]]*[)）\]]")
+_SEVERAL = re.compile(
+    r"\s*\S{0,12}?\s*(?:\bor\b|\bversus\b|还是|或|/or)\s*(?:maybe|perhaps|possibly)?\s*\S{0,3}\s*",
+    re.I,
+)
+_RANGE = re.compile(r"\s*(?:-|–|—|~|to|through)\s*[$€£]?\s*", re.I)
+EQUALS = re.compile(
+    r"[=≈]|\\equiv(?![A-Za-z])|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→|\b(?:hence|therefore|thus)\b(?=\W*\d)"
+)
+_EXPLAINED = re.compile(
+    r"(\d[^:=\n]*\b(?:is|are|needed|required)\b[^\d:=\n]*)(?::|,? because\b|,? since\b).*",
+    re.DOTALL,
+)
+"""A statement with its number, and the reason behind it: `7 buses are needed: 6 carry only 288 people`."""
+_CONCLUSION = re.compile(
+    r"\b(?:so|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
+    r"|entonces|así que|quindi|portanto|logo|dus|zatem|поэтому|значит)\b"
+    r"|所以|因此|因而|なので|ので|よって|したがって|だから|ดังนั้น|따라서|그러므로|इसलिए|لذلك|إذن",
+    re.IGNORECASE,
+)
+_BESIDE = re.compile(
+    r",? (?:which|because|since|while|whereas|that is|i\.e\.|pues|porque|weil|denn|car|parce que)\b|\s[-–—]\s(?=[a-z])"
+    r"|, \S+ (?:more|less|fewer|\w+er) than\b",
+    re.IGNORECASE,
+)
+"""What begins a clause that says more about a statement."""
+_DENIED = re.compile(
+    r"(?:\bnot|n't|\bnever|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
+    re.IGNORECASE,
+)
+_SUM = re.compile(
+    r"\s*\w*\s*(?:in all|in total|altogether|all together|overall|all told)\b", re.IGNORECASE
+)
+_SIGN = re.compile(r"[=≈⇒→]")
+_OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
+
+
+@dataclass(frozen=True)
+class FinalNumber:
+    """The number, and its text."""
+
+    number: Number
+    text: str
+
+
+def is_alone(text: str, numbers: list[Number]) -> bool:
+    """Return whether the first number is neither one of two nor an operand."""
+    if len(numbers) == 1:
+        return True
+    between = text[numbers[0].end : numbers[1].start]
+    return not any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
+
+
+def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
+    """Yield the first and the last number that the conclusion of a sentence states, behind its last `=`."""
+    clause = _conclusion(sentence, context)
+    beside = _BESIDE.search(clause)
+    if beside and read_numbers(clause[: beside.start()], context):
+        clause = clause[: beside.start()]
+    sign = max((sign.end() for sign in _SIGN.finditer(clause)), default=0)
+    numbers = read_numbers(clause, context)
+    main = [
+        number
+        for place, number in enumerate(numbers)
+        if not _is_complement(clause, number) and not _is_contested(clause, numbers, place)
+    ]
+    sums = [number for number in main if _SUM.match(clause, number.end)]
+    main = [one for one in sums if clause[: one.start].rstrip().endswith((",", ":"))] or main
+    behind = [number for number in main if number.start >= sign - 1]
+    before = [number for number in main if number.start < sign - 1]
+    if before and (not behind or _are_same(clause, before[-1], behind[0])):
+        behind.insert(0, before[-1])
+    if behind and not re.search(r"\b(?:between|either)\b", clause[: behind[-1].start], re.I):
+        yield named(behind[0], clause)
+        yield named(behind[-1], clause)
+
+
+def _conclusion(sentence: str, context: str) -> str:
+    """Return what follows the last `so` or `therefore`; all of the sentence if no number does."""
+    for conclusion in reversed(list(_CONCLUSION.finditer(sentence))):
+        if read_numbers(sentence[conclusion.end() :], context):
+            return sentence[conclusion.end() :]
+    return sentence
+
+
+def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
+    """Return whether a number is an operand, one end of a range, or one of two different answers."""
+    for number, (one, other) in enumerate(pairwise(numbers)):
+        between = text[one.end : other.start]
+        if place in (number, number + 1) and any(
+            pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR)
+        ):
+            return not (_are_same(text, one, other) or _is_restated(text, one, other))
+    return False
+
+
+def _is_restated(text: str, one: Number, other: Number) -> bool:
+    """Return whether `, or` joins numbers of different things: `18 dollars, or $126 per week`."""
+    if not re.fullmatch(r"\s*[^\W\d_]+,\s*or\s+", text[one.end : other.start]):
+        return False
+    words = [re.match(r"\s*([^\W\d_]*)", text[number.end :]) for number in (one, other)]
+    return len({word[1].casefold() for word in words if word}) == 2
+
+
+def _are_same(text: str, one: Number, other: Number) -> bool:
+    """Return whether two numbers are one value in two units: `120 minutes, or 2 hours`."""
+    values = []
+    for number in (one, other):
+        word = re.match(r"[ -]?([A-Za-z]+)", text[number.end :])
+        unit = unit_named(word[1] if word else "")
+        values.append((unit.dimension, number.value * unit.size))
+    return values[0] == values[1] and values[0][0] != ""
+
+
+def stated_by(sentence: str, context: str) -> FinalNumber | None:
+    """Return the number that a sentence states: what follows its last `=`, or its last main number."""
+    sentence = _conclusion(_EXPLAINED.sub(r"\1", sentence), context)
+    outside = BRACKETS.sub(lambda match: " " * len(match.group()), sentence)
+    text = outside if read_numbers(outside, context) else sentence
+    numbers = [one for one in read_numbers(text, context) if not _is_denied(text, one)]
+    if not numbers:
+        return None
+    equals = [match.end() for match in EQUALS.finditer(text)]
+    after = [number for number in numbers if equals and number.start >= equals[-1] - 1]
+    if after:
+        return named(after[0], text) if is_alone(text, after) else None
+    main = [number for number in numbers if not _is_complement(text, number)]
+    if not main and text == outside != sentence:
+        text, numbers = sentence, read_numbers(sentence, context)
+        main = [number for number in numbers if not _is_complement(text, number)]
+    main = main or numbers
+    place = numbers.index(main[-1])
+    neighbours = numbers[max(0, place - 1) : place + 2]
+    for one, other in pairwise(neighbours):
+        between = text[one.end : other.start]
+        if _SEVERAL.fullmatch(between) or _RANGE.fullmatch(between):
+            return None
+    if re.search(r"\b(?:between|either)\b", text[: main[-1].start], re.I):
+        return None
+    return named(main[-1], text)
+
+
+def _is_complement(text: str, number: Number) -> bool:
+    """Return whether a number is not what its sentence states: `for 16 glasses`, but not `for $16`."""
+    before = text[max(0, number.start - 30) : number.start]
+    if not COMPLEMENT.search(before):
+        return False
+    has_currency = re.match(r"\s*[-+]?\s*[$€£¥₹]", text[number.start : number.end]) is not None
+    return not (has_currency and re.search(r"\b(?:for|at|than|from|in)\s*$", before, re.IGNORECASE))
+
+
+def _is_denied(text: str, number: Number) -> bool:
+    return _DENIED.search(text[max(0, number.start - 25) : number.start]) is not None
+
+
+def named(number: Number, text: str) -> FinalNumber:
+    shown = text[number.start : number.end].strip()
+    has_sign = number.value >= 0 or re.search("[-–]", shown)
+    return FinalNumber(number, shown if has_sign else f"-{shown}")
+
+
+def read_number_words(sentence: str) -> FinalNumber | None:
+    """Return the one number from ten on that a sentence has in words; smaller ones count other things."""
+    numbers = [
+        (value, match)
+        for match in WRITTEN.finditer(sentence)
+        if (value := in_words(match.group())) >= 10
+    ]
+    if len(numbers) != 1:
+        return None
+    value, match = numbers[0]
+    number = Number(Fraction(value), (), match.start(), match.end(), match.start(), False)
+    return FinalNumber(number, match.group())
