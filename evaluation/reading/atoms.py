@@ -56,7 +56,7 @@ class Atoms(Expressions):
             return self.function(word)
         if word == "sqrt":
             return ("apply", "sqrt", self._argument())
-        if len(word.rstrip("'")) == 1:
+        if len(word.rstrip("'")) == 1 and word[0] < "\u0400":  # of Latin or Greek
             return ("name", word)
         if word.casefold() in _SHORT_WORDS or len(word) > 3 or not word.isascii():
             return ("words", word)
@@ -213,6 +213,8 @@ class Atoms(Expressions):
         self.take()
         if self.subscript() != kind:
             raise Unreadable(kind)
+        if kind == "cases":
+            return ("list", *(part for row in rows for part in row[:1]))
         return ("matrix", *(tuple(row) for row in rows if row))
 
 

@@ -9,6 +9,7 @@ _EMPTY = re.compile(
     r"(?:\\text(?:bf|it)?\{)?[\s.…_?]*(?:(?:your|the|my)?\s*(?:final\s*)?(?:answer|ANSWER|Answer|result)\s*(?:here)?)?[\s.…_?]*\}?"
     r"|\\[cl]?dots"
 )
+_SPACE = re.compile(r"\\(?:[ ,;:!]|q?quad(?![a-z]))")
 _BETWEEN_PARTS = re.compile(
     r"[\s$]*(?:\\[\])(\[])?[\s$]*(?:,|;|and|or|,\s*and|,\s*or|&|\\text\{\s*(?:and|or)\s*\})?[\s$]*(?:\\[\])(\[])?"
     r"[\s$]*(?:[A-Za-z]\s*=)?[\s$]*"
@@ -53,7 +54,7 @@ def last_box(text: str) -> tuple[str, int] | None:
         return None
     parts = [boxes[-1]]
     for box in reversed(boxes[:-1]):
-        between = text[box.end : parts[0].start]
+        between = _SPACE.sub(" ", text[box.end : parts[0].start])
         if not between.strip(" \n$") or not _BETWEEN_PARTS.fullmatch(between):
             break
         parts.insert(0, box)

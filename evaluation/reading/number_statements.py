@@ -20,6 +20,10 @@ _RANGE = re.compile(r"\s*(?:-|–|—|~|to|through)\s*[$€£]?\s*", re.I)
 EQUALS = re.compile(
     r"[=≈]|\\equiv(?![A-Za-z])|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→|\b(?:hence|therefore|thus)\b(?=\W*\d)"
 )
+_COUNTED = re.compile(
+    r"(\bthere (?:is|are) (?:exactly )?\d+\b[^:=\n\d]{0,60}):.*", re.IGNORECASE | re.DOTALL
+)
+"""A number of things, and their list."""
 _EXPLAINED = re.compile(
     r"(\d[^:=\n]*\b(?:is|are|needed|required)\b[^\d:=\n]*)(?::|,? because\b|,? since\b).*",
     re.DOTALL,
@@ -66,7 +70,7 @@ def is_alone(text: str, numbers: list[Number]) -> bool:
 
 def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     """Yield the first and the last number that the conclusion of a sentence states, behind its last `=`."""
-    clause = _conclusion(sentence, context)
+    clause = _conclusion(_COUNTED.sub(r"\1", sentence), context)
     beside = _BESIDE.search(clause)
     if beside and read_numbers(clause[: beside.start()], context):
         clause = clause[: beside.start()]
@@ -86,6 +90,10 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     if behind and not re.search(r"\b(?:between|either)\b", clause[: behind[-1].start], re.I):
         yield named(behind[0], clause)
         yield named(behind[-1], clause)
+
+
+def _without_reason(sentence: str) -> str:
+    return _EXPLAINED.sub(r"\1", _COUNTED.sub(r"\1", sentence))
 
 
 def _conclusion(sentence: str, context: str) -> str:
@@ -127,7 +135,7 @@ def _are_same(text: str, one: Number, other: Number) -> bool:
 
 def stated_by(sentence: str, context: str) -> FinalNumber | None:
     """Return the number that a sentence states: what follows its last `=`, or its last main number."""
-    sentence = _conclusion(_EXPLAINED.sub(r"\1", sentence), context)
+    sentence = _conclusion(_without_reason(sentence), context)
     outside = BRACKETS.sub(lambda match: " " * len(match.group()), sentence)
     text = outside if read_numbers(outside, context) else sentence
     numbers = [one for one in read_numbers(text, context) if not _is_denied(text, one)]

@@ -78,6 +78,8 @@ def _compiled(is_european: bool) -> re.Pattern[str]:
 
 
 _COMPILED = {is_european: _compiled(is_european) for is_european in (False, True)}
+_VARIABLE = re.compile("[xyzn](?![A-Za-z])")
+"""A variable that a number multiplies, as in `5y`."""
 _SPACED_LETTER = re.compile("[A-Za-z_^\\\\\u00c0-\u024f\u0370-\u052f]")
 _MINUS_WORD = re.compile(r"(?:\bminus|\bnegative|负|マイナス)\s*$", re.IGNORECASE)
 _EUROPEAN = re.compile(
@@ -211,7 +213,7 @@ def _numbers(text: str, is_european: bool) -> Iterator[Number]:
             continue
         if begin and not match["currency"] and _SPACED_LETTER.match(text[begin - 1]):
             continue
-        values = _values(match, is_european)
+        values = None if _VARIABLE.match(text, match.end()) else _values(match, is_european)
         if values is None:
             continue
         is_negative = _is_minus(text, match) or bool(match["inner"])

@@ -74,6 +74,8 @@ _OF_FORMULAS = (
     (re.compile(r"\\&"), " and "),
     (re.compile(r"√\s*\("), r"\\sqrt("),
     (re.compile(r"√\s*(\d+|[a-z])"), r"\\sqrt{\1}"),
+    (re.compile(r"\b([a-z])([1-9])(?=\s*=)"), r"\1_\2"),
+    (re.compile(r"(?<=\d) to (?=\d)"), ":"),
     (re.compile(r"∛\s*(?:(\d+|[a-z])|\(([^()]*)\))"), r"\\sqrt[3]{\1\2}"),
     (re.compile(r"\b(\w+)\s*,?\s*(?:in\s+|\(\s*)?base[ -]\{?(\w+)\b\}?\)?"), r"\1_{\2}"),
     (

@@ -17,9 +17,10 @@ from evaluation.verification.simplification import has_call, is_label, simplifie
 from evaluation.verification.units import scaled, split_unit
 
 _FUNCTION = re.compile(
-    r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*"
+    r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*$"
+    r"|\s*(?:\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b|[a-z]'+\s*$)"
 )
-"""A function's name before `=`, also of an inverse or derivative: `f^{-1}(x)`."""
+"""A function's name before `=`, also of an inverse or derivative, `f^{-1}(x)`; or what is to be calculated."""
 
 
 def equal(answer: str, gold: str) -> bool:
@@ -52,7 +53,7 @@ def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
             trees = [_parsed(part) for part in parts]
             trees = [tree if tree and "…" not in names_in(tree) else None for tree in trees]
             last = next((part for part in reversed(trees) if part is not None), None)
-            is_named = trees[0] is None or _FUNCTION.fullmatch(parts[0]) is not None
+            is_named = trees[0] is None or _FUNCTION.match(parts[0]) is not None
             if last is not None and (is_named or _is_settled(trees, last)):
                 yield last
 

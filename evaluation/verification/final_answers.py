@@ -7,10 +7,12 @@ from typing import Any
 from evaluation.reading.boxes import last_box
 from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final_answer
 from evaluation.reading.final_numbers import read_final_numbers, read_single_number
+from evaluation.reading.formula_tokens import Tree
 from evaluation.reading.formulas import parse
 from evaluation.reading.text import plain
 from evaluation.settings.verifiers import Mathematics
 from evaluation.verification.equality import equal, one_spelling
+from evaluation.verification.identities import names_in
 from evaluation.verification.verdicts import Verdict, VerifierKind, different
 
 _SEGMENT = re.compile(
@@ -18,7 +20,9 @@ _SEGMENT = re.compile(
 )
 _JOINED = re.compile(r"\s*(?:,|;|and|or|,\s*and|,\s*or|\s)\s*", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|[。！]")
-_ITEM = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(.+)")
+_ITEM = re.compile(
+    r"\s*(?:(?:[-*•]|\d{1,2}[.)])\s+(?P<item>.+)|(?P<equation>\$?\s*[A-Za-z]_?\{?\d?\}?\s*=[^=\n]+))"
+)
 _BRACKETED = re.compile(
     r"\[\s*\[[^\n]{3,200}\]\s*\]|(?<![a-z])[\[(][^()\[\]\n]{1,80}[,;][^()\[\]\n]{1,80}[\])]"
 )
@@ -31,13 +35,17 @@ _DOUBT = re.compile(
     re.IGNORECASE,
 )
 _IT_IS = re.compile(
-    r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be)"
+    r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be| will be)"
     r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
+_ABOUT = re.compile(r",?\s*(?:\(|or )?\s*(?:about|approximately|roughly)\b", re.IGNORECASE)
+_ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have)\b:?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that)\b:?|[:：是为]|="
 )
-_VERB_BEFORE = re.compile(r"\b(?:is|are|equals|be|get|obtain|have|namely|simply)\s*:?\s*$")
+_VERB_BEFORE = re.compile(
+    r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
+)
 _NOT = re.compile(r"(?:\bnot|n't|\bnever|\bneither)\s*(?:be|equal)?\s*$")
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
 _CLAUSE_END = re.compile(
@@ -71,26 +79,52 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
         yield text
         yield from _choice(text, gold)
         return
-    if answer.form == "none":
-        text = _without_remarks(text) if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)) else text
-        displays = list(_SEGMENT.finditer(text))
-        whole = text
-        lines = [line for line in text.split("\n") if line.strip(" *_>#$\\[]()-|")]
-        text = re.sub(r"^\s*(?:[>*+-]|\d{1,2}[.)])\s+", "", lines[-1] if lines else "").strip()
-        if displays and whole[displays[-1].end() :].strip(" .\n") == "":
-            text = whole[whole.rfind("\n\n", 0, displays[-1].start()) + 1 :].strip()
-        sentences = [part for part in _SENTENCE_END.split(text) if part.strip(" *_")]
-        yield from _of_statement(sentences[-1] if sentences else text, gold)
-        if not read_single_number(gold):
-            yield from (match[1] for match in _IT_IS.finditer(completion))
-    else:
-        yield from _of_statement(_SENTENCE_END.split(text)[0], gold)
+    is_number = read_single_number(gold) is not None
+    statement = (
+        _last_statement(text, gold) if answer.form == "none" else _SENTENCE_END.split(text)[0]
+    )
+    statements = list(_of_statement(statement, gold))
+    yield from statements
+    if answer.form == "none" and not is_number:
+        yield from (match[1] for match in _IT_IS.finditer(completion))
     yield from _choice(text, gold)
-    if read_single_number(gold):
-        yield from (number.text for number in read_final_numbers(completion))
+    if is_number:
+        formulas = [tree for tree in map(parse, statements) if tree and _is_formula(tree)]
+        for number in read_final_numbers(completion):
+            if not any(_has(tree, abs(number.number.value)) for tree in formulas):
+                yield number.text
     elif (tree := parse(gold)) and tree[0] in ("list", "tuple", "interval", "set", "matrix"):
         yield from _items(model_turn(completion))
-        yield from _BRACKETED.findall(plain(text))[-1:]
+        yield from _BRACKETED.findall(plain(text.rpartition("\n")[2]))[-1:]
+
+
+def _last_statement(text: str, gold: str) -> str:
+    """Return the last sentence of a turn, or all of its paragraph if a displayed formula ends it."""
+    whole = _without_remarks(text) if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)) else text
+    displays = list(_SEGMENT.finditer(whole))
+    if displays and whole[displays[-1].end() :].strip(" .\n") == "":
+        text = whole[whole.rfind("\n\n", 0, displays[-1].start()) + 1 :].strip()
+    else:
+        lines = [line for line in whole.split("\n") if line.strip(" *_>#$\\[]()-|")]
+        text = re.sub(r"^\s*(?:[>*+-]|\d{1,2}[.)])\s+", "", lines[-1] if lines else "").strip()
+    sentences = [part for part in _SENTENCE_END.split(text) if part.strip(" *_")]
+    return sentences[-1] if sentences else text
+
+
+def _is_formula(tree: Tree) -> bool:
+    """Return whether an answer is more than the numbers in it, as `4\\sqrt{2}` or `(3, 5)` is."""
+    if tree[0] in ("list", "relation", "number") or _has(tree, "words"):
+        return False
+    is_known = not any(name.startswith("\\") for name in names_in(tree))
+    return is_known and (tree[0] in _STRUCTURES or _has(tree, "name") or _has(tree, "apply"))
+
+
+_STRUCTURES = ("tuple", "row", "interval", "set", ":", "matrix")
+
+
+def _has(tree: Any, part: object) -> bool:
+    """Return whether a tree has a kind of operation, or a number."""
+    return isinstance(tree, tuple) and any(one == part or _has(one, part) for one in tree)
 
 
 def _without_remarks(text: str) -> str:
@@ -108,11 +142,9 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     """Yield what a sentence states: its formulas, all of it, or what follows its verb."""
     groups = [group for group in _groups(text) if not _NOT.search(text[: group[0]])]
     groups = [group for group in groups if not _ASKED.match(text, group[0])] or groups
-    if groups and text[: groups[0][0]].strip(" *_:") == "":
-        yield groups[0][1]
-        return
     if groups:
-        yield groups[-1][1]
+        is_first = text[: groups[0][0]].strip(" *_:") == ""
+        yield groups[0 if is_first else -1][1]
         yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
         return
     if _SEGMENT.search(text):
@@ -120,8 +152,12 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     bare = text.strip("*_ .")
     if bare:
         yield bare
-    for verb in _VERBS.finditer(bare):
-        yield bare[verb.end() :].strip("*_ :")
+    exact = _ABOUT.split(bare, maxsplit=1)[0]
+    for statement in dict.fromkeys((bare, exact)):
+        for verb in _VERBS.finditer(statement):
+            rest = statement[verb.end() :].strip("*_ :")
+            yield rest
+            yield _ARTICLE.sub("", rest)
     first = _CLAUSE_END.split(bare, maxsplit=1)[0].strip("*_ :")
     if first and first != bare and not any(map(str.isdigit, gold)):
         yield first
@@ -132,7 +168,7 @@ def _items(text: str) -> Iterator[str]:
     lines = [line for line in text.rstrip().split("\n") if line.strip()]
     items: list[str] = []
     while lines and (item := _ITEM.match(lines[-1])):
-        items.insert(0, item[1])
+        items.insert(0, item["item"] or item["equation"])
         lines.pop()
     if len(items) > 1:
         formulas = [[inside for _, inside in _groups(item)] for item in items]
@@ -161,8 +197,14 @@ def _choice(text: str, gold: str) -> Iterator[str]:
     """Yield the letter that a text begins with, as in `(C) 29`, where the gold is a letter."""
     letter = re.compile(r"[\W_]*(?:\\[a-z]+\{\W*)?\(?([A-Z])\)?(?=[\W_]|$).*", re.DOTALL)
     is_letter = re.fullmatch(r"(?:\\(?:text|textbf|mathrm)\{)?\(?[A-Z]\)?\}?", gold.strip())
-    if is_letter and "(" in gold and (match := letter.fullmatch(text)) is not None:
+    if not is_letter:
+        return
+    if "(" in gold and (match := letter.fullmatch(text)) is not None:
         yield f"({match[1]})"
+    if (
+        match := re.search(r"\b(?:option|choice)\s*\(?([A-Z])\)?(?![\w'])", text, re.IGNORECASE)
+    ) and "not" not in text:
+        yield f"({match[1].upper()})" if "(" in gold else match[1].upper()
 
 
 def _inside(segment: re.Match[str]) -> str:

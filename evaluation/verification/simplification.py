@@ -13,6 +13,8 @@ def simplified(tree: Tree) -> Tree:
         return simplified(tree[1])
     if tree[0] == "relation":
         return _relation(tree)
+    if tree[0] == "set" and len(tree) == 2:
+        return simplified(tree[1])
     if tree[0] in ("list", "tuple", "set", "row"):
         return ("tuple" if tree[0] == "row" else tree[0], *map(simplified, tree[1:]))
     if tree[0] == "*" and tree[2][0] == "tuple" and tree[1][0] == "name" and tree[1][1].isupper():
