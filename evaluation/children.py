@@ -60,7 +60,7 @@ def limit_memory(more: int) -> tuple[int, int]:
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    known = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-    most = min([pages * resource.getpagesize() + more, *known])
+    limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
+    most = min([pages * resource.getpagesize() + more, *limits])
     resource.setrlimit(resource.RLIMIT_AS, (most, hard))
     return soft, hard

@@ -113,13 +113,13 @@ def _open(path: Path) -> BinaryIO:
 
 def _open_pipe(path: Path) -> BinaryIO:
     """Open a pipe in another thread, as that waits for a writer; after a while, open it as a writer."""
-    found: list[BinaryIO] = []
-    waiting = threading.Thread(target=lambda: found.append(path.open("rb")), daemon=True)
+    opened: list[BinaryIO] = []
+    waiting = threading.Thread(target=lambda: opened.append(path.open("rb")), daemon=True)
     waiting.start()
     waiting.join(PATIENCE)
-    if not found:
+    if not opened:
         os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))  # lets the thread continue
         waiting.join()
-        found.pop().close()
+        opened.pop().close()
         raise OSError(errno.ETIMEDOUT, "it is a pipe, and nobody writes to it")
-    return found[0]
+    return opened[0]

@@ -175,14 +175,14 @@ class ScoreStore:
             Results of `read` by key, and the summaries of the used parts by the name of their
             file.
         """
-        found, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
+        values, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
         for name, part in self.holding(prefix, wanted):
             for row in part.table.to_pylist():
                 if row["key"] in wanted and (one := read(row, part.summary)) is not None:
-                    found[row["key"]] = one
+                    values[row["key"]] = one
                     used[name] = part.summary
-            wanted -= found.keys()
-        return found, used
+            wanted -= values.keys()
+        return values, used
 
     def names(self) -> list[str]:
         """Return the names of all stored scores, in single files or in archives.
@@ -190,9 +190,9 @@ class ScoreStore:
         Returns:
             Names of files, sorted, each once.
         """
-        found = {path.name for path in self.folder.glob("*.parquet")}
+        names = {path.name for path in self.folder.glob("*.parquet")}
         return sorted(
-            found.union(*(archived_names(archive) for archive in self.folder.glob("*.zip")))
+            names.union(*(archived_names(archive) for archive in self.folder.glob("*.zip")))
         )
 
     def _under_key(self, prefix: str) -> list[str]:
@@ -211,9 +211,11 @@ class ScoreStore:
         """
         wanted = set(names)
         contents = {path: set(archived_names(path)) for path in sorted(self.folder.glob("*.zip"))}
-        found = [archive for archive, held in contents.items() if wanted & held]
+        archives = [archive for archive, held in contents.items() if wanted & held]
         single = wanted.difference(*contents.values())
-        return found + [path for name in sorted(single) if (path := self.folder / name).is_file()]
+        return archives + [
+            path for name in sorted(single) if (path := self.folder / name).is_file()
+        ]
 
     def pack(self) -> None:
         """Move all scores in single files into an archive."""

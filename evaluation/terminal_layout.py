@@ -85,7 +85,7 @@ def _blocks(widths: Sequence[int], keys: int, room: int | None) -> Iterator[list
     first = list(range(keys))
     columns = list(first)
     for column in range(keys, len(widths)):
-        wide = sum(widths[one] + 2 for one in columns) + widths[column]
+        wide = sum(widths[column] + 2 for column in columns) + widths[column]
         if room is not None and wide > room and columns != first:
             yield columns
             columns = list(first)

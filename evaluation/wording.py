@@ -84,7 +84,7 @@ def near_path(path: Path) -> str:
         ` (did you mean …?)`; empty if none is similar, or the folder does not exist.
     """
     with contextlib.suppress(OSError):
-        return did_you_mean(path.name, (one.name for one in path.parent.iterdir()))
+        return did_you_mean(path.name, (path.name for path in path.parent.iterdir()))
     return ""
 
 

@@ -39,11 +39,11 @@ def check_agreement(
         CheckpointError: It disagrees, or it records neither and the stage has no `assume`.
         ConfigError: It has fewer layers than the configured number of GPUs.
     """
-    for one in checkpoint.parts:
-        _check_tokenizer(plan, one, others)
-        if one.kind == "huggingface":
-            _check_positions(plan, one)
-        _check_length(plan, one, is_bridge)
+    for part in checkpoint.parts:
+        _check_tokenizer(plan, part, others)
+        if part.kind == "huggingface":
+            _check_positions(plan, part)
+        _check_length(plan, part, is_bridge)
 
 
 def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[Checkpoint]) -> None:
@@ -57,7 +57,7 @@ def _check_tokenizer(plan: StagePlan, checkpoint: Checkpoint, others: Iterable[C
     if checkpoint.kind == "nanotron" and named is None and plan.stage.assume is None:
         raise _tokenizer_not_recorded(plan, checkpoint)
     if _unknown_names(plan, [named]):
-        other_names = [part.tokenizer_name for one in others for part in one.parts]
+        other_names = [part.tokenizer_name for other in others for part in other.parts]
         raise CheckpointError(
             f"{checkpoint.path}: trained with tokenizer {named!r}, but {plan.name} is evaluated with "
             f"{plan.tokenizer.name!r}; {_also_known_as(plan, _unknown_names(plan, [*other_names, named]))}"
@@ -81,9 +81,9 @@ def _check_revision(plan: StagePlan, checkpoint: Checkpoint) -> None:
 
 
 def _unknown_names(plan: StagePlan, names: Iterable[str | None]) -> list[str]:
-    known = {_place(name) for name in (plan.tokenizer.name, *plan.tokenizer.also_known_as)}
+    places = {_place(name) for name in (plan.tokenizer.name, *plan.tokenizer.also_known_as)}
     named = dict.fromkeys(name for name in names if name is not None)
-    return [name for name in named if _place(name) not in known]
+    return [name for name in named if _place(name) not in places]
 
 
 def _place(name: str) -> str:

@@ -32,11 +32,11 @@ def check_complete(checkpoint: Checkpoint) -> None:
         CheckpointError: Files do not fit the configuration.
         UnsupportedCheckpoint: No class in transformers represents the model.
     """
-    for one in checkpoint.parts:
-        if one.kind == "nanotron":
-            complete_parameters(one)
+    for part in checkpoint.parts:
+        if part.kind == "nanotron":
+            complete_parameters(part)
         else:
-            check_whole(one)
+            check_whole(part)
 
 
 def check_whole(checkpoint: Checkpoint) -> None:
@@ -52,8 +52,10 @@ def check_whole(checkpoint: Checkpoint) -> None:
         CheckpointError: Files disagree with each other, or cannot be read.
     """
     if checkpoint.kind == "nanotron":
-        found = read_parameters(checkpoint.path).values()
-        _check_still(checkpoint, [shard.header for one in found for shard in one.shards])
+        parameters = read_parameters(checkpoint.path).values()
+        _check_still(
+            checkpoint, [shard.header for parameter in parameters for shard in parameter.shards]
+        )
     else:
         _check_still(checkpoint, read_folder_headers(checkpoint.path))
 
@@ -73,29 +75,29 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Te
     """
     arch = checkpoint.architecture
     expected = arch.parameters()
-    found = read_parameters(checkpoint.path)
-    if arch.layers > len(found):  # checked before anything is allocated for each layer
+    parameters = read_parameters(checkpoint.path)
+    if arch.layers > len(parameters):  # checked before anything is allocated for each layer
         raise IncompleteCheckpoint(
             f"{checkpoint.path}: its configuration has {arch.layers} layers (`num_hidden_layers`), but "
-            f"`model` holds only {len(found)} parameters; wait until it is written, or copy it again"
+            f"`model` holds only {len(parameters)} parameters; wait until it is written, or copy it again"
         )
-    for name in found:
+    for name in parameters:
         if name not in expected:
-            raise _unexpected_parameter(found[name], arch)
+            raise _unexpected_parameter(parameters[name], arch)
     for name, source in expected.items():
-        if name not in found:
+        if name not in parameters:
             folder = checkpoint.path.joinpath("model", *name.split(".")[:-1])
             raise IncompleteCheckpoint(
                 f"{folder}: {name} is missing; wait until it is written, or copy it again"
             )
-        if found[name].shape != source.shape:
+        if parameters[name].shape != source.shape:
             raise CheckpointError(
-                f"{found[name].shards[0].path}: shape {found[name].shape}, but the configuration "
+                f"{parameters[name].shards[0].path}: shape {parameters[name].shape}, but the configuration "
                 f"makes it {source.shape}; config and weights are of different models"
             )
-    headers = [shard.header for parameter in found.values() for shard in parameter.shards]
+    headers = [shard.header for parameter in parameters.values() for shard in parameter.shards]
     _check_still(checkpoint, headers)
-    return {name: (found[name], source) for name, source in expected.items()}
+    return {name: (parameters[name], source) for name, source in expected.items()}
 
 
 def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> CheckpointError:

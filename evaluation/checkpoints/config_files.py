@@ -59,8 +59,8 @@ def configuration_file(checkpoint: Path) -> Path | None:
     Returns:
         The first of `CONFIG_FILES` that exists; None if there is no checkpoint.
     """
-    found = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
-    return next(found, None)
+    paths = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
+    return next(paths, None)
 
 
 def read_text(path: Path) -> str:
@@ -173,8 +173,8 @@ class Keys:
         Returns:
             The value, from 1 to `most`.
         """
-        found = self.optional_count(key, most=most)
-        value = default if found is None else found
+        count = self.optional_count(key, most=most)
+        value = default if count is None else count
         if value is None:
             raise self.wrong(key, f"a positive integer up to {most}")
         return value
@@ -204,10 +204,10 @@ class Keys:
         Returns:
             The value, finite.
         """
-        found = self.optional_number(key)
-        if found is None and key in self.config:
+        number = self.optional_number(key)
+        if number is None and key in self.config:
             raise self.wrong(key, "a positive number")
-        return default if found is None else found
+        return default if number is None else number
 
     def optional_number(self, key: str) -> float | None:
         """Return a positive number, or None where the key is absent or null.

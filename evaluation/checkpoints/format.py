@@ -197,9 +197,9 @@ def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
     path = folder / "model_config.json"
     inner = training.content["model"].get("model_config") if training else None
     if exists(path):
-        found = parse_json(path)
-        _check_same(found, inner if isinstance(inner, dict) else {}, folder)
-        return found
+        config = parse_json(path)
+        _check_same(config, inner if isinstance(inner, dict) else {}, folder)
+        return config
     if training is None:
         raise _no_configuration(folder)
     if not isinstance(inner, dict):
@@ -210,12 +210,12 @@ def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
     return inner
 
 
-def _check_same(found: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
+def _check_same(described: dict[str, Any], trained: dict[str, Any], folder: Path) -> None:
     """Raise CheckpointError if the two files are of different models, or one was edited."""
-    key = contradiction(found, trained)
+    key = contradiction(described, trained)
     if key is not None:
         raise CheckpointError(
-            f"{folder / 'model_config.json'}: `{key}` is {short(found.get(key))}, but config.yaml has "
+            f"{folder / 'model_config.json'}: `{key}` is {short(described.get(key))}, but config.yaml has "
             f"{short(trained.get(key))} (`model.model_config`); copy both from the training run, or write "
             "the same into both if it was changed on purpose"
         )

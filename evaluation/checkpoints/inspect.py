@@ -95,7 +95,9 @@ def trained_context(checkpoint: Checkpoint) -> dict[str, Any]:
         `trained_sequence_length`: tokens of a training sequence, for a merge the most of any member; None
         if not recorded. `rotary_embedding`: base and scaling in words; None if there is no base.
     """
-    lengths = [one.sequence_length for one in checkpoint.parts if one.sequence_length is not None]
+    lengths = [
+        part.sequence_length for part in checkpoint.parts if part.sequence_length is not None
+    ]
     values = max(lengths, default=None), _rotary_embedding(checkpoint)
     return dict(zip(TRAINED, values, strict=True))
 

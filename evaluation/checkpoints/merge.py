@@ -83,18 +83,18 @@ def check_members(merge: Merge) -> None:
         )
 
 
-def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
+def _check_alike(name: str, main: Checkpoint, checkpoint: Checkpoint) -> None:
     """Raise an error with the first key that differs if two members are not of the same model."""
-    if one.kind != "nanotron":
+    if checkpoint.kind != "nanotron":
         raise UnsupportedCheckpoint(
-            f"{one.path}: a Hugging Face folder, which cannot be a member of the merge {name}; import "
+            f"{checkpoint.path}: a Hugging Face folder, which cannot be a member of the merge {name}; import "
             "it first with `python -m evaluation import-hf`"
         )
-    key = contradiction(main.model_config, one.model_config)
+    key = contradiction(main.model_config, checkpoint.model_config)
     if key is not None:
-        values = short(one.model_config.get(key)), short(main.model_config.get(key))
+        values = short(checkpoint.model_config.get(key)), short(main.model_config.get(key))
     else:
-        ours, theirs = main.architecture, one.architecture
+        ours, theirs = main.architecture, checkpoint.architecture
         names = [field.name for field in fields(ours) if field.name != "positions"]
         different = [key for key in names if getattr(ours, key) != getattr(theirs, key)]
         if not different:
@@ -102,6 +102,6 @@ def _check_alike(name: str, main: Checkpoint, one: Checkpoint) -> None:
         key = different[0]
         values = short(getattr(theirs, key)), short(getattr(ours, key))
     raise CheckpointError(
-        f"{one.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: different models cannot "
+        f"{checkpoint.path}: `{key}` is {values[0]}, but {values[1]} in {main.path}: different models cannot "
         f"be merged; take one of them out of the merge {name}"
     )

@@ -97,15 +97,15 @@ def _config(request: dict[str, Any], folder: Path) -> Any:
     config_class = getattr(models_config, name, None)
     if config_class is None:
         _refuse(folder, f"its Nanotron is older than this checkpoint and has no {name}")
-    known = {field.name for field in dataclasses.fields(config_class)}
+    names = {field.name for field in dataclasses.fields(config_class)}
     given = dict(request["model_config"])
-    unknown = sorted(key for key in given.keys() - known if given[key] not in (None, False))
+    unknown = sorted(key for key in given.keys() - names if given[key] not in (None, False))
     if unknown:
         _refuse(folder, f"its Nanotron does not know the key {unknown[0]} of model_config.json")
     given.update(OVERRIDDEN)
     if isinstance(given.get("moe_config"), dict):
         given["moe_config"] = models_config.MoEConfig(**given["moe_config"])
-    config = config_class(**{key: value for key, value in given.items() if key in known})
+    config = config_class(**{key: value for key, value in given.items() if key in names})
     config._is_using_mup = request["use_mup"]  # as Nanotron's trainer does: no file records it
     return config
 
@@ -122,15 +122,15 @@ def _write_logits(model: Any, heeds_documents: bool, folder: Path) -> None:
     requested = {"logits": positions}
     if heeds_documents:
         requested["logits_causal"] = index
-    found = {"input_ids": ids, "position_ids": positions}
+    outputs = {"input_ids": ids, "position_ids": positions}
     with torch.inference_mode():
         for name, places in requested.items():
             rows = [
                 _forward(model, heeds_documents, ids[row : row + 1], places[row : row + 1], device)
                 for row in range(len(ids))
             ]
-            found[name] = torch.cat(rows)
-    save_file(found, folder / "writing.safetensors")
+            outputs[name] = torch.cat(rows)
+    save_file(outputs, folder / "writing.safetensors")
     os.rename(folder / "writing.safetensors", folder / "logits.safetensors")
 
 

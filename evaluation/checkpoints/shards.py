@@ -95,12 +95,12 @@ def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
         CheckpointError: A file does not belong there, or files disagree.
         UnsupportedCheckpoint: An expert-parallel shard does not record its slices.
     """
-    found: dict[str, list[Shard]] = {}
+    by_name: dict[str, list[Shard]] = {}
     for path in weight_files(checkpoint):
         name, shard = _read_shard(path, checkpoint / "model")
-        found.setdefault(name, []).append(shard)
-    _check_same_tp([shard for shards in found.values() for shard in shards])
-    return {name: _join(name, shards) for name, shards in sorted(found.items())}
+        by_name.setdefault(name, []).append(shard)
+    _check_same_tp([shard for shards in by_name.values() for shard in shards])
+    return {name: _join(name, shards) for name, shards in sorted(by_name.items())}
 
 
 def _read_shard(path: Path, folder: Path) -> tuple[str, Shard]:
@@ -264,16 +264,16 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
     """
     edges = [sorted({0, size}) for size in shape]
     for region in regions:
-        edges = [sorted({*known, *pair}) for known, pair in zip(edges, region, strict=True)]
-    if math.prod(len(known) - 1 for known in edges) > _MOST_CELLS:
+        edges = [sorted({*edge, *pair}) for edge, pair in zip(edges, region, strict=True)]
+    if math.prod(len(edge) - 1 for edge in edges) > _MOST_CELLS:
         return f"{len(regions)} regions, more than any trainer writes"
     places = [{edge: index for index, edge in enumerate(known)} for known in edges]
-    counts = np.zeros([len(known) - 1 for known in edges], dtype=np.int32)
+    counts = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int32)
     for region in regions:
         counts[tuple(slice(p[a], p[b]) for p, (a, b) in zip(places, region, strict=True))] += 1
     wrong = np.argwhere(counts != 1)
     if not len(wrong):
         return None
-    cell = [f"{known[i]}:{known[i + 1]}" for known, i in zip(edges, wrong[0], strict=True)]
+    cell = [f"{edge[i]}:{edge[i + 1]}" for edge, i in zip(edges, wrong[0], strict=True)]
     times = "is missing" if counts[tuple(wrong[0])] == 0 else "is covered more than once"
     return f"[{', '.join(cell)}] {times}"

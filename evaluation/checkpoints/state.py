@@ -97,8 +97,10 @@ def folder_state(location: Location) -> str:
     Returns:
         The digest; empty if there are no files.
     """
-    found = [one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))]
-    return fingerprint(found) if found else ""
+    entries = [
+        one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))
+    ]
+    return fingerprint(entries) if entries else ""
 
 
 def is_left_of(state: State, recorded: object) -> bool:

@@ -81,9 +81,9 @@ def find_steps(
         return steps
     if not listed and not folder.is_dir():
         raise CheckpointError(f"{folder}: no such folder to find steps in; list `steps` instead")
-    on_disk = [one.step for one in listed] or _steps_on_disk(folder)
-    found = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
-    if not found:
+    on_disk = [listed_checkpoint.step for listed_checkpoint in listed] or _steps_on_disk(folder)
+    requested = tuple(sorted(step for step in on_disk if is_requested(step, steps)))
+    if not requested:
         multiples = (
             f" that is a multiple of {steps.every}" if isinstance(steps, StepInterval) else ""
         )
@@ -92,7 +92,7 @@ def find_steps(
             f"{folder}: holds no step{multiples}, but {seen or 'nothing'}; check `checkpoints` and `steps`, "
             "or list checkpoints of other names (`checkpoints: [{path: …, step: …}]`)"
         )
-    return found
+    return requested
 
 
 def _steps_on_disk(folder: Path) -> list[int]:
@@ -103,16 +103,16 @@ def _steps_on_disk(folder: Path) -> list[int]:
             raise CheckpointError(
                 f"{path}: no step is larger than 2⁶³ - 1; rename this folder, or list `steps` instead"
             )
-    found: dict[int, Path] = {}
+    steps: dict[int, Path] = {}
     for step, name in named_steps(folder):
         if _is_checkpoint(folder / name):
-            other = found.setdefault(step, folder / name)
+            other = steps.setdefault(step, folder / name)
             if other.resolve() != (folder / name).resolve():
                 raise CheckpointError(
                     f"{folder}: {other.name} and {name} are both step {step}; rename one, or list the "
                     "checkpoints (`checkpoints: [{path: …, step: …}]`)"
                 )
-    return list(found)
+    return list(steps)
 
 
 def _is_checkpoint(path: Path) -> bool:
@@ -170,8 +170,8 @@ def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subj
     Returns:
         Steps in order, merges, and the bridge if there is one.
     """
-    found = [candidate_subject(plan, one) for one in stage_candidates(plan)]
-    return found if plan.stage.bridge is None else [*found, bridge_subject(plan, plans)]
+    subjects = [candidate_subject(plan, candidate) for candidate in stage_candidates(plan)]
+    return subjects if plan.stage.bridge is None else [*subjects, bridge_subject(plan, plans)]
 
 
 def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:

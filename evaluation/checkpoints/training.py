@@ -69,13 +69,13 @@ def read_training(folder: Path) -> Training | None:
 
 
 def _section(table: dict[str, Any], path: Path, name: str, above: str = "") -> dict[str, Any]:
-    found = table.get(name)
-    if isinstance(found, dict):
-        return found
-    if found is None:
+    section = table.get(name)
+    if isinstance(section, dict):
+        return section
+    if section is None:
         raise _truncated(path, f"{above}{name}")
     raise CheckpointError(
-        f"{path}: `{above}{name}` is {str(found)[:60]!r}, expected a table; copy the file again"
+        f"{path}: `{above}{name}` is {str(section)[:60]!r}, expected a table; copy the file again"
     )
 
 
@@ -127,12 +127,12 @@ def consumed_tokens(location: Location) -> int | None:
     path = location / METADATA
     try:
         metas = parse_json(path).get("metas") if exists(path) else None
-        found = _consumed(metas, location) if isinstance(metas, dict) else None
+        tokens = _consumed(metas, location) if isinstance(metas, dict) else None
     except CheckpointError as error:
         log.warning("tokens seen are not known: %s", error)
         return None
     is_untrained = isinstance(metas, dict) and metas.get("last_train_step") == 0
-    return found if found or is_untrained else None
+    return tokens if tokens or is_untrained else None
 
 
 def metadata_state(location: Location) -> str | None:

@@ -92,11 +92,11 @@ def leftovers(
     now = on_disk[max(on_disk) if latest not in on_disk else latest]
     of_now = {step for step, one in deleted.items() if one == now}
     first = min([*on_disk, *of_now])
-    found = {step for step in deleted if latest is not None and step > latest}
+    steps = {step for step in deleted if latest is not None and step > latest}
     for training in set(deleted.values()) - {now, None}:
         its = {step for step, one in deleted.items() if one == training}
         is_continued = now is None or (
             training and training.model == now.model and max(its) < first
         )
-        found |= set() if is_continued else its
-    return found
+        steps |= set() if is_continued else its
+    return steps

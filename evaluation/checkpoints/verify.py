@@ -63,24 +63,24 @@ def relative_errors(checkpoint: Checkpoint, reference: Path) -> dict[str, float]
     tensors = _read_reference(checkpoint, reference)
     model = load_model(checkpoint, dtype=torch.float32)
     masks_documents = checkpoint.model_config.get("is_llama_config") is not True
-    found = {}
+    errors = {}
     for key in (_PACKED, _CAUSAL):
         if key in tensors:
             packed = key == _PACKED and masks_documents
             positions = tensors.get(_POSITIONS) if packed else None
-            found[key] = _error(model, tensors[_IDS], positions, tensors[key], reference)
-    return found
+            errors[key] = _error(model, tensors[_IDS], positions, tensors[key], reference)
+    return errors
 
 
 def _read_reference(checkpoint: Checkpoint, reference: Path) -> dict[str, torch.Tensor]:
-    found = _check_ids(reference)
-    if _PACKED not in found and _CAUSAL not in found:
+    ids = _check_ids(reference)
+    if _PACKED not in ids and _CAUSAL not in ids:
         raise CheckpointError(
             f"{reference}: needs `{_PACKED}` of shape (batch, length, vocabulary); store the logits"
         )
-    for key in sorted({_PACKED, _CAUSAL} & found.keys()):
-        rows, length = found[_IDS].shape
-        _check_logits(key, found[key], (rows, length, checkpoint.vocab_size), reference)
+    for key in sorted({_PACKED, _CAUSAL} & ids.keys()):
+        rows, length = ids[_IDS].shape
+        _check_logits(key, ids[key], (rows, length, checkpoint.vocab_size), reference)
     return _read_tensors(checkpoint, reference, (_IDS, _POSITIONS, _PACKED, _CAUSAL))
 
 
@@ -101,28 +101,28 @@ def _check_ids(path: Path) -> dict[str, TensorEntry]:
     """Return the file's tensors; check the dtypes and shapes of `input_ids` and `position_ids`."""
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path}: not a file; give a safetensors file")
-    found = read_header(path).tensors
-    ids = found.get(_IDS)
+    tensors = read_header(path).tensors
+    ids = tensors.get(_IDS)
     if ids is None or ids.dtype not in _INTEGERS or len(ids.shape) != 2 or 0 in ids.shape:
         raise CheckpointError(
             f"{path}: needs `input_ids`, integers of shape (batch, length); store them with the logits"
         )
-    positions = found.get(_POSITIONS, ids)
+    positions = tensors.get(_POSITIONS, ids)
     if positions.shape != ids.shape or positions.dtype not in _INTEGERS:
         raise CheckpointError(
             f"{path}: `position_ids` must be integers in the shape of `input_ids`; store them again"
         )
-    return found
+    return tensors
 
 
 def _check_logits(
-    key: str, found: TensorEntry, most: tuple[int, int, int], reference: Path
+    key: str, tensor_entry: TensorEntry, most: tuple[int, int, int], reference: Path
 ) -> None:
     """Raise CheckpointError unless the logits are floats of shape `most`, or of a smaller vocabulary."""
-    shape = found.shape
-    if found.dtype not in TORCH_NAMES:
+    shape = tensor_entry.shape
+    if tensor_entry.dtype not in TORCH_NAMES:
         raise CheckpointError(
-            f"{reference}: `{key}` is {found.dtype}; logits are one of {', '.join(TORCH_NAMES)}"
+            f"{reference}: `{key}` is {tensor_entry.dtype}; logits are one of {', '.join(TORCH_NAMES)}"
         )
     if len(shape) != 3 or shape[:2] != most[:2] or not 0 < shape[2] <= most[2]:
         raise CheckpointError(

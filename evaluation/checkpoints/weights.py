@@ -244,12 +244,15 @@ def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, TensorSour
         CheckpointError: A member is unsound.
         UnsupportedCheckpoint: No class in transformers represents the model.
     """
-    found = {one.path: complete_parameters(one) for one in merge.parts}
-    for name, (parameter, source) in found[merge.path].items():
-        parts = [(found[one.path][name][0], weight) for one, weight in merge.members]
+    parameters = {part.path: complete_parameters(part) for part in merge.parts}
+    for name, (parameter, source) in parameters[merge.path].items():
+        parts = [(parameters[one.path][name][0], weight) for one, weight in merge.members]
         yield parameter, source, _mean(parts)
     check_unchanged(
-        shard.header for each in found.values() for one, _ in each.values() for shard in one.shards
+        shard.header
+        for each in parameters.values()
+        for one, _ in each.values()
+        for shard in one.shards
     )
 
 

@@ -72,10 +72,10 @@ def check_written(checkpoint: Checkpoint, headers: Iterable[Header]) -> None:
         found = pool.map(lambda header: list(_findings(header, folder, is_nanotron)), headers)
         findings = [finding for of_file in found for finding in of_file]
     initial = []
-    for one in findings:
-        if not one.is_initial or checkpoint.step:
-            raise _broken(folder, one)
-        initial.append(one.name)
+    for fault in findings:
+        if not fault.is_initial or checkpoint.step:
+            raise _broken(folder, fault)
+        initial.append(fault.name)
     if initial:
         _log_zeros(folder, len(initial), initial[0])
 

@@ -196,14 +196,14 @@ def _table(options: argparse.Namespace) -> int:
 
 def _labelled(given: Sequence[str]) -> dict[str, Path]:
     """Return folders by label; the label of a folder without one is its name."""
-    found: dict[str, Path] = {}
-    for one in given:
-        label, is_labelled, folder = one.partition("=")
-        path = Path(folder if is_labelled else one)
+    paths: dict[str, Path] = {}
+    for argument in given:
+        label, is_labelled, folder = argument.partition("=")
+        path = Path(folder if is_labelled else argument)
         name = label if is_labelled else path.name
         if not (folder or not is_labelled):
-            raise ResultsError(f"{one}: no folder after the label; give LABEL=FOLDER")
-        if name in found:
-            raise ResultsError(f"{one}: two columns are called {name!r}; give LABEL=FOLDER")
-        found[name] = path
-    return found
+            raise ResultsError(f"{argument}: no folder after the label; give LABEL=FOLDER")
+        if name in paths:
+            raise ResultsError(f"{argument}: two columns are called {name!r}; give LABEL=FOLDER")
+        paths[name] = path
+    return paths

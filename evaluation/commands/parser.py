@@ -67,10 +67,10 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        known = list(map(str, action.choices or ()))
-        if known and value not in known:
-            hint = did_you_mean(str(value), known)
-            text = f"invalid choice: {value!r}{hint}; there are {', '.join(known)}"
+        choices = list(map(str, action.choices or ()))
+        if choices and value not in choices:
+            hint = did_you_mean(str(value), choices)
+            text = f"invalid choice: {value!r}{hint}; there are {', '.join(choices)}"
             raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
@@ -79,11 +79,11 @@ class Parser(argparse.ArgumentParser):
         Args:
             message: Error of argparse; a hint on the nearest option is added.
         """
-        known = [name for action in self._actions for name in action.option_strings]
+        names = [name for action in self._actions for name in action.option_strings]
         words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
         for word in (word.partition("=")[0] for word in words):
-            if word.startswith("--") and not any(name.startswith(word) for name in known):
-                hint = did_you_mean(word, known)
+            if word.startswith("--") and not any(name.startswith(word) for name in names):
+                hint = did_you_mean(word, names)
                 message += f"; no option {word}{hint}" if hint else ""
         self.print_usage(sys.stderr)
         show(f"{self.prog}: error: {message}", sys.stderr)
@@ -125,8 +125,8 @@ def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPa
     Returns:
         The parser of each command, by the command's name.
     """
-    found = (action.choices for action in parser._actions if isinstance(action.choices, dict))
-    return next(found, {})
+    choices = (action.choices for action in parser._actions if isinstance(action.choices, dict))
+    return next(choices, {})
 
 
 def _completion(options: argparse.Namespace) -> int:

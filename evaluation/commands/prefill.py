@@ -82,21 +82,21 @@ def _asked(options: argparse.Namespace) -> tuple[Tier, list[str]] | None:
 
 def _with_entries(plans: list[StagePlan], tier: Tier, names: list[str]) -> list[StagePlan]:
     """Return the stages that have the requested items; raise ConfigError if no stage has them."""
-    found = [plan for plan in plans if _entries(plan, tier, names)]
-    known = dict.fromkeys(one for plan in plans for one in plan.cache_entries(tier.name))
+    matching = [plan for plan in plans if _entries(plan, tier, names)]
+    known = dict.fromkeys(entry for plan in plans for entry in plan.cache_entries(tier.name))
     stages = ", ".join(plan.name for plan in plans)
     for name in names:
         if name not in known:
             raise ConfigError(no_such(tier.item, name, known, f" in the suites of {stages}"))
-    if not found:
+    if not matching:
         raise ConfigError(
             f"no {tier.section} in the suites of {stages}; add some, or leave out {tier.cache.flag}"
         )
-    return found
+    return matching
 
 
 def _entries(plan: StagePlan, tier: Tier, names: list[str]) -> list[str]:
-    return [one for one in plan.cache_entries(tier.name) if not names or one in names]
+    return [entry for entry in plan.cache_entries(tier.name) if not names or entry in names]
 
 
 def _prefill_tokenizer(plan: StagePlan, told: set[Path]) -> None:
@@ -109,10 +109,12 @@ def _prefill_tokenizer(plan: StagePlan, told: set[Path]) -> None:
         told.add(plan.tokenizer_folder)
 
 
-def _prefill_stage(plan: StagePlan, asked: tuple[Tier, list[str]] | None) -> list[EvaluationError]:
+def _prefill_stage(
+    plan: StagePlan, selection: tuple[Tier, list[str]] | None
+) -> list[EvaluationError]:
     """Make a stage's entries; return the errors of those that cannot be made, which stop no other."""
-    chosen = [asked] if asked else [(TIERS[name], []) for name in plan.tiers]
-    entries = [(tier, one) for tier, names in chosen for one in _entries(plan, tier, names)]
+    chosen = [selection] if selection else [(TIERS[name], []) for name in plan.tiers]
+    entries = [(tier, entry) for tier, names in chosen for entry in _entries(plan, tier, names)]
     _check_provided(plan, {(tier.name, entry) for tier, entry in entries})
     failed: list[EvaluationError] = []
     for tier, entry in entries:

@@ -127,7 +127,7 @@ def _score(options: argparse.Namespace) -> int:
     from evaluation.orchestration.checkpoints import score_checkpoint
 
     subjects = _subjects(plan, plans, options)
-    return max([score_checkpoint(one, scores_only=options.scores_only) for one in subjects])
+    return max([score_checkpoint(subject, scores_only=options.scores_only) for subject in subjects])
 
 
 def _collect(options: argparse.Namespace) -> int:
@@ -137,9 +137,9 @@ def _collect(options: argparse.Namespace) -> int:
 
     plan, plans = _plans(options)
     subjects = _subjects(plan, plans, options)
-    asked = CommandInputs(options.config, plans)
-    asked.check_scores(subjects)
-    asked.check_documents(plan)
+    command_inputs = CommandInputs(options.config, plans)
+    command_inputs.check_scores(subjects)
+    command_inputs.check_documents(plan)
     return max([collect_checkpoint(subject) for subject in subjects])
 
 
@@ -168,7 +168,7 @@ def _subjects(
 
     if options.bridge:
         return [bridge_subject(plan, plans)]
-    return [candidate_subject(plan, one) for one in asked_candidates(options)]
+    return [candidate_subject(plan, candidate) for candidate in asked_candidates(options)]
 
 
 def _loglikelihood(options: argparse.Namespace) -> int:

@@ -68,11 +68,11 @@ def _deltas(options: argparse.Namespace) -> int:
         raise ConfigError(
             f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
         )
-    asked = asked_candidates(options)
-    subjects = [candidate_subject(plan, one) for one in asked]
+    candidates = asked_candidates(options)
+    subjects = [candidate_subject(plan, candidate) for candidate in candidates]
     inputs.check_results([*subjects, bridge_subject(plan, inputs.plans)])
     code = 0
-    for step in asked:
+    for step in candidates:
         record = make_deltas(plan, step)
         if record.error is not None:
             report(record.error)
@@ -148,11 +148,17 @@ def _status(options: argparse.Namespace) -> int:
 
     plans = plans_with_known_steps(options)
     chosen, outdated = chosen_plans(options, plans), Outdated(plans)
-    known = {name: candidates_so_far(plan) for name, plan in chosen.items()}
-    outdated.look_at(candidate_subject(chosen[name], one) for name in chosen for one in known[name])
-    found = {name: stage_status(plan, known[name], outdated) for name, plan in chosen.items()}
+    candidates = {name: candidates_so_far(plan) for name, plan in chosen.items()}
+    outdated.look_at(
+        candidate_subject(chosen[name], candidate)
+        for name in chosen
+        for candidate in candidates[name]
+    )
+    statuses = {
+        name: stage_status(plan, candidates[name], outdated) for name, plan in chosen.items()
+    }
     if options.json:
-        print_json(Status.model_validate_json(json.dumps({"stages": found})))
+        print_json(Status.model_validate_json(json.dumps({"stages": statuses})))
     else:
-        show(status_table(found))
-    return 0 if all(entry["complete"] for entry in found.values()) else 1
+        show(status_table(statuses))
+    return 0 if all(entry["complete"] for entry in statuses.values()) else 1

@@ -46,14 +46,14 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
     to_score, scored, problems = [], 0, []
     for plan in chosen:
         try:
-            found = stage_subjects(plan, plans)
+            subjects = stage_subjects(plan, plans)
         except EvaluationError as error:
             problems.append(Finding("fault", plan.name, str(error)))
             continue
-        outdated.look_at(found)
-        late = [subject for subject in found if outdated.score(subject)]
+        outdated.look_at(subjects)
+        late = [subject for subject in subjects if outdated.score(subject)]
         to_score += late
-        scored += len(found) - len(late)
+        scored += len(subjects) - len(late)
     return Subjects(tuple(to_score), scored, tuple(problems))
 
 
@@ -80,13 +80,13 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     state: State = "warning" if gate else "fault"
     whole: dict[str, list[Checkpoint]] = {}
     for subject in subjects.to_score:
-        if isinstance(found := opened[_key(subject)], Checkpoint):
-            whole.setdefault(subject.plan.name, []).append(found)
+        if isinstance(checkpoint := opened[_key(subject)], Checkpoint):
+            whole.setdefault(subject.plan.name, []).append(checkpoint)
     for subject in subjects.to_score:
-        found = opened[_key(subject)]
-        if isinstance(found, str):
-            broken[subject.role].append(Finding(state, _label(subject), found))
-        elif sentence := _disagreement(subject, found, caches, whole[subject.plan.name]):
+        checkpoint = opened[_key(subject)]
+        if isinstance(checkpoint, str):
+            broken[subject.role].append(Finding(state, _label(subject), checkpoint))
+        elif sentence := _disagreement(subject, checkpoint, caches, whole[subject.plan.name]):
             foreign.append(Finding(state, _label(subject), sentence))
     done = f"; {subjects.scored} already scored" if subjects.scored else ""
     own = [*broken["step"], *broken["merge"]]
@@ -103,7 +103,7 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
 
 
 def _count(subjects: Subjects, *roles: str) -> str:
-    return f"{sum(one.role in roles for one in subjects.to_score) or 'none'} to score"
+    return f"{sum(subject.role in roles for subject in subjects.to_score) or 'none'} to score"
 
 
 _Key = tuple[Location, str]

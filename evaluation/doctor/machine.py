@@ -56,12 +56,14 @@ def _too_old() -> Iterator[Finding]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     for text in project["dependencies"]:
         wanted = Requirement(text)
-        found = _installed(wanted.name)
-        if found is None:
+        installed = _installed(wanted.name)
+        if installed is None:
             yield Finding("fault", wanted.name, f"{wanted.name} is not installed; {_INSTALL}")
-        elif not wanted.specifier.contains(found, prereleases=True):
+        elif not wanted.specifier.contains(installed, prereleases=True):
             yield Finding(
-                "fault", wanted.name, f"{wanted.name} {found} is not {wanted.specifier}; {_INSTALL}"
+                "fault",
+                wanted.name,
+                f"{wanted.name} {installed} is not {wanted.specifier}; {_INSTALL}",
             )
 
 
@@ -69,12 +71,12 @@ def _untried() -> Iterator[Finding]:
     lock = (ROOT / "locks/requirements.lock").read_text(encoding="utf-8")
     pinned = dict(re.findall(r"^([\w.-]+)==(\S+)", lock, flags=re.MULTILINE))
     for name in RUNNERS:
-        found = _installed(name)
-        if found not in (None, pinned.get(name)):
+        installed = _installed(name)
+        if installed not in (None, pinned.get(name)):
             yield Finding(
                 "warning",
                 name,
-                f"{name} is {found}, but only {pinned.get(name)} was tested, and the handling of Slurm "
+                f"{name} is {installed}, but only {pinned.get(name)} was tested, and the handling of Slurm "
                 f"jobs depends on it; {_INSTALL}",
             )
 
@@ -205,11 +207,11 @@ def _first_gpu() -> Gpu | None:
 
 def _one_of_each(subjects: Iterable[Subject]) -> list[Subject]:
     """Return one step, merge and bridge of each stage that the built-in engine scores."""
-    found: dict[tuple[str, str], Subject] = {}
+    by_kind: dict[tuple[str, str], Subject] = {}
     for subject in subjects:
         if subject.plan.config.scoring.device != "cpu" and not subject.plan.stage.command:
-            found.setdefault((subject.plan.name, subject.role), subject)
-    return list(found.values())
+            by_kind.setdefault((subject.plan.name, subject.role), subject)
+    return list(by_kind.values())
 
 
 def _longest_pass(plan: StagePlan) -> int:

@@ -66,18 +66,18 @@ class Provider:
                 f"`providers.{self.name}` to the Python of an environment that has it"
             )
 
-    def other_version(self, found: object) -> str | None:
+    def other_version(self, reported: object) -> str | None:
         """Compare the installed version with the one that a task needs.
 
         Args:
-            found: Version that the provider's program reports.
+            reported: Version that the provider's program reports.
 
         Returns:
             A sentence for the user if it is another version; otherwise None.
         """
-        if found == self.version:
+        if reported == self.version:
             return None
-        return f"{self.python} has {self.title} {found}, but {self.version} is required; run `{self.install}`"
+        return f"{self.python} has {self.title} {reported}, but {self.version} is required; run `{self.install}`"
 
 
 _POLL = 0.02

@@ -90,16 +90,16 @@ def score(
     Raises:
         ScoringError: The program cannot be started, or refuses the task.
     """
-    found: list[CaseOutcome] = []
+    case_outcomes: list[CaseOutcome] = []
     for _ in range(MOST_STARTS):
-        if len(found) == len(cases):
+        if len(case_outcomes) == len(cases):
             break
-        outcomes, ended = _once(provider, request, cases[len(found) :], limits)
-        found += outcomes
-        if len(found) < len(cases):
-            found.append(CaseOutcome(None, _blame(ended, limits)))
+        outcomes, ended = _once(provider, request, cases[len(case_outcomes) :], limits)
+        case_outcomes += outcomes
+        if len(case_outcomes) < len(cases):
+            case_outcomes.append(CaseOutcome(None, _blame(ended, limits)))
     unverified = CaseOutcome(None, f"the provider's program died {MOST_STARTS} times before")
-    return found + [unverified] * (len(cases) - len(found))
+    return case_outcomes + [unverified] * (len(cases) - len(case_outcomes))
 
 
 def _once(
@@ -118,12 +118,12 @@ def _once(
             raise ScoringError(f"{provider.title} does not verify the task: {refused}")
         lines = _lines(folder / "scores.jsonl")
     _check_ready(provider, lines[:1], ended)
-    found: list[CaseOutcome] = []
+    case_outcomes: list[CaseOutcome] = []
     for line in lines[1 : len(cases) + 1]:
-        if line.get("number") != len(found):
+        if line.get("number") != len(case_outcomes):
             break
-        found.append(_outcome(line))
-    return found, ended
+        case_outcomes.append(_outcome(line))
+    return case_outcomes, ended
 
 
 def _check_ready(provider: Provider, first: list[dict[str, Any]], ended: ProgramEnd) -> None:
@@ -152,7 +152,7 @@ def _still_writes(path: Path, limits: CaseLimits) -> Callable[[], bool]:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     """Return the complete lines that are JSON objects, up to the first that is not."""
-    found: list[dict[str, Any]] = []
+    lines: list[dict[str, Any]] = []
     content = path.read_bytes() if path.exists() else b""
     for line in content.split(b"\n")[:-1]:
         try:
@@ -161,8 +161,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
             break
         if not isinstance(read, dict):
             break
-        found.append(read)
-    return found
+        lines.append(read)
+    return lines
 
 
 def _outcome(line: Mapping[str, Any]) -> CaseOutcome:
@@ -201,8 +201,8 @@ def run_programs(
     Raises:
         SandboxError: This machine offers no sandbox for them.
     """
-    found = list(outcomes)
-    waiting = {number: one.program for number, one in enumerate(found) if one.program is not None}
+    decided = list(outcomes)
+    waiting = {number: one.program for number, one in enumerate(decided) if one.program is not None}
     jobs = [
         (
             _verifier(program.seconds, python),
@@ -215,8 +215,8 @@ def run_programs(
     numbers = list(waiting)
     for place, verdict in verify_all(jobs, workers=workers, seconds=seconds, memory_mb=memory_mb):
         number = numbers[place]
-        found[number] = _settled(found[number], waiting[number], verdict)
-    return found
+        decided[number] = _settled(decided[number], waiting[number], verdict)
+    return decided
 
 
 def _verifier(seconds: float, python: str | None) -> verifiers.Program:

@@ -84,8 +84,8 @@ def _stages_of_one_run(ours: Run, theirs: Run) -> Iterator[str]:
 def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) -> StageComparison:
     """Return a stage's comparison; `names` has the names of both runs and stages."""
     deltas, notes, is_across = _deltas(matched)
-    found = leads([_leading(of_match) for of_match in deltas])
-    in_order = sorted(found, key=lambda lead: lead.key[1] != OVERALL)
+    lead_rows = leads([_leading(of_match) for of_match in deltas])
+    in_order = sorted(lead_rows, key=lambda lead: lead.key[1] != OVERALL)
     return StageComparison(
         stage_a=names["stage_a"],
         stage_b=names["stage_b"],
@@ -93,9 +93,9 @@ def _stage(names: Mapping[str, str], matched: Sequence[Match], how: Matching) ->
         checkpoints=len(matched),
         across_tokenizers=is_across,
         notes=tuple(notes),
-        corrected_for=corrected_for(found, len(matched)),
+        corrected_for=corrected_for(lead_rows, len(matched)),
         leads=tuple(lead_row(lead, matched) for lead in in_order),
-        deltas=tuple(_rows(names, matched, deltas, found)),
+        deltas=tuple(_rows(names, matched, deltas, lead_rows)),
     )
 
 
@@ -127,11 +127,11 @@ def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:
     sides = read_folder(ours), read_folder(theirs)
     if ours.samefile(theirs):
         raise BridgeError(f"{ours} and {theirs} are one folder; name two different folders")
-    for one, other in (sides, sides[::-1]):
-        lacking = [name for name in other.tiers if name not in one.tiers]
+    for left, right in (sides, sides[::-1]):
+        lacking = [name for name in right.tiers if name not in left.tiers]
         if lacking:
             raise BridgeError(
-                f"{one.folder / TIERS[lacking[0]].summary_file}: no such file, though {other.folder} "
+                f"{left.folder / TIERS[lacking[0]].summary_file}: no such file, though {right.folder} "
                 "has one; score that tier on both sides, or on none"
             )
     return sides
@@ -219,7 +219,9 @@ def _notes_on_tokens(matched: Iterable[Match]) -> Iterator[str]:
 def _leading(deltas: Sequence[Delta]) -> list[Delta]:
     """Return the deltas that get leads: tested metrics, headlines, first secondary metrics."""
     metrics = {(delta.tier, delta.metric) for delta in deltas if delta.primary}
-    metrics |= {(name, one) for name in {d.tier for d in deltas} for one in leading_deltas(name)}
+    metrics |= {
+        (name, delta) for name in {d.tier for d in deltas} for delta in leading_deltas(name)
+    }
     return [delta for delta in deltas if (delta.tier, delta.metric) in metrics]
 
 
@@ -233,7 +235,7 @@ def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> lis
         Paths of both files.
     """
     content = Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
-    stages = [stage for one in comparisons for stage in one.stages]
+    stages = [stage for comparison in comparisons for stage in comparison.stages]
     rows = [row.model_dump() for stage in stages for row in stage.deltas]
     write_csv(folder / COMPARISON_TABLE, COMPARISON_COLUMNS, rows)
     write_model(folder / COMPARISON, Comparison, content.model_dump(mode="json"))

@@ -99,7 +99,9 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
         ResultsError: When nothing is scored.
     """
     folders = {
-        name: [one for one in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(one)]
+        name: [
+            step for step in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(step)
+        ]
         for name, plan in plans.items()
     }
     return _run(THIS_RUN, Path(next(iter(plans.values())).config.results), folders)
@@ -117,9 +119,9 @@ def labels(ours: Path, theirs: Path) -> tuple[str, str]:
 
 def _run(name: str, path: Path, folders: Mapping[str, list[Path]]) -> Run:
     stages = {
-        stage: tuple(RunCheckpoint(step=step_of(one), folder=one) for one in found)
-        for stage, found in folders.items()
-        if found
+        stage: tuple(RunCheckpoint(step=step_of(subject), folder=subject) for subject in folders)
+        for stage, folders in folders.items()
+        if folders
     }
     if not stages:
         raise ResultsError(

@@ -69,7 +69,7 @@ def _family(key: Key, all_keys: Sequence[Key]) -> int:
     """Return the number of statements that are corrected together: one for an overall value."""
     tier, item, metric = key
     if not is_mean(tier, item):
-        same = (one for one in all_keys if one[::2] == (tier, metric))
+        same = (key for key in all_keys if key[::2] == (tier, metric))
         return sum(not is_mean(*one[:2]) for one in same)
     return sum(one[:2] == (tier, item) for one in all_keys) if TIERS[tier].rates else 1
 
@@ -83,9 +83,9 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1
     last, recipe, averaged = signs[-1], None, 0
-    found = of_two_runs([d.estimate for d in deltas], deltas[0].item, ALPHA / family)
-    if found is not None:
-        recipe, averaged = found
+    estimate = of_two_runs([d.estimate for d in deltas], deltas[0].item, ALPHA / family)
+    if estimate is not None:
+        recipe, averaged = estimate
         last = _sign(deltas[-1], recipe)
         since = min(since, len(signs) - averaged) if last == signs[-1] else len(signs) - averaged
     better: Side | None = {1: "A", -1: "B"}.get(last)  # type: ignore[assignment]

@@ -92,22 +92,24 @@ def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -
         return [Match(ours[-1], theirs[-1])]
     if how.by == "tokens":
         return _by_tokens(ours, theirs, how, where)
-    other = {one.step: one for one in theirs}
-    found = [Match(one, other[one.step]) for one in ours if one.step in other]
+    other = {checkpoint.step: checkpoint for checkpoint in theirs}
+    pairs = [
+        Match(checkpoint, other[checkpoint.step]) for checkpoint in ours if checkpoint.step in other
+    ]
     if how.at is not None:
-        found = [match for match in found if match.ours.step == how.at]
-    if not found:
+        pairs = [match for match in pairs if match.ours.step == how.at]
+    if not pairs:
         wanted = "no step is in both" if how.at is None else f"step {how.at} is not in both"
         raise BridgeError(
             f"{where}: {wanted}: A has {_some(ours, 'steps')}, B has {_some(theirs, 'steps')}; score "
             f"the same steps, or compare by tokens seen{_the_last(how)}"
         )
-    return found
+    return pairs
 
 
 def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
     for side, label in ((ours, "A"), (theirs, "B")):
-        unknown = [one for one in side if one.tokens is None]
+        unknown = [checkpoint for checkpoint in side if checkpoint.tokens is None]
         if unknown:
             raise BridgeError(
                 f"{where}: {unknown[0].folder}: how many tokens {label} had seen is not known, as its "
@@ -118,7 +120,7 @@ def _by_tokens(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str
         found = [Match(_nearest(how.at, ours), _nearest(how.at, theirs))]
         found = [m for m in found if all(_is_near(how.at, one) for one in (m.ours, m.theirs))]
     else:
-        pairs = [Match(one, _nearest(one.tokens or 0, theirs)) for one in ours]
+        pairs = [Match(checkpoint, _nearest(checkpoint.tokens or 0, theirs)) for checkpoint in ours]
         found = [m for m in pairs if _nearest(m.theirs.tokens or 0, ours) == m.ours]
         found = [m for m in found if _is_near(m.ours.tokens or 0, m.theirs)]
     if not found:
@@ -135,8 +137,8 @@ def _nearest(tokens: int, side: Checkpoints) -> RunCheckpoint:
     return min(side, key=lambda one: abs((one.tokens or 0) - tokens))
 
 
-def _is_near(tokens: int, one: RunCheckpoint) -> bool:
-    there = one.tokens or 0
+def _is_near(tokens: int, run_checkpoint: RunCheckpoint) -> bool:
+    there = run_checkpoint.tokens or 0
     return abs(there - tokens) <= NEAR * max(there, tokens)
 
 
@@ -146,7 +148,7 @@ def _the_last(how: Matching) -> str:
 
 def _some(side: Checkpoints, what: By) -> str:
     """Return the steps or tokens of checkpoints in words; of many only the first and last."""
-    values = [one.step if what == "steps" else one.tokens for one in side]
+    values = [checkpoint.step if what == "steps" else checkpoint.tokens for checkpoint in side]
     words = [f"{value:,}" if what == "tokens" else str(value) for value in values]
     shown = words if len(words) < 7 else [*words[:3], "…", *words[-2:]]
     return f"{'step' if what == 'steps' else 'tokens'} {', '.join(shown)}"

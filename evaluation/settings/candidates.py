@@ -110,7 +110,7 @@ def steps_among(candidates: Iterable[Candidate]) -> list[int]:
     Returns:
         The steps in ascending order.
     """
-    return sorted(one for one in candidates if isinstance(one, int))
+    return sorted(candidate for candidate in candidates if isinstance(candidate, int))
 
 
 class StepInterval(Settings):

@@ -127,13 +127,13 @@ def _step_in_metadata(folder: Path) -> int | None:
         if not (folder / name).is_file():
             continue
         try:
-            found: Any = json.loads(read_text(folder / name))
+            step: Any = json.loads(read_text(folder / name))
         except ValueError:
             continue  # the checkpoint's reader names the damage
         for key in keys:
-            found = found.get(key) if isinstance(found, dict) else None
-        if type(found) is int and found >= 0:
-            return found
+            step = step.get(key) if isinstance(step, dict) else None
+        if type(step) is int and step >= 0:
+            return step
     return None
 
 
@@ -167,8 +167,8 @@ def step_folder(home: Path, step: int) -> Path:
 def _names(home: Path, changed: int) -> dict[int, str]:
     """Return the folder of each step, a plain number before others, as of the folder's last change."""
     del changed
-    found: dict[int, str] = {}
+    names: dict[int, str] = {}
     for step, name in named_steps(home):
-        if step not in found or step_named(name) is not None:
-            found[step] = name
-    return found
+        if step not in names or step_named(name) is not None:
+            names[step] = name
+    return names

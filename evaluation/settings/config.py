@@ -90,8 +90,8 @@ class Config(Settings):
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
         check_names(self.stages)
-        own = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
-        check_folders(self.results, self.cache, own)
+        results = {n: s.results or f"{self.results}/{n}" for n, s in self.stages.items()}
+        check_folders(self.results, self.cache, results)
         check_results_apart(self.results, self._folders_read())
         for name, stage in self.stages.items():
             if stage.bridge is not None:
@@ -107,7 +107,9 @@ class Config(Settings):
             listed = {f"stages.{name}.checkpoints.{n}": c.path for n, c in enumerate(stage.listed)}
             read |= listed or {f"stages.{name}.checkpoints": stage.checkpoints}
             tokenizers[f"stages.{name}.tokenizer"] = stage.tokenizer
-        return read | {f"{key}.name": one.name for key, one in tokenizers.items() if one}
+        return read | {
+            f"{key}.name": tokenizer.name for key, tokenizer in tokenizers.items() if tokenizer
+        }
 
 
 def _check_bridge(name: str, stage: Stage, bridge: Bridge, stages: dict[Name, Stage]) -> None:
@@ -145,9 +147,9 @@ def _step_folders(stage: Stage, folder: str) -> set[str]:
     """Return the real folders of a stage's listed steps; of `all` or `every: N`, at most `folder`."""
     if stage.listed:
         return {
-            os.path.realpath(one.path)
-            for one in stage.listed
-            if is_requested(one.step, stage.steps)
+            os.path.realpath(listed_checkpoint.path)
+            for listed_checkpoint in stage.listed
+            if is_requested(listed_checkpoint.step, stage.steps)
         }
     home, name = os.path.realpath(stage.checkpoints), os.path.basename(folder)
     if isinstance(stage.steps, tuple):
@@ -210,4 +212,4 @@ def _path_context(*files: Path) -> dict[str, list[str]]:
     """Return the folders of files, the last first, without the working folder."""
     folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
     here = os.path.realpath(".")
-    return {"folders": [one for one in folders if os.path.realpath(one) != here]}
+    return {"folders": [folder for folder in folders if os.path.realpath(folder) != here]}

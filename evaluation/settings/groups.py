@@ -58,11 +58,11 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
     Returns:
         Names of slices or tasks, each once, in the order of the members.
     """
-    found: dict[str, None] = {}
+    leaves: dict[str, None] = {}
     groups = _of_its_tiers(groups[name], groups)
     for member in groups[name].members:
-        found |= dict.fromkeys(group_leaves(member, groups) if member in groups else (member,))
-    return list(found)
+        leaves |= dict.fromkeys(group_leaves(member, groups) if member in groups else (member,))
+    return list(leaves)
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
@@ -144,7 +144,7 @@ def _faults(
         yield f"a {tier.item}, or the `group` of one, has this name, too; rename one of them"
     if len(set(group.members)) < len(group.members):
         yield "a member appears twice; take it out once"
-    known = [*items, *(one for one, other in groups.items() if _may_hold(group, other))]
+    known = [*items, *(key for key, other in groups.items() if _may_hold(group, other))]
     for member in group.members:
         if member not in known:
             hint = did_you_mean(member, [one for one in known if one != name])
@@ -172,9 +172,9 @@ def _faults_of_leaves(
 ) -> Iterator[str]:
     """Yield reasons why leaves have no mean over tiers; `every` has the items of each tier."""
     items = {leaf: [own[leaf] for own in every if leaf in own] for leaf in leaves}
-    if twice := [leaf for leaf, own in items.items() if len(own) > 1]:
+    if twice := [leaf for leaf, entries in items.items() if len(entries) > 1]:
         yield f"members: {twice[0]!r} is in two of its tiers; rename one of them"
-    gold = [leaf for leaf, own in items.items() if getattr(own[0], "kind", None) == "gold"]
+    gold = [leaf for leaf, entries in items.items() if getattr(entries[0], "kind", None) == "gold"]
     if lower := [leaf for leaf in gold if leaf not in group.greedy]:
         yield (
             f"lower is better for the bits per byte of {lower[0]}, which has no choices, and higher for "
@@ -189,6 +189,6 @@ def _circle(name: str, groups: Groups, below: tuple[str, ...] = ()) -> tuple[str
     if name in below:
         return (*below, name)
     for member in groups[name].members:
-        if member in groups and (found := _circle(member, groups, (*below, name))):
-            return found
+        if member in groups and (circle := _circle(member, groups, (*below, name))):
+            return circle
     return ()

@@ -76,9 +76,9 @@ def _expand_path(text: str) -> str:
 def _find_path(path: str, info: ValidationInfo) -> str:
     """Resolve a path next to the configuration file if it exists there, else in the working folder."""
     for folder in (info.context or {}).get("folders", ()):
-        found = os.path.normpath(os.path.join(folder, path))
-        if not os.path.isabs(path) and os.path.exists(found):
-            return found
+        joined = os.path.normpath(os.path.join(folder, path))
+        if not os.path.isabs(path) and os.path.exists(joined):
+            return joined
     return path
 
 
@@ -181,7 +181,9 @@ def _readable(part: str) -> str:
 
 def _has_inner(mistake: Any, mistakes: Sequence[Any]) -> bool:
     size = len(mistake["loc"])
-    return any(len(one["loc"]) > size and one["loc"][:size] == mistake["loc"] for one in mistakes)
+    return any(
+        len(other["loc"]) > size and other["loc"][:size] == mistake["loc"] for other in mistakes
+    )
 
 
 def _what(mistake: Any, root: type[BaseModel]) -> str:
@@ -194,8 +196,8 @@ def _what(mistake: Any, root: type[BaseModel]) -> str:
         keys = _keys_at(root, mistake["loc"])
         return f"{_shortened(value)} stands where keys belong; there are {', '.join(keys)}"
     if kind == "literal_error":
-        known = re.findall("'([^']+)'", mistake["ctx"]["expected"])
-        return f"{_shortened(value)} is unknown; {_hint(str(value), known)}"
+        matches = re.findall("'([^']+)'", mistake["ctx"]["expected"])
+        return f"{_shortened(value)} is unknown; {_hint(str(value), matches)}"
     if kind == "too_short":
         lengths = mistake["ctx"]
         return (

@@ -144,10 +144,12 @@ def _items_of(objective: Objective, suite: Suite, key: str) -> Mapping[str, Any]
     names = group_leaves(objective.group, groups) if objective.group in groups else ()
     heading = "category" if tier.rates else "group"
     chosen = {
-        n: one for n, one in items.items() if n in names or getattr(one, heading) == objective.group
+        n: item
+        for n, item in items.items()
+        if n in names or getattr(item, heading) == objective.group
     }
     if not chosen:
-        known = sorted({getattr(one, heading) for one in items.values()} - {None} | groups.keys())
+        known = sorted({getattr(item, heading) for item in items.values()} - {None} | groups.keys())
         there = f"; there are {first_few(known)}" if known else f"; no {tier.item} is in one"
         raise ConfigError(
             f"{key}: group: {objective.tier} of the stage's suites has no {heading} {objective.group!r}"

@@ -55,7 +55,7 @@ def expand_suites(names: Iterable[str]) -> Sections:
     Raises:
         ValueError: For a name that is not a suite of OlmoBaseEval or RULER.
     """
-    found: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
+    sections: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
     for name in names:
         if not is_suite(name):
             hint = did_you_mean(name, _names())
@@ -64,26 +64,26 @@ def expand_suites(names: Iterable[str]) -> Sections:
             )
         for task in filter(_is_shipped, _tasks(name)):
             asked = {"provider": "olmo_eval", "task": task}
-            known = ProviderChoices(**asked)
-            bits = {"kind": "gold"} if known.decided_as != known.kind else {}
-            found[_SECTIONS[_kind(task)]][_short(task)] = {**asked, **bits}
-        found["groups"] |= _groups(name)
-    return found
+            provider_choices = ProviderChoices(**asked)
+            bits = {"kind": "gold"} if provider_choices.decided_as != provider_choices.kind else {}
+            sections[_SECTIONS[_kind(task)]][_short(task)] = {**asked, **bits}
+        sections["groups"] |= _groups(name)
+    return sections
 
 
 def _groups(name: str) -> dict[str, Any]:
     """Return a suite's groups: those inside it, then one for each kind that several tasks have."""
     tasks = _shipped(name)
-    several = [kind for kind, own in tasks.items() if len(own) > 1 or len(tasks) == 1]
+    several = [kind for kind, of_kind in tasks.items() if len(of_kind) > 1 or len(tasks) == 1]
     label = name if all(map(_is_shipped, _tasks(name))) else f"{name} (Python)"
-    found: dict[str, Any] = {}
+    groups: dict[str, Any] = {}
     for kind in several:
-        members = list(chain(*(_member(part, kind, found) for part in suite_parts(name))))
+        members = list(chain(*(_member(part, kind, groups) for part in suite_parts(name))))
         own = label if len(several) == 1 else f"{label} ({kind})"
-        found[own] = {"tier": _tier(kind), "members": members}
+        groups[own] = {"tier": _tier(kind), "members": members}
     if len({*map(_tier, several)}) > 1:
-        found |= _over_tiers(name, label, found)
-    return found
+        groups |= _over_tiers(name, label, groups)
+    return groups
 
 
 def _over_tiers(name: str, label: str, groups: dict[str, Any]) -> dict[str, Any]:
@@ -148,11 +148,11 @@ def _shipped(name: str) -> dict[str, list[str]]:
 def _names() -> dict[str, str]:
     """Return the text of each suite by name, with `*` replaced in both."""
     table = read_yaml(Path(__file__).with_suffix(".yaml"))
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for name, text in table["suites"].items():
         for end in table["endings"] if "*" in name else ("",):
-            found.setdefault(name.replace("*", end), text.replace("*", end))
-    return found
+            names.setdefault(name.replace("*", end), text.replace("*", end))
+    return names
 
 
 @cache
@@ -162,11 +162,13 @@ def suite_parts(name: str) -> list[str]:
     Returns:
         Names in olmo-eval's order; a suite that is marked by `=` is replaced by its parts.
     """
-    found: list[str] = []
+    parts: list[str] = []
     for word in re.findall(r"(?:\{[^}]*\}|[^\s{])+", _names()[name]):
         before, _, rest = word.partition("{")
         inner, _, after = rest.partition("}")
-        words = [f"{before}{one.strip()}{after}" for one in inner.split(",")] if rest else [word]
-        for one in words:
-            found += suite_parts(one[1:]) if one.startswith("=") else [one]
-    return found
+        words = (
+            [f"{before}{choice.strip()}{after}" for choice in inner.split(",")] if rest else [word]
+        )
+        for part in words:
+            parts += suite_parts(part[1:]) if part.startswith("=") else [part]
+    return parts

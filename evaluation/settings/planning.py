@@ -121,7 +121,11 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
         A sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
     """
     if stage.listed:
-        absent = [one.path for one in stage.listed if not Path(one.path).is_dir()]
+        absent = [
+            listed_checkpoint.path
+            for listed_checkpoint in stage.listed
+            if not Path(listed_checkpoint.path).is_dir()
+        ]
         return f"stages.{name}.checkpoints: {first_few(absent)}: no such folder" if absent else None
     folder = Path(stage.checkpoints)
     if folder.is_dir():
@@ -163,19 +167,19 @@ def _items_cached_alone(plan: StagePlan) -> Iterator[tuple[Path, str]]:
 
 
 def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
-    origin, found = _resolved(config, name, stage, "tokenizer", _TOKENIZER_NAME)
-    if isinstance(found, Tokenizer):
-        return found
-    if not isinstance(found, str) or not found:
+    origin, tokenizer = _resolved(config, name, stage, "tokenizer", _TOKENIZER_NAME)
+    if isinstance(tokenizer, Tokenizer):
+        return tokenizer
+    if not isinstance(tokenizer, str) or not tokenizer:
         raise ConfigError(f"{origin}: no {_TOKENIZER_NAME}; set `tokenizer: {{name: …}}` instead")
-    _check_longest(config, name, stage, found)
+    _check_longest(config, name, stage, tokenizer)
     _, revision = _resolved(config, name, stage, "tokenizer", _TOKENIZER_REVISION)
     if revision is not None and not isinstance(revision, str):
         raise ConfigError(
             f"{origin}: {_TOKENIZER_REVISION} is {str(revision)[:60]!r}, expected a commit or branch; set "
-            f"`tokenizer: {{name: {found}, revision: …}}` instead"
+            f"`tokenizer: {{name: {tokenizer}, revision: …}}` instead"
         )
-    return Tokenizer(name=found, revision=revision or None)
+    return Tokenizer(name=tokenizer, revision=revision or None)
 
 
 def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> None:
@@ -203,12 +207,12 @@ def tokenizer_origin(plan: StagePlan) -> str:
 
 
 def _sequence_length(config: Config, name: str, stage: Stage) -> int:
-    origin, found = _resolved(config, name, stage, "sequence_length", "tokens.sequence_length")
-    if not isinstance(found, int) or found < 2:
+    origin, length = _resolved(config, name, stage, "sequence_length", "tokens.sequence_length")
+    if not isinstance(length, int) or length < 2:
         raise ConfigError(
             f"{origin}: no tokens.sequence_length of 2 or more; set `sequence_length:` instead"
         )
-    return found
+    return length
 
 
 def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -> tuple[Path, Any]:
@@ -257,7 +261,7 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
             raise ConfigError(f"{key}: {error}") from None
     if absent := absent_checkpoints(name, stage):
         raise ConfigError(absent)
-    places = [Path(one.path, "config.yaml") for one in stage.listed]
+    places = [Path(listed_checkpoint.path, "config.yaml") for listed_checkpoint in stage.listed]
     configs = sorted(
         filter(Path.is_file, places) if places else Path(stage.checkpoints).glob("*/config.yaml"),
         key=_by_step,

@@ -50,9 +50,9 @@ def key_rows(
         inner = tuple(models_in(field.annotation))
         sentences = dict.fromkeys([field.description or "", *_links(inner, parts)])
         yield f"`{key}`", _default(field), " ".join(sentences)
-        for one in inner:
-            if one not in parts:
-                yield from key_rows(one, f"{key}.", parts)
+        for inner_model in inner:
+            if inner_model not in parts:
+                yield from key_rows(inner_model, f"{key}.", parts)
 
 
 def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:

@@ -96,22 +96,49 @@ class Stage(Settings):
     def _read_list(cls, given: Any, info: ValidationInfo) -> Any:
         if not isinstance(given, dict) or given.get("listed"):
             return given
-        found = read_checkpoints(given.get("checkpoints"), info)
-        return given if found is None else {**given, "checkpoints": found[0], "listed": found[1]}
+        checkpoints = read_checkpoints(given.get("checkpoints"), info)
+        return (
+            given
+            if checkpoints is None
+            else {**given, "checkpoints": checkpoints[0], "listed": checkpoints[1]}
+        )
 
     def folder_of(self, step: int) -> Path:
         """Return the folder of a step, which need not exist."""
-        listed = next((one.path for one in self.listed if one.step == step), None)
+        listed = next(
+            (
+                listed_checkpoint.path
+                for listed_checkpoint in self.listed
+                if listed_checkpoint.step == step
+            ),
+            None,
+        )
         return Path(listed) if listed else step_folder(Path(self.checkpoints), step)
 
     def name_of(self, step: int | None) -> str | None:
         """Return what the list of checkpoints calls a step, if it does."""
-        return next((one.name for one in self.listed if one.step == step), None)
+        return next(
+            (
+                listed_checkpoint.name
+                for listed_checkpoint in self.listed
+                if listed_checkpoint.step == step
+            ),
+            None,
+        )
 
     @field_validator("objective")
     @classmethod
     def _each_once(cls, given: tuple[Objective, ...]) -> tuple[Objective, ...]:
-        goals = [(one.tier, one.group, one.decided_on.name, one.want, one.average) for one in given]
+        goals = [
+            (
+                objective.tier,
+                objective.group,
+                objective.decided_on.name,
+                objective.want,
+                objective.average,
+            )
+            for objective in given
+        ]
         for number, goal in enumerate(goals):
             if (first := goals.index(goal)) < number:
                 raise ValueError(f"entry {number} decides the same as entry {first}; leave one out")

@@ -223,11 +223,11 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     asked = f"{folder / below[-1]}.yaml: extends" if below else "suites"
     if (folder / f"{name}.yaml").exists():
         return f"{folder / name}.yaml: is a folder, pipe or device, not a file; correct `suites`"
-    known = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
-    if not known:
+    paths = sorted(path.stem for path in folder.glob("*.yaml") if path.is_file())
+    if not paths:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
-    hint = did_you_mean(name, {*known, *(path.stem for path in SUITES.glob("*.yaml"))})
-    return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(known)}"
+    hint = did_you_mean(name, {*paths, *(path.stem for path in SUITES.glob("*.yaml"))})
+    return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(paths)}"
 
 
 def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:

@@ -211,14 +211,14 @@ def count_computing() -> None:
 def _outcome(score: Score, case: Line) -> Line:
     try:
         document = json.loads(json.dumps(case["document"]))  # metrics write into it
-        found = score(document, case["completion"])
-        if not isinstance(found, ProgramWithTests):
-            return {"scores": _plain_scores(found)}
-        asked = {"program": found.program, "tests": found.tests, "seconds": found.seconds}
+        scores = score(document, case["completion"])
+        if not isinstance(scores, ProgramWithTests):
+            return {"scores": _plain_scores(scores)}
+        asked = {"program": scores.program, "tests": scores.tests, "seconds": scores.seconds}
         return {
             **asked,
-            "scores": _plain_scores(found.passed),
-            "failed": _plain_scores(found.failed),
+            "scores": _plain_scores(scores.passed),
+            "failed": _plain_scores(scores.failed),
         }
     except Exception as error:  # noqa: BLE001 - a provider's metrics raise what they like
         if isinstance(error, MemoryError):

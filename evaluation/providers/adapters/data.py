@@ -53,7 +53,7 @@ def read_mirrors(mirrors: Mapping[str, str]) -> Line:
     ) -> Any:
         root = find_mirror(path, mirrors)
         record["datasets"][path] = "hub" if root is None else str(root)
-        if not any((one["dataset"], one["config"]) == (path, name) for one in record["read"]):
+        if not any((entry["dataset"], entry["config"]) == (path, name) for entry in record["read"]):
             record["read"].append({"dataset": path, "config": name, "files": _before(root, name)})
         if root is None:
             return _from_hub(from_hub, path, name, *arguments, split=split, **options)

@@ -33,12 +33,12 @@ def _check(request: Line) -> None:
 
 def _absent(request: Line) -> list[str]:
     read = [str(config.hf_repo) for config in find_configs(request).values()]
-    return [one for one in read if find_mirror(one, request["mirrors"]) is None]
+    return [dataset for dataset in read if find_mirror(dataset, request["mirrors"]) is None]
 
 
 def _render(request: Line, folder: Path) -> Line:
     """Render a task of lighteval."""
-    own = read_user_files(request)
+    files = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
     configs = find_configs(request)
     documents: list[Line] = []
@@ -51,12 +51,14 @@ def _render(request: Line, folder: Path) -> Line:
         if not choices:
             _metrics(name, config)
         docs = _docs(name, config)
-        found = list(_choices(name, docs) if choices else _documents(name, docs, request["chat"]))
-        total += len(found)
-        documents += found[: request["limit"]]
+        rendered = list(
+            _choices(name, docs) if choices else _documents(name, docs, request["chat"])
+        )
+        total += len(rendered)
+        documents += rendered[: request["limit"]]
     write_documents(folder, documents)
-    sources["read"] += own.pop("read")
-    facts = {"kind": request["kind"], "documents": total, **sources, **own}
+    sources["read"] += files.pop("read")
+    facts = {"kind": request["kind"], "documents": total, **sources, **files}
     return {**_meta(configs, request["kind"]), **facts}
 
 
@@ -74,14 +76,14 @@ def _scores(metrics: Mapping[str, Any], document: Line, completion: str) -> Line
     from lighteval.utils.utils import remove_reasoning_tags
 
     answer_text = remove_reasoning_tags(completion, [("<think>", "</think>")])
-    found: Line = {}
+    scores: Line = {}
     for metric in metrics.values():
         doc = Doc(**json.loads(json.dumps(document["doc"])))  # metrics write into it
         seed(json.dumps(document["doc"], sort_keys=True))
         answer = ModelResponse(text=[completion], text_post_processed=[answer_text])
         for name, value in metric.compute_sample(doc=doc, model_response=answer).items():
-            found[_plain_name(name)] = value
-    return found
+            scores[_plain_name(name)] = value
+    return scores
 
 
 def _plain_name(metric: str) -> str:
@@ -101,7 +103,7 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
     )
     from lighteval.tasks.requests import SamplingMethod
 
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     why = "it measures likelihoods of more than one kind"
     for metric in config.metrics:
         judge = metric.sample_level_fn
@@ -120,10 +122,10 @@ def _metrics(name: str, config: Any) -> dict[str, Any]:
                 judge.n = 1
             if isinstance(judge, PassAtK):
                 judge.k = 1
-            found[str(metric.metric_name)] = metric
-    if not found:
+            metrics[str(metric.metric_name)] = metric
+    if not metrics:
         raise not_supported(name, TITLE, why)
-    return found
+    return metrics
 
 
 def _check_measured(name: str, config: Any) -> None:
@@ -222,14 +224,14 @@ def _meta(configs: Mapping[str, Any], kind: str) -> Line:
 
 def _directions(configs: Mapping[str, Any]) -> dict[str, bool]:
     """Return for each metric whether more is better."""
-    found: dict[str, bool] = {}
+    directions: dict[str, bool] = {}
     for name, config in configs.items():
         for metric in _metrics(name, config).values():
             names, better = metric.metric_name, metric.higher_is_better
             for one in [names] if isinstance(names, str) else names:
                 up = better.get(one, True) if isinstance(better, dict) else better
-                found[_plain_name(one)] = bool(up)
-    return found
+                directions[_plain_name(one)] = bool(up)
+    return directions
 
 
 if __name__ == "__main__":

@@ -63,14 +63,14 @@ def find_configs(request: Line) -> dict[str, Any]:
             continue
         table = _table(module, files[module])
         known += table
-        if found := _named(name, table):
-            return found
+        if configs := _named(name, table):
+            return configs
     return _unknown(name, known)
 
 
 def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    found = {one: c for one, c in table.items() if one == name or one.startswith(f"{name}:")}
-    return {name: found[name]} if name in found else found
+    matching = {key: c for key, c in table.items() if key == name or key.startswith(f"{name}:")}
+    return {name: matching[name]} if name in matching else matching
 
 
 def _unknown(name: str, known: list[str]) -> NoReturn:

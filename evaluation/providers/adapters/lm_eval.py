@@ -47,7 +47,7 @@ def _absent_data(request: Line) -> list[str]:
 
 def _render(request: Line, folder: Path) -> Line:
     """Render a task of lm-evaluation-harness."""
-    own = read_user_files(request)
+    files = read_user_files(request)
     sources = read_mirrors(request["mirrors"])
     tasks = _load_for_documents(request)
     for name, task in tasks.items():
@@ -61,8 +61,8 @@ def _render(request: Line, folder: Path) -> Line:
         else:
             documents += _documents(name, task, request["chat"], request["limit"])
     write_documents(folder, documents)
-    sources["read"] += own.pop("read")
-    return {**_meta(tasks), "kind": request["kind"], **sources, **own}
+    sources["read"] += files.pop("read")
+    return {**_meta(tasks), "kind": request["kind"], **sources, **files}
 
 
 def _load_for_documents(request: Line) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
     """Return scores by `metric,filter`, or by `metric` where the task has no filters of its own."""
     from lm_eval.api.instance import Instance
 
-    doc, found = document["doc"], {}
+    doc, scores = document["doc"], {}
     for pipeline in task._filters:
         instance = Instance("generate_until", doc, ("", {}), 0, ("", 0, 1))
         instance.resps = [completion]
@@ -128,8 +128,8 @@ def _scores(task: Any, document: Line, completion: str) -> Line:
         text = instance.filtered_resps[pipeline.name]
         seed(json.dumps(doc, sort_keys=True))
         for metric, value in task.process_results(doc, [text]).items():
-            found[metric if pipeline.name == "none" else f"{metric},{pipeline.name}"] = value
-    return found
+            scores[metric if pipeline.name == "none" else f"{metric},{pipeline.name}"] = value
+    return scores
 
 
 def _drawn(name: str, task: Any) -> Any:
@@ -179,8 +179,8 @@ def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
         yield {
             "id": f"{name}/{number}",
             "part": name,
-            "choices": [list(one.arguments[:2]) for one in requests[:count]],
-            "unconditional": [list(one.arguments[:2]) for one in requests[count:]] or None,
+            "choices": [list(request.arguments[:2]) for request in requests[:count]],
+            "unconditional": [list(request.arguments[:2]) for request in requests[count:]] or None,
             "right": _right(name, number, task, doc),
         }
 

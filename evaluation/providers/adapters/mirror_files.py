@@ -41,8 +41,8 @@ def status_of(path: Path) -> FileStamp:
     Returns:
         Its size, times and inode.
     """
-    found = path.stat()
-    return FileStamp(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    status = path.stat()
+    return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def parts_of(path: Path) -> list[Path]:
@@ -56,8 +56,8 @@ def parts_of(path: Path) -> list[Path]:
     """
     if not path.is_dir():
         return [path]
-    found = sorted(part for part in path.rglob("*") if part.is_file())
-    return [part for part in found if not part.name.startswith(("cache-", "."))]
+    paths = sorted(part for part in path.rglob("*") if part.is_file())
+    return [part for part in paths if not part.name.startswith(("cache-", "."))]
 
 
 def is_lfs_pointer(path: Path) -> bool:
@@ -103,7 +103,7 @@ def mirrored_files(root: Path, name: str | None) -> list[Path]:
 def folder_of(root: Path, name: str | None) -> Path | None:
     """Return a mirror's folder of a configuration; None if it has none."""
     folders = places(root, name)
-    return next((one for one in folders if is_saved(one) or data_files(one)), None)
+    return next((folder for folder in folders if is_saved(folder) or data_files(folder)), None)
 
 
 def places(root: Path, name: str | None) -> list[Path]:
@@ -118,13 +118,13 @@ def is_saved(folder: Path) -> bool:
 
 
 def data_files(folder: Path) -> dict[str, list[Path]]:
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for place in (folder, folder / "data"):
         for path in sorted(place.iterdir()) if place.is_dir() else []:
-            if ending := next((one for one in _SUFFIXES if path.name.endswith(one)), None):
+            if ending := next((suffix for suffix in _SUFFIXES if path.name.endswith(suffix)), None):
                 split = _PART.sub("", path.name.removesuffix(ending))
-                found.setdefault(split, []).append(path)
-    return found
+                files.setdefault(split, []).append(path)
+    return files
 
 
 def read_files(files: list[Path]) -> Any:

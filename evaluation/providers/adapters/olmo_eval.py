@@ -42,7 +42,11 @@ def _check(request: Line) -> None:
 def _absent(request: Line) -> list[str]:
     tasks = find_tasks(request["task"], request.get("python"))
     read = [_dataset_of(task) for task in tasks.values()]
-    return [one for one in read if one is not None and mirror_name(one, request["mirrors"]) is None]
+    return [
+        dataset
+        for dataset in read
+        if dataset is not None and mirror_name(dataset, request["mirrors"]) is None
+    ]
 
 
 def _dataset_of(task: Any) -> str | None:
@@ -109,12 +113,12 @@ def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
         limit = task.config.limit
         if limit and len(instances) > limit:
             instances = random.Random(task.config.seed).sample(instances, limit)
-        found = [(one, task.format_request(one)) for one in instances]
+        prepared = [(instance, task.format_request(instance)) for instance in instances]
     except Exception as error:  # noqa: BLE001 - its tasks raise what they like
         raise _crash(spec, "task", error) from None
-    if not found:
+    if not prepared:
         raise RefusedTask(f"{spec} gives no prompt from these rows")
-    return found
+    return prepared
 
 
 def _crash(spec: str, what: str, error: Exception) -> RefusedTask:
@@ -218,8 +222,11 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
 def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) -> Line:
     common = partial(in_common, request)
     if request["kind"] == "choices":
-        found = {spec: normalization_of(spec, task) for spec, task in tasks.items()}
-        remarks = [remark_on(spec, tasks[spec], one) for spec, one in found.items()]
+        normalizations = {spec: normalization_of(spec, task) for spec, task in tasks.items()}
+        remarks = [
+            remark_on(spec, tasks[spec], normalization)
+            for spec, normalization in normalizations.items()
+        ]
         return {
             "stop": [],
             "max_new_tokens": None,
@@ -227,8 +234,8 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
             "counts_space": True,
             "primary": None
             if request.get("gold_alone")
-            else common("are ranked in different ways", found),
-            "remarks": [one for one in remarks if one is not None],
+            else common("are ranked in different ways", normalizations),
+            "remarks": [remark for remark in remarks if remark is not None],
         }
     drawn = {spec: _sampling(spec, task, prepared[spec]) for spec, task in tasks.items()}
     metrics = {spec: single_metrics(task) for spec, task in tasks.items()}
@@ -238,7 +245,7 @@ def _meta(request: Line, tasks: dict[str, Any], prepared: dict[str, list[Any]]) 
     return {
         "stop": common("stop at different strings", stops),
         "max_new_tokens": common("generate different numbers of tokens", limits),
-        "metrics": {key: True for found in metrics.values() for key in found},
+        "metrics": {key: True for metric in metrics.values() for key in metric},
         "primary": common(
             "have different headlines", {s: headline_of(tasks[s], m) for s, m in metrics.items()}
         ),
@@ -253,10 +260,10 @@ def _sampling(spec: str, task: Any, prepared: list[tuple[Any, Any]]) -> Any:
     """Return the sampling parameters that all instances of a task share."""
     from olmo_eval.common.types import SamplingParams
 
-    found = [task.get_sampling_params(instance) or SamplingParams() for instance, _ in prepared]
-    if any(one != found[0] for one in found):
+    params = [task.get_sampling_params(instance) or SamplingParams() for instance, _ in prepared]
+    if any(param != params[0] for param in params):
         raise RefusedTask(f"{spec} decodes each prompt differently, which is not supported here")
-    return found[0]
+    return params[0]
 
 
 def _settings(params: Any) -> Line:
@@ -264,7 +271,7 @@ def _settings(params: Any) -> Line:
     if not params.temperature or not params.do_sample:
         return {}
     given = {"temperature": params.temperature, "top_p": params.top_p, "top_k": params.top_k}
-    return {name: one for name, one in given.items() if one} | {"n": params.num_samples}
+    return {name: value for name, value in given.items() if value} | {"n": params.num_samples}
 
 
 def _special_tokens(prompts: list[str]) -> list[str]:

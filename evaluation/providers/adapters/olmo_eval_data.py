@@ -81,33 +81,33 @@ class Rows:
     def _load(
         self, path: str, name: str | None = None, split: str | None = None, **options: Any
     ) -> Any:
-        asked, files = (path, name, str(split)), options.get("data_files")
+        file, files = (path, name, str(split)), options.get("data_files")
         if path == "json" and isinstance(files, str):
-            asked = of_a_file(files)
-        mirror = self._mirror(asked[0])
+            file = of_a_file(files)
+        mirror = self._mirror(file[0])
         if mirror is None:
-            self._note(asked[0], asked[1])
-            return _from_hub(self._hub, asked[0], path, name=name, split=split, **options)
+            self._note(file[0], file[1])
+            return _from_hub(self._hub, file[0], path, name=name, split=split, **options)
         rows: list[Line] = []
-        for part in asked[2].split("+"):  # "validation+train" is in this order
-            rows += self._part(mirror, asked[0], asked[1], part)
+        for part in file[2].split("+"):  # "validation+train" is in this order
+            rows += self._part(mirror, file[0], file[1], part)
         return rows
 
     def _part(self, mirror: str, dataset: str, config: str | None, split: str) -> list[Line]:
         served = _DEFAULT_CONFIG.get(dataset) if config is None else config
         try:
             try:
-                found = list(self._mirrored(mirror, served, split=split))
+                part = list(self._mirrored(mirror, served, split=split))
             except RefusedTask:
                 if served == config:
                     raise
-                found = list(self._mirrored(mirror, None, split=split))
+                part = list(self._mirrored(mirror, None, split=split))
         except RefusedTask as error:
             raise NoRows(str(error)) from None
         except Exception as error:  # noqa: BLE001 - files may hold anything
             raise NoRows(f"the mirror of {mirror} cannot be read ({one_line(error)})") from None
-        self._counts[dataset, config, split] = mirror, len(found)
-        return found
+        self._counts[dataset, config, split] = mirror, len(part)
+        return part
 
     def take_short(self) -> list[str]:
         """Return which mirrors, of those read since the last call, lack rows for drawing examples.
@@ -140,7 +140,7 @@ class Rows:
         if not (root / path).is_file():
             raise NoRows(f"the mirror {root} of {RULER} has no {path}; unpack its archive there")
         folder = Path(path).parent
-        files = [(str(one), status_of(one)) for one in sorted((root / folder).glob("*.jsonl"))]
+        files = [(str(path), status_of(path)) for path in sorted((root / folder).glob("*.jsonl"))]
         self.record["datasets"][RULER] = str(root)
         source = {"dataset": RULER, "config": str(folder), "files": files}
         if source not in self.record["read"]:
@@ -158,7 +158,7 @@ def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
         The name; None without a mirror.
     """
     names = (dataset, OTHER_NAMES.get(dataset, dataset))
-    return next((one for one in names if find_mirror(one, mirrors) is not None), None)
+    return next((name for name in names if find_mirror(name, mirrors) is not None), None)
 
 
 def of_a_file(path: str) -> tuple[str, str, str]:
@@ -203,13 +203,13 @@ def _replace_ruler_data(find: Callable[[str, Callable[[], str]], str]) -> None:
 def _folder_of_packages(python: str) -> Path:
     """Return the folder of the packages that the environment of an interpreter has."""
     version, folder = _about(python)
-    found = package_files(Path(folder))
+    files = package_files(Path(folder))
     why = "is not an interpreter of Python"
     if version is not None and version < _OLDEST:
         why = f"is Python {'.'.join(map(str, version))}, older than {'.'.join(map(str, _OLDEST))}"
     elif version is not None:
         why = f"has no packages in {folder}"
-    if version is None or version < _OLDEST or not found:
+    if version is None or version < _OLDEST or not files:
         raise RefusedTask(
             f"`python` names {python}, which {why}; name the Python of an environment, as "
             "/path/to/environment/bin/python"

@@ -39,16 +39,16 @@ def single_metrics(task: Any) -> dict[str, Any]:
         Metrics by `metric:scorer`; pass@1 for a scorer that counts over several samples.
     """
     counted = {
-        one.scorer().name: one
-        for one in reversed(task.config.metrics)
-        if type(one).__name__ in _SAMPLES_TOGETHER
+        metric.scorer().name: metric
+        for metric in reversed(task.config.metrics)
+        if type(metric).__name__ in _SAMPLES_TOGETHER
     }
-    found: dict[str, Any] = {}
+    metrics: dict[str, Any] = {}
     for metric in task.config.metrics:
         scorer = metric.scorer().name
         judge = counted.get(scorer, metric)
-        found[f"{judge.name}:{scorer}"] = judge
-    return found
+        metrics[f"{judge.name}:{scorer}"] = judge
+    return metrics
 
 
 def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:

@@ -48,13 +48,13 @@ def check_environment() -> None:
             "with PYTHON312=<its path>"
         )
     try:
-        found = version("antlr4-python3-runtime")
+        antlr = version("antlr4-python3-runtime")
     except PackageNotFoundError:
-        found = "none"
-    if not found.startswith(_ANTLR):
+        antlr = "none"
+    if not antlr.startswith(_ANTLR):
         raise RefusedTask(
             f"{TITLE} compares answers in mathematics as strings without antlr4-python3-runtime {_ANTLR}, "
-            f"and its environment has {found}; run `make providers` again"
+            f"and its environment has {antlr}; run `make providers` again"
         )
 
 
@@ -74,14 +74,14 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
 
     specs = dict.fromkeys(get_suite(name).expand() if suite_exists(name) else [name])
     try:
-        found = {spec: get_task(spec) for spec in specs}
+        tasks = {spec: get_task(spec) for spec in specs}
     except KeyError:
         near = difflib.get_close_matches(name, list(task_names()), n=3)
         hint = f"; did you mean {', '.join(near)}?" if near else ""
         raise RefusedTask(f"{TITLE} has no task and no suite {name!r}{hint}") from None
-    for spec, task in found.items():
+    for spec, task in tasks.items():
         _check(spec, task, has_packages=python is not None)
-    return found
+    return tasks
 
 
 def task_names() -> Iterator[str]:
@@ -98,8 +98,8 @@ def task_names() -> Iterator[str]:
     for task in list_tasks():
         yield task
         names = variants.get(task, [])
-        yield from (f"{task}:{one}" for one in names)
-        yield from (f"{task}:{one}:{two}" for one in names for two in names if one != two)
+        yield from (f"{task}:{name}" for name in names)
+        yield from (f"{task}:{name}:{two}" for name in names for two in names if name != two)
 
 
 def _check(spec: str, task: Any, *, has_packages: bool) -> None:
@@ -107,9 +107,11 @@ def _check(spec: str, task: Any, *, has_packages: bool) -> None:
 
     scorers = list(task._get_scorers().values())
     _check_programs(spec, scorers, has_packages=has_packages)
-    needs = [one for one in task.config.dependencies or () if "antlr4" not in one]
+    needs = [
+        dependency for dependency in task.config.dependencies or () if "antlr4" not in dependency
+    ]
     why = None
-    if any(isinstance(one, ContextScorer) for one in scorers):
+    if any(isinstance(scorer, ContextScorer) for scorer in scorers):
         why = "its metric asks another model"
     elif needs:
         why = f"it needs packages that its environment lacks ({', '.join(needs)})"
@@ -124,7 +126,7 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
     from olmo_eval.common.scorers import CodeExecutionScorer
     from olmo_eval.common.scorers.execution import ExecutionScorer
 
-    running = [one for one in scorers if isinstance(one, ExecutionScorer)]
+    running = [scorer for scorer in scorers if isinstance(scorer, ExecutionScorer)]
     if not running:
         return
     packages = _WITH_PACKAGES.get(spec.partition(":")[0])
@@ -137,8 +139,8 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
     if spec.startswith("multipl_e"):
         why = _OTHER_LANGUAGES
     elif packages is None and any(
-        type(one).ascore is not CodeExecutionScorer.ascore or one.language != "python"
-        for one in running
+        type(scorer).ascore is not CodeExecutionScorer.ascore or scorer.language != "python"
+        for scorer in running
     ):
         why = "its programs are run in a way that this project does not know"
     if why is not None:
@@ -199,7 +201,7 @@ def in_common(request: Line, how: str, values: Mapping[str, Any]) -> Any:
         RefusedTask: They differ.
     """
     first, *others = values.values()
-    if any(one != first for one in others):
+    if any(other != first for other in others):
         name = request["task"]
         raise RefusedTask(
             f"the tasks of {name} {how}; {_instead(name, expands=request['expands'])}"
