@@ -82,6 +82,9 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
         write_meta(building, made, [TOKENS, INDEX])
 
 
+_INDEX_KEYS = ("block_bytes", "document_starts", "start_bytes")
+
+
 def _build(
     plan: StagePlan,
     name: str,
@@ -93,8 +96,7 @@ def _build(
     """Write tokens and index into `building`; return the meta.json without its checksums."""
     length = plan.sequence_length
     asked = item.tokens // length
-    vocabulary = tokenizer.rows
-    dtype = smallest_dtype(vocabulary)
+    dtype = smallest_dtype(tokenizer.rows)
     count = _Count()
     with tempfile.TemporaryFile(dir=building) as raw:
         packer = Packer(
@@ -111,9 +113,7 @@ def _build(
         save_tokens(
             raw, building / TOKENS, blocks=packed.blocks, sequence_length=length, dtype=dtype
         )
-    names = ("block_bytes", "document_starts", "start_bytes")
-    index = {name: getattr(packed, name) for name in names}
-    torch.save(index, building / INDEX)
+    torch.save({key: getattr(packed, key) for key in _INDEX_KEYS}, building / INDEX)
     tokens = packed.blocks * length
     return {
         "protocol": protocol.PREFILL_SLICE,
@@ -132,7 +132,7 @@ def _build(
             "left_out": {"the data ended": asked - packed.blocks} if packed.blocks < asked else {},
         },
         "sequence_length": length,
-        "vocab_size_needed": vocabulary,
+        "vocab_size_needed": tokenizer.rows,
         "dtype": str(dtype).removeprefix("torch."),
     }
 
