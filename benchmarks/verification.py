@@ -17,7 +17,7 @@ import pyarrow.parquet as parquet
 
 from evaluation.settings.verifiers import MathVerify, Program
 from evaluation.terminal_layout import align
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.registry import verify
 from tests.verification.sandbox.references import human_eval, passes_unsandboxed
 
@@ -25,7 +25,7 @@ MATH = MathVerify(kind="math_verify")
 PROGRAM = Program(kind="program")
 
 
-def math_jobs(shared: Path) -> list[Job]:
+def math_jobs(shared: Path) -> list[VerifierJob]:
     """Return jobs for each solution of MATH-500: once with its own gold, once with another's."""
     path = shared / "data/generative/MATH-500/default/test-00000-of-00001.parquet"
     rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
@@ -36,14 +36,14 @@ def math_jobs(shared: Path) -> list[Job]:
     ]
 
 
-def program_jobs(shared: Path) -> list[Job]:
+def program_jobs(shared: Path) -> list[VerifierJob]:
     return [
         (PROGRAM, {"tests": one.tests.source, "entry_point": one.tests.entry_point}, one.program)
         for one in human_eval(shared)
     ]
 
 
-def pooled(jobs: Sequence[Job]) -> tuple[float, float, int]:
+def pooled(jobs: Sequence[VerifierJob]) -> tuple[float, float, int]:
     """Return the seconds to the first verdict, the seconds of the others, and how many pass."""
     start = time.perf_counter()
     first, passed = None, 0

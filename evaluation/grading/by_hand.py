@@ -9,7 +9,7 @@ from typing import Any
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError
 from evaluation.grading.completions import group_samples, summarize_task
-from evaluation.grading.verdicts import Job, check_errors, run_verifiers
+from evaluation.grading.verdicts import AnswerJob, check_errors, run_verifiers
 from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.entries import read_meta
 from evaluation.reading.thinking import is_closed_by, read_answer
@@ -47,7 +47,7 @@ def verify_by_hand(
     lines = read_completions(path, {one.id: one.prompt for one in texts_of}).lines
     answers = _answers(folder, task, lines)
     texts = [answer or "" for answer in answers]
-    jobs: list[Job] = [
+    jobs: list[AnswerJob] = [
         (verifier, documents[line.id].document, text)
         for verifier in task.views.values()
         for line, text in zip(lines, texts, strict=True)

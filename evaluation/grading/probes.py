@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.fingerprints import fingerprint
-from evaluation.grading.verdicts import CompletionBatch, Job
+from evaluation.grading.verdicts import AnswerJob, CompletionBatch
 from evaluation.metrics.rates import COLUMNS
 from evaluation.reading.thinking import checked_part, end_of_thinking, is_closed_by, opens_thought
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
@@ -91,7 +91,7 @@ def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) ->
     Returns:
         Jobs for `find_verdicts`.
     """
-    jobs: list[Job] = []
+    jobs: list[AnswerJob] = []
     places = []
     for probe, one in probes.items():
         text = parts[probe] or ""

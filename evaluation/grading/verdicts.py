@@ -23,8 +23,7 @@ from evaluation.settings.checks import Check
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.store import ScoreStore, StoredScore
-from evaluation.verification.pool import Job as OwnJob
-from evaluation.verification.pool import storable, too_long, verify_all
+from evaluation.verification.pool import VerifierJob, storable, too_long, verify_all
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 
 SCHEMA = pa.schema(
@@ -40,7 +39,7 @@ SCHEMA = pa.schema(
     ]
 )
 
-Job = tuple[AnyVerifier | Check, Mapping[str, Any], str]
+AnswerJob = tuple[AnyVerifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stops."""
 
 _PROVIDED_PART = 2000
@@ -61,7 +60,7 @@ class CompletionBatch:
     name: str
     item: str
     settings: Mapping[str, Any]
-    jobs: Sequence[Job]
+    jobs: Sequence[AnswerJob]
     keys: Sequence[str]
     places: Sequence[str]
     max_error_share: float
@@ -173,7 +172,7 @@ def check_errors(
     )
 
 
-def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, Verdict]]:
+def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[int, Verdict]]:
     """Yield verdicts as they are computed; raise what `verify_all` and `score` raise.
 
     Args:
@@ -182,7 +181,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
     Yields:
         Number of the job, and its verdict.
     """
-    own: dict[int, OwnJob] = {}
+    own: dict[int, VerifierJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (verifier, document, text) in enumerate(jobs):
         if isinstance(verifier, Provided):
@@ -203,7 +202,7 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[Job]) -> Iterator[tuple[int, V
 
 
 def _provided(
-    plan: StagePlan, task: Provided, jobs: Mapping[int, Job]
+    plan: StagePlan, task: Provided, jobs: Mapping[int, AnswerJob]
 ) -> Iterator[tuple[int, Verdict]]:
     """Yield verdicts of a provider, which verifies each completion once for all metrics of a task."""
     alike: dict[str, list[int]] = {}
@@ -232,7 +231,7 @@ def _provided(
                     yield number, _verdict(jobs[number], outcome)
 
 
-def _verdict(job: Job, outcome: CaseOutcome) -> Verdict:
+def _verdict(job: AnswerJob, outcome: CaseOutcome) -> Verdict:
     verifier, _, text = job
     assert isinstance(verifier, Provided)
     return storable(verdict_of(verifier.metric, outcome, text))

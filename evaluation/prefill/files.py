@@ -22,7 +22,7 @@ from evaluation.prefill.limits import memory_limit
 from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
 from evaluation.regular_files import check_regular
 
-Row = dict[str, Any]
+DatasetRow = dict[str, Any]
 
 _TEXTS = (".jsonl", ".json", ".txt")
 
@@ -55,7 +55,7 @@ def unreadable(path: Path, error: OSError) -> SourceError:
     return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
 
 
-def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
+def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[DatasetRow]:
     """Yield rows of one file or saved folder.
 
     Args:
@@ -89,7 +89,7 @@ def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[Row]:
         raise unreadable(path, error) from None
 
 
-def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
+def _read_file(path: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
     check_regular(path)
     _check_fetched(path)
     if path.name.endswith(".parquet"):
@@ -106,7 +106,7 @@ def _check_fetched(path: Path) -> None:
         )
 
 
-def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
+def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
     try:
         with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
             _refuse_twice(path, file.schema_arrow.names)
@@ -134,7 +134,7 @@ def _refuse_twice(path: Path, names: Sequence[str]) -> None:
         )
 
 
-def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row]]:
+def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[DatasetRow]]:
     """Load the dataset at once: it is only mapped into memory, outside the limit for its rows."""
     import datasets
 
@@ -148,7 +148,7 @@ def _read_saved(folder: Path, fields: Sequence[str] | None) -> Iterator[list[Row
     return _saved_batches(folder, dataset)
 
 
-def _saved_batches(folder: Path, dataset: Any) -> Iterator[list[Row]]:
+def _saved_batches(folder: Path, dataset: Any) -> Iterator[list[DatasetRow]]:
     with _saved_errors(folder):
         for batch in dataset.with_format("arrow").iter(_BATCH):
             yield batch.to_pylist()
@@ -175,7 +175,7 @@ def _saved_errors(folder: Path) -> Iterator[None]:
         ) from None
 
 
-def check_not_binary(fields: Row) -> None:
+def check_not_binary(fields: DatasetRow) -> None:
     """Check that fields of a row are text, or structures of text.
 
     Raises:
@@ -220,7 +220,7 @@ def _open(path: Path) -> IO[bytes]:
     return open(path, "rb")
 
 
-def _read_json(path: Path) -> Iterator[list[Row]]:
+def _read_json(path: Path) -> Iterator[list[DatasetRow]]:
     """Yield rows of JSON lines, or of one JSON array of objects."""
     with _open(path) as file:
         begin = file.read(64).lstrip()
@@ -267,7 +267,7 @@ def _decode_json(path: Path, content: bytes, where: str) -> Any:
         raise SourceError(f"{path}: {where} is not valid JSON ({error}); correct it") from None
 
 
-def _read_text(path: Path) -> Iterator[list[Row]]:
+def _read_text(path: Path) -> Iterator[list[DatasetRow]]:
     decoder = codecs.getincrementaldecoder("utf-8")()
     text = ""
     at = 0

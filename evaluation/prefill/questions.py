@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row
+from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.prefill.solved_examples import (
@@ -88,7 +88,7 @@ class Recipe:
         self._is_ranked = task.choices is not None
         self._asks = bool(fields_of(task.context) - {"choice", "index"})
 
-    def question(self, row: Row, id: str, examples: str) -> Question:
+    def question(self, row: DatasetRow, id: str, examples: str) -> Question:
         """Return the question of a row.
 
         Args:
@@ -124,7 +124,7 @@ class Recipe:
             row=row_identity(row),
         )
 
-    def identities(self, row: Row) -> frozenset[str]:
+    def identities(self, row: DatasetRow) -> frozenset[str]:
         """Return by what a row is recognised among solved examples: its fields, or its contexts alone.
 
         Other wrong candidates do not make another question. Where no field is in the context, the
@@ -136,7 +136,7 @@ class Recipe:
         contexts = [str(text(asked, one)) for one in shown]
         return frozenset((row_identity(row), question_identity(contexts)))
 
-    def solved(self, row: Row) -> SolvedExample[str]:
+    def solved(self, row: DatasetRow) -> SolvedExample[str]:
         """Return a row as a solved example.
 
         Returns:
@@ -215,7 +215,9 @@ def read_questions(
     return questions, sum(counts), replaced
 
 
-def _before(recipe: Recipe, examples: SolvedExamples[str] | None, row: Row, place: str) -> str:
+def _before(
+    recipe: Recipe, examples: SolvedExamples[str] | None, row: DatasetRow, place: str
+) -> str:
     """Return a question's solved examples, each followed by a blank line."""
     if examples is None:
         return ""
@@ -224,7 +226,7 @@ def _before(recipe: Recipe, examples: SolvedExamples[str] | None, row: Row, plac
     return "".join(f"{example}{_BETWEEN}" for example in examples.before(identities))
 
 
-def _rows(recipe: Recipe, origin: ResolvedSplit, limit: int) -> tuple[list[Row], int]:
+def _rows(recipe: Recipe, origin: ResolvedSplit, limit: int) -> tuple[list[DatasetRow], int]:
     """Return the rows within the limit, and the number of all rows."""
     rows, count = origin.first(limit)
     if not rows:

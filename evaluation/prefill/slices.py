@@ -16,7 +16,7 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.files import Row, check_not_binary, check_unicode
+from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import (
     DocumentPart,
@@ -181,14 +181,14 @@ def _documents(origin: ResolvedSplit, item: Slice, name: str, count: _Count) -> 
     return texts if item.seed is None else shuffled(texts, item.seed)
 
 
-def _text_of(item: Slice, name: str) -> tuple[Callable[[Row], Any], list[str]]:
+def _text_of(item: Slice, name: str) -> tuple[Callable[[DatasetRow], Any], list[str]]:
     """Return a function that makes a row's text, and the fields that it reads."""
     template, fields = None, [item.text]
     if "{{" in item.text or "{%" in item.text:
         template = compile_template(f"slices.{name}.text", item.text)
         fields = sorted(fields_of(item.text))
 
-    def text_of(row: Row) -> Any:
+    def text_of(row: DatasetRow) -> Any:
         check_not_binary({field: row[field] for field in fields if field in row})
         if template is not None:
             with row_limits():
@@ -213,7 +213,7 @@ def _as_text(value: Any) -> str:
 
 
 def _texts(
-    rows: Iterator[Row], text_of: Callable[[Row], Any], where: str, count: _Count
+    rows: Iterator[DatasetRow], text_of: Callable[[DatasetRow], Any], where: str, count: _Count
 ) -> Iterator[str]:
     for row in rows:
         number = count.skipped + count.read

@@ -12,7 +12,7 @@ from itertools import chain, count, islice
 from typing import Generic, TypeVar
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row
+from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.sources import ResolvedSplit
 from evaluation.settings.generation import GenerationTask
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 Shown = TypeVar("Shown")
 
-NumberedRow = tuple[int, Row]
+NumberedRow = tuple[int, DatasetRow]
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SolvedExamples(Generic[Shown]):
         place: str,
         rows: Iterator[NumberedRow],
         number: int,
-        solve: Callable[[Row], SolvedExample[Shown]],
+        solve: Callable[[DatasetRow], SolvedExample[Shown]],
     ) -> None:
         self._place, self._rows, self._number, self._solve = place, rows, number, solve
         self._drawn: list[SolvedExample[Shown]] = []

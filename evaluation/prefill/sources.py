@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row, read_rows, unreadable
+from evaluation.prefill.files import DatasetRow, read_rows, unreadable
 from evaluation.prefill.mirrors import local_files, mirror_files, mirror_of, warn_of_missing_parts
 from evaluation.providers.adapters.mirror_files import FileStamp, parts_of, status_of
 from evaluation.settings.config import Config
@@ -65,7 +65,7 @@ class ResolvedSplit:
         parts = [self.source.dataset, self.config, f"split {self.split}"]
         return " ".join(part for part in parts if part)
 
-    def rows(self, fields: Sequence[str] | None = None) -> Iterator[Row]:
+    def rows(self, fields: Sequence[str] | None = None) -> Iterator[DatasetRow]:
         """Yield the rows in order.
 
         Args:
@@ -86,7 +86,7 @@ class ResolvedSplit:
                 yield from read_rows(file, fields)
             self.reading.ended = True
 
-    def first(self, most: int) -> tuple[list[Row], int]:
+    def first(self, most: int) -> tuple[list[DatasetRow], int]:
         """Return the first rows, and how many there are.
 
         Args:
@@ -98,7 +98,7 @@ class ResolvedSplit:
         Raises:
             SourceError: The data cannot be read, or the rows take too much memory.
         """
-        rows, found, size = self.rows(), list[Row](), 0
+        rows, found, size = self.rows(), list[DatasetRow](), 0
         for row in islice(rows, most):
             size += _letters(row)
             if size > MOST_LETTERS:
@@ -181,10 +181,10 @@ def locate_item(
 
 def _hub_rows(
     source: Source, config: str | None, split: str, fields: Sequence[str] | None
-) -> Iterator[Row]:
+) -> Iterator[DatasetRow]:
     """Yield rows of a split; stream them if configured, else, or if streaming fails, download them."""
     try:
-        rows: Iterable[Row] | None = None
+        rows: Iterable[DatasetRow] | None = None
         if source.streaming:
             try:
                 stream = iter(_load(source, config, split, fields, streaming=True))

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from evaluation.errors import SourceError
-from evaluation.prefill.files import Row
+from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.questions import TaskPrompt, TaskPrompts
 from evaluation.prefill.row_identity import question_identity, row_identity
@@ -38,7 +38,7 @@ class PromptRecipe:
         document = {f"document.{name}": source for name, source in task.document.items()}
         self._templates = RowTemplates(self.key, task.let, texts, document)
 
-    def prompt(self, row: Row, number: int, shots: Sequence[Shot]) -> TaskPrompt:
+    def prompt(self, row: DatasetRow, number: int, shots: Sequence[Shot]) -> TaskPrompt:
         """Return a row's prompt.
 
         Args:
@@ -67,18 +67,18 @@ class PromptRecipe:
         cluster = texts.get("cluster")
         return TaskPrompt(id, turns, document, strata, question, row_identity(row), cluster)
 
-    def identities(self, row: Row) -> frozenset[str]:
+    def identities(self, row: DatasetRow) -> frozenset[str]:
         """Return by what a row is recognised among solved examples."""
         question = str(self._templates.text("prompt", self._templates.values(row)))
         return frozenset((row_identity(row), question_identity([question])))
 
-    def solved(self, row: Row) -> SolvedExample[Shot]:
+    def solved(self, row: DatasetRow) -> SolvedExample[Shot]:
         """Return a row as a solved example."""
         values, text = self._templates.values(row), self._templates.text
         shown = str(text("prompt", values)), str(text("answer", values))
         return SolvedExample(self.identities(row), shown, self.shared(row))
 
-    def shared(self, row: Row) -> str:
+    def shared(self, row: DatasetRow) -> str:
         """Return what a row has in common with its solved examples; "" where all rows may be examples."""
         return str(self._templates.text("fewshot_same", self._templates.values(row)) or "")
 
@@ -142,7 +142,7 @@ def read_task_prompts(
 
 
 def _shots(
-    recipe: PromptRecipe, examples: SolvedExamples[Shot], row: Row, place: str
+    recipe: PromptRecipe, examples: SolvedExamples[Shot], row: DatasetRow, place: str
 ) -> list[Shot]:
     if not recipe.task.num_fewshot:
         return []

@@ -22,7 +22,7 @@ from jinja2 import StrictUndefined, Undefined, UndefinedError, meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.files import Row, check_not_binary, check_unicode
+from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.wording import kind_of
 
@@ -192,7 +192,7 @@ class RowTemplates:
         written = (f"{{{{ {source} }}}}" for source in (*computed.values(), *let.values()))
         self._fields = fields_of(*given.values(), *written)
 
-    def values(self, row: Row) -> dict[str, Any]:
+    def values(self, row: DatasetRow) -> dict[str, Any]:
         """Return the values that templates can use for a row.
 
         Returns:
@@ -264,7 +264,7 @@ def _is_row(node: nodes.Node) -> bool:
     return isinstance(node, nodes.Name) and node.name == ROW
 
 
-def values_of(row: Row) -> dict[str, Any]:
+def values_of(row: DatasetRow) -> dict[str, Any]:
     """Return what templates can use of a row: its fields, and the whole as `row`.
 
     Args:

@@ -24,10 +24,10 @@ from evaluation.wording import kind_of
 TEXT = {"context", "continuation"}
 TOKENS = {"context_tokens", "continuation_tokens"}
 
-Row = dict[str, Any]
+RequestRow = dict[str, Any]
 
 
-def read_rows(path: Path) -> list[Row]:
+def read_rows(path: Path) -> list[RequestRow]:
     """Read and check every line of a file of requests.
 
     Args:
@@ -49,7 +49,7 @@ def read_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _checked(line: bytes, place: str) -> Row:
+def _checked(line: bytes, place: str) -> RequestRow:
     row = read_json(line, place, ScoringError)
     if not isinstance(row, dict) or row.keys() not in (TEXT, TOKENS):
         raise ScoringError(
@@ -108,7 +108,7 @@ def check_output(requests: Path, output: Path) -> None:
         raise _unwritable(output, error, "nothing was scored") from None
 
 
-def write_answers(output: Path, rows: Iterable[Row]) -> int:
+def write_answers(output: Path, rows: Iterable[RequestRow]) -> int:
     """Write one JSON object a line.
 
     Args:

@@ -9,7 +9,13 @@ from evaluation.checkpoints.training import recorded_revision
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.window import Request, fit_requests
-from evaluation.scoring.request_files import TOKENS, Row, check_output, read_rows, write_answers
+from evaluation.scoring.request_files import (
+    TOKENS,
+    RequestRow,
+    check_output,
+    read_rows,
+    write_answers,
+)
 from evaluation.settings.computing import Scoring
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.encoding import encode_pairs
@@ -66,7 +72,7 @@ def score_request_file(
 
 
 def prepare(
-    rows: Sequence[Row],
+    rows: Sequence[RequestRow],
     tokenizer: LoadedTokenizer | None,
     source: str,
     max_length: int,
@@ -129,11 +135,11 @@ def _window(checkpoint: Checkpoint, max_length: int | None) -> int:
     return max_length or trained or 0
 
 
-def _needs_tokenizer(row: Row) -> bool:
+def _needs_tokenizer(row: RequestRow) -> bool:
     return "context" in row or not row["context_tokens"]
 
 
-def _request(row: Row, tokenizer: LoadedTokenizer | None, name: str) -> Request:
+def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> Request:
     if row.keys() == TOKENS:
         return Request(tuple(row["context_tokens"]), tuple(row["continuation_tokens"]), name)
     if tokenizer is None:

@@ -34,7 +34,7 @@ from evaluation.verification.registry import VERIFIERS, verify
 from evaluation.verification.sandbox.run import most_seconds
 from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
 
-Job = tuple[Verifier | Check, Mapping[str, Any], str]
+VerifierJob = tuple[Verifier | Check, Mapping[str, Any], str]
 """A verifier's settings, the prompt's document, and a completion cut at its stop strings."""
 
 _LONGEST = 4_000_000
@@ -69,7 +69,7 @@ _allowed_kilobytes = 0
 
 
 def verify_all(
-    jobs: Sequence[Job],
+    jobs: Sequence[VerifierJob],
     *,
     workers: int,
     seconds: float = 10.0,
@@ -118,7 +118,7 @@ def verify_all(
         pool.join()
 
 
-def _scheduled(pool: ProcessPool, job: Job, seconds: float) -> "ProcessFuture[Verdict]":
+def _scheduled(pool: ProcessPool, job: VerifierJob, seconds: float) -> "ProcessFuture[Verdict]":
     settings, _, completion = job
     if (verdict := too_long(completion)) is not None:
         future: ProcessFuture[Verdict] = ProcessFuture()

@@ -14,7 +14,7 @@ from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, Rendered, render
 from evaluation.providers.score import CaseLimits, score, verdict_of
 from evaluation.settings.provided import VERSIONS, Providers
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import VerifierJob, verify_all
 from tests.conftest import ROOT
 from tests.tables import cases
 from tests.verification import canned
@@ -83,7 +83,9 @@ def test_verdicts_are_those_of_our_verifiers(
     assert given <= set(metrics)
     for metric in sorted(given):
         verifier = VERIFIERS[ours][metrics[metric]]
-        jobs: list[Job] = [(verifier, document(ours, row), text) for row, _, _, text in asked]
+        jobs: list[VerifierJob] = [
+            (verifier, document(ours, row), text) for row, _, _, text in asked
+        ]
         mine = dict(verify_all(jobs, workers=1, seconds=60, nltk_data=nltk_folder))
         known = KNOWN.get((name, ours, metrics[metric]), set())
         for number, (_, _, said, text) in enumerate(asked):

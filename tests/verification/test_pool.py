@@ -14,14 +14,14 @@ import pytest
 from evaluation.errors import CacheError
 from evaluation.settings.verifiers import Boxed, IFEval, MathVerify, Minerva
 from evaluation.verification import pool
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 from tests.conftest import ROOT
 from tests.tables import table
 from tests.verification.sandbox.arena import of_session
 
 MATH = MathVerify(kind="math_verify")
-GOOD: Job = (MATH, {"gold": "5"}, "So it is \\boxed{5}.")
+GOOD: VerifierJob = (MATH, {"gold": "5"}, "So it is \\boxed{5}.")
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Deadly:
         raise KeyError(self.harm)
 
 
-def deadly(harm: str) -> Job:
+def deadly(harm: str) -> VerifierJob:
     settings: Any = Deadly(harm)
     return settings, {"gold": "5"}, "text"
 
@@ -103,7 +103,7 @@ ODD = {
 
 
 def test_odd_completions_get_verdicts() -> None:
-    jobs: list[Job] = [(Boxed(kind="boxed"), {"gold": "5"}, text) for text in ODD.values()]
+    jobs: list[VerifierJob] = [(Boxed(kind="boxed"), {"gold": "5"}, text) for text in ODD.values()]
     jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "\\boxed{\ud800" + "7" * 50_000 + "}"))
     jobs.append((Boxed(kind="boxed"), {"gold": "5"}, "x" * 100_000_000))
     found = dict(verify_all(jobs, workers=1))
@@ -123,7 +123,7 @@ def test_missing_data_stops_all(tmp_path: Path) -> None:
     name = "length_constraints:number_sentences"
     given = {"num_sentences": 2, "relation": "less than"}
     asked = {"prompt": "Write.", "instruction_ids": [name], "arguments": [given]}
-    jobs: list[Job] = [(IFEval(kind="ifeval"), asked, "Text.")] * 3
+    jobs: list[VerifierJob] = [(IFEval(kind="ifeval"), asked, "Text.")] * 3
     with pytest.raises(CacheError, match=f"punkt_tab.* is not in {tmp_path}; run prefill"):
         list(verify_all(jobs, workers=1, nltk_data=tmp_path))
 
@@ -187,10 +187,10 @@ RIGHT = "\\boxed{5} Final Answer: The final answer is $5$. I hope it is correct.
 
 def test_none_blocks_the_others() -> None:
     gold, minerva = {"gold": "5"}, Minerva(kind="minerva")
-    hostile: list[Job] = [(MATH, gold, f"\\boxed{{{formula}}}") for formula in FORMULAS]
+    hostile: list[VerifierJob] = [(MATH, gold, f"\\boxed{{{formula}}}") for formula in FORMULAS]
     said = "Final Answer: The final answer is $%s$. "
     hostile += [(minerva, gold, said % formula) for formula in FORMULAS[:3]]
-    right: list[Job] = [(settings, gold, RIGHT) for settings, _, _ in hostile] * 3
+    right: list[VerifierJob] = [(settings, gold, RIGHT) for settings, _, _ in hostile] * 3
     found = dict(verify_all([*hostile, *right], workers=2, seconds=1, memory_mb=512))
     assert len(FORMULAS) >= 27
     for number, (_, _, completion) in enumerate(hostile):

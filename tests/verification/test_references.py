@@ -15,7 +15,7 @@ import pytest
 
 from evaluation.settings.verifiers import Boxed, IFBench, IFEval, MathVerify, Minerva, Verifier
 from evaluation.verification import nltk_data
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import VerifierJob, verify_all
 from tests.verification.make_references import DIGITS, LEVELS, cases
 from tests.verification.test_verifiers import FLEXIBLE, STRICT
 
@@ -91,7 +91,7 @@ def test_same_verdicts(task: str, shared: Path, nltk_folder: Path) -> None:
         if number % EVERY == 0 and can_be_judged(row, missing)
     ]
     assert len(chosen) > 100
-    jobs: list[Job] = [
+    jobs: list[VerifierJob] = [
         (VERIFIERS[task][metric], document(task, row), completion)
         for _, metric in theirs
         for _, row, _, completion in chosen

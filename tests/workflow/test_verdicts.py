@@ -15,7 +15,7 @@ from evaluation.grading.by_hand import check_verified, verify_by_hand
 from evaluation.grading.collect import collect
 from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
-from evaluation.verification.pool import Job, verify_all
+from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import Verdict
 from tests.tables import cases
 from tests.workflow.world import (
@@ -192,7 +192,7 @@ def _counted(monkeypatch: pytest.MonkeyPatch, enough: float = 0.0) -> list[float
     """The limit of each verdict that is asked for; the first fails where it has not `enough` time."""
     asked: list[float] = []
 
-    def verify(jobs: Sequence[Job], *, seconds: float, **named: Any) -> Iterator[Any]:
+    def verify(jobs: Sequence[VerifierJob], *, seconds: float, **named: Any) -> Iterator[Any]:
         for number, verdict in verify_all(jobs, seconds=seconds, **named):
             asked.append(seconds)
             is_late = number == 0 and seconds < enough
