@@ -19,12 +19,13 @@ from evaluation.commands import (
     prefill,
     score,
     stage_results,
+    view,
     watch,
 )
 from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
 
-GROUPS = (init, prefill, score, watch, stage_results, compare, export, answers, checkpoint)
+GROUPS = (init, prefill, score, watch, stage_results, view, compare, export, answers, checkpoint)
 
 INSTALLED = "staged-evaluation"
 """Name of the program that installing the package provides."""

@@ -96,6 +96,9 @@ class Config(Settings):
         for name, stage in self.stages.items():
             if stage.bridge is not None:
                 _check_bridge(name, stage, stage.bridge, self.stages)
+            if stage.trained_from is not None and stage.trained_from.stage not in self.stages:
+                missing = no_such("stage", stage.trained_from.stage, self.stages)
+                raise ValueError(f"stages.{name}.trained_from.stage: {missing}")
             _check_merges(name, stage, self.stages)
         return self
 

@@ -39,6 +39,11 @@ class Metric:
         return (100, 2, "points") if self.unit == "fraction" else (1, 4, self.unit)
 
     @property
+    def change_unit(self) -> str:
+        """The unit of changes that people read: points for a fraction."""
+        return self._read_as[2]
+
+    @property
     def column(self) -> str:
         """Its name in a table of such numbers, with the unit where files have another."""
         return f"{self.name}, points" if self.unit == "fraction" else self.name
@@ -84,7 +89,7 @@ class Metric:
             For example `-3.98 [-10.63, +2.55] points`.
         """
         bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
-        return f"{self.number(value, sign)}{bounds} {self._read_as[2]}"
+        return f"{self.number(value, sign)}{bounds} {self.change_unit}"
 
     def size(self, size: float) -> str:
         """Format a margin or the size of a difference, with its unit.

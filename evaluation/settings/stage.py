@@ -42,6 +42,13 @@ class Bridge(Settings):
         return self
 
 
+class Origin(Settings):
+    """The checkpoint that a stage was trained from, where that is not its bridge."""
+
+    stage: Text = Field(description="Stage it belongs to.")
+    step: Step = Field(description="Step of that stage.")
+
+
 class Assumed(Settings):
     """What a stage assumes about checkpoints whose config.yaml is missing."""
 
@@ -69,6 +76,10 @@ class Stage(Settings):
     )
     suites: tuple[Text, ...] = Field(min_length=1, description="Suites, by file name.")
     bridge: Bridge | None = Field(None, description="Checkpoint to compare with; null for none.")
+    trained_from: Origin | None = Field(
+        None,
+        description="Checkpoint where its training began, if that is not the bridge; pages draw the stage from there.",
+    )
     objective: tuple[Objective, ...] = Field((), description="What to improve or keep.")
     results: OutputPath | None = Field(None, description="Results folder; `<results>/<stage>`.")
     tokenizer: Tokenizer | None = Field(None, description="Where it differs from the top level.")

@@ -207,8 +207,8 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
     write_stage(second, LATER_STEPS)
     with opened(browser, write_report(second, LATER_STEPS), width=390) as page:
         rows = page.locator("table.verdicts").first.locator("tbody tr")
-        steps = [row.locator("td").first.inner_text() for row in rows.all()]
-        assert steps == ["30", "20", "200"]
+        steps = [row.locator("td.name").inner_text() for row in rows.all()]
+        assert steps == ["step 30", "step 20", "step 200"]
         assert rows.first.locator("details").count() == 0
         folded = rows.last.locator("details").first
         assert "significantly worse" not in folded.inner_text()
@@ -272,6 +272,6 @@ def test_a_group_has_one_number(browser: Browser, tmp_path: Path) -> None:
         verdict = page.locator("table.verdicts .chosen").inner_text()
         delta = advised.headline.value - advised.headline.bridge_value
         assert f"{delta:+.4f} [" in verdict
-        assert "nats per token" in verdict
+        assert "change in nats per token" in page.locator("table.verdicts thead").text_content()
         reason = page.locator("#checkpoint + p").inner_text()
         assert f"nats per token of hq {headline.split()[6]} (bridge" in reason

@@ -71,4 +71,4 @@ def test_the_forest_shows_the_files_deltas(
         row = page.locator("#deltas tbody tr").first.inner_text()
         other = content.comparisons[1].stages[0].deltas
         acc = next(one for one in other if (one.item, one.metric) == ("quiz", "delta_acc"))
-        assert pytest.approx(acc.delta, abs=5e-5) in numbers(row)
+        assert pytest.approx(100 * acc.delta, abs=5e-3) in numbers(row)

@@ -43,7 +43,7 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
     Yields:
         The flips of a category, those that changed first.
     """
-    mine, theirs = _probe_answers(pair.ours, probes), _probe_answers(pair.theirs, probes)
+    mine, theirs = probe_answers(pair.ours, probes), probe_answers(pair.theirs, probes)
     for name, credits, others in pair.credits():
         gain = credits.credit - others.credit
         flips = [
@@ -59,7 +59,7 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
         yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
-def _probe_answers(
+def probe_answers(
     found: TierResults, probes: Mapping[str, Probe]
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return each prompt and its response; where their file cannot be read, the reason instead."""

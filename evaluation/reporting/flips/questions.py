@@ -101,10 +101,10 @@ def _places(path: Path) -> Places:
             low, high = min(low, text) if offsets else text, max(high, text)
             offsets[row["id"]] = at
             at += len(line)
-    return offsets, _shared_start(low, high)
+    return offsets, shared_start(low, high)
 
 
-def _shared_start(low: str, high: str) -> int:
+def shared_start(low: str, high: str) -> int:
     """Return the length of the solved examples that all questions begin with; 0 if there are none.
 
     `low` and `high` are the first and the last text in sorted order: all texts between them share

@@ -1,8 +1,8 @@
 """Curves over steps: a series for each tier, item and metric, of a stage or of all stages joined.
 
-On the joined axis a stage begins at its bridge, the checkpoint that it was trained from. So two stages
-with one bridge, such as ablations, begin at the same place, each with its own line, and a stage without
-a bridge begins at zero.
+On the joined axis a stage begins at the checkpoint that it was trained from (`trained_from`, or else its
+bridge). So two stages from one checkpoint, such as ablations, begin at the same place, each with its own line.
+The line of an ablation begins with the checkpoint where it branches off. A stage without either begins at zero.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -165,13 +165,15 @@ def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]
         plans: The plan of each stage of this run, by name.
 
     Returns:
-        Stage and step of each stage's bridge, by stage; None where that is unknown.
+        Stage and step, by stage; None where that is unknown.
     """
     return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
 
 
 def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, int] | None:
-    bridge = plan.stage.bridge
+    origin, bridge = plan.stage.trained_from, plan.stage.bridge
+    if origin is not None:
+        return origin.stage, origin.step
     if bridge is None:
         return None
     if bridge.stage is not None and bridge.stage in plans:
@@ -206,7 +208,7 @@ def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> lis
             owned.setdefault((one["tier"], one["item"], one["metric"]), {})[name] = one
     enough = min(2, len(stages))
     return [
-        _joined(owners, starts, chains)
+        _joined(owners, starts, chains, known)
         for key, owners in owned.items()
         if len(owners) >= enough and (key[1] != OVERALL or _is_one_mean(key, stages))
     ]
@@ -243,19 +245,36 @@ def _last_step(series: Sequence[Series]) -> int:
 
 
 def _joined(
-    owners: Mapping[str, Series], starts: Mapping[str, int], chains: Sequence[Sequence[str]]
+    owners: Mapping[str, Series],
+    starts: Mapping[str, int],
+    chains: Sequence[Sequence[str]],
+    known: Follows,
 ) -> Series:
     first = next(iter(owners.values()))
     line = {**first, "points": [], "merges": [], "bridge": None, "noise": None, "borders": []}
     lines: list[dict[str, Any]] = []
     for number, chain in enumerate(chains):
         own = [p for name in chain if name in owners for p in _points_of(name, owners, starts)]
+        if own and (branch := _branch_point(chain[0], known, owners, starts)):
+            own = [branch, *own]
         lines += [{"name": " → ".join(chain), "number": number, "points": own}] if own else []
+    begun = sorted({starts[name] for chain in chains for name in chain if starts[name] > 0})
+    first_place = min(point["x"] for one in lines for point in one["points"])
+    borders = [start for start in begun if start >= first_place]
     if len(chains) > 1:
-        return {**line, "lines": lines}
-    points, begun = lines[0]["points"], [starts[name] for name in chains[0] if starts[name] > 0]
-    borders = [start for start in begun if start >= points[0]["x"]]
-    return {**line, "points": points, "borders": borders}
+        return {**line, "lines": lines, "borders": borders}
+    return {**line, "points": lines[0]["points"], "borders": borders}
+
+
+def _branch_point(
+    name: str, known: Follows, owners: Mapping[str, Series], starts: Mapping[str, int]
+) -> dict[str, Any] | None:
+    """Return the point of the checkpoint that a stage was trained from; None where it was not scored."""
+    before = known.get(name) if starts[name] else None
+    if before is None or before[0] not in owners:
+        return None
+    points = _points_of(before[0], owners, starts)
+    return next((point for point in points if point["step"] == before[1]), None)
 
 
 def _points_of(

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaluation.reporting.pages.candidates import aim_in_words, objective_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import candidate_label
-from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +62,8 @@ def _sentence(found: StageResults, content: Recommendation, named: str) -> str:
 
 def _change(row: ObjectiveRow) -> str:
     """Say by how much an objective's metric changed, and whether that meets it."""
-    metric = row.definition
-    of = f" of {row.group}" if row.group else ""
-    change = metric.change(row.delta, row.low, row.high)
-    aim = "any gain" if row.want == "improve" else "no loss"
-    if row.margin:
-        size = metric.size(row.margin)
-        aim = (
-            f"a gain of more than {size}" if row.want == "improve" else f"a loss of at most {size}"
-        )
-    title = TIERS[row.tier].title
-    return f"{title}, {metric.words}{of}: {change} ({aim} is wanted: {row.verdict})"
+    change = row.definition.change(row.delta, row.low, row.high)
+    return f"{objective_in_words(row)}: {change} ({aim_in_words(row)} is wanted: {row.verdict})"
 
 
 def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:

@@ -49,7 +49,7 @@ for _name, _colours in (("light", LIGHT), ("dark", DARK)):
 DEFAULTS = {"unit": "nats_per_token", "metric": "", "find": ""}
 """The default of each choice that is part of every page's address."""
 
-DELTAS_DEFAULTS = {"search": "", "sort": "step"}
+DELTAS_DEFAULTS = {"search": "", "sort": "step", "of": "", "tier": "", "flag": ""}
 """The same for a page that has a table of deltas."""
 
 

@@ -4,13 +4,14 @@ Did this stage achieve its objective? Which checkpoint should we use next? Where
 I trust it?
 """
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.power import power_sentence
-from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
+from evaluation.errors import CacheError, ResultsError
 from evaluation.reporting.flips.stage import in_order, stage_flips
 from evaluation.reporting.headlines import (
     has_own_forest,
@@ -19,6 +20,7 @@ from evaluation.reporting.headlines import (
     steps_in_words,
     tier_words,
 )
+from evaluation.reporting.pages.candidates import candidate_table
 from evaluation.reporting.pages.curves import Series, stage_series, with_scales
 from evaluation.reporting.pages.decision import stage_decision
 from evaluation.reporting.pages.levels import with_levels
@@ -38,12 +40,25 @@ from evaluation.reporting.pages.verdicts import advice, group_series, headline_i
 from evaluation.reporting.status import failures
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.reporting.viewer.items import read_items, some_items, tasks_of
 from evaluation.results.delta_notes import warnings_in_words
-from evaluation.results.deltas_file import ObjectiveRow, StepDeltas
+from evaluation.results.deltas_file import StepDeltas
+from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE, TaskQuality
-from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank, steps_among
+from evaluation.settings.candidates import (
+    Candidate,
+    candidate_folder,
+    candidate_label,
+    candidate_rank,
+    steps_among,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
+
+log = logging.getLogger(__name__)
+
+SHOWN_ANSWERS = 3
+"""Questions of each task that a stage without a bridge shows, of wrong and of right answers each."""
 
 DELTAS_SHARE = 0.75
 """Share of the space left by curves that deltas may take; flips have the rest."""
@@ -79,13 +94,36 @@ def stage_page(found: StageResults, quality: TaskQuality) -> str:
     )
     space.take(data["deltas"])
     data["flips"] = stage_flips(found, space, first)
+    data["answers"] = _answers(found, space) if found.plan.stage.bridge is None else []
     return render("stage.html", data, **words)
+
+
+def _answers(found: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
+    """Return a few questions of each task with the answers of the shown step, as far as there is space."""
+    if found.chosen is None or found.chosen not in found.candidates:
+        return []
+    plan, checkpoint = found.plan, candidate_folder(found.chosen)
+    answers, unread = [], list[str]()
+    for tier, tasks in tasks_of(read_folder(plan.step_folder(found.chosen))).items():
+        for task in tasks:
+            try:
+                items = read_items(plan, checkpoint, tier, task)
+            except (ResultsError, CacheError) as error:
+                unread.append(f"{task}: {error}")
+                continue
+            entry = {"tier": tier, "item": task, **some_items(items, SHOWN_ANSWERS)}
+            if space.take(entry):
+                answers.append(entry)
+    if unread:
+        more = f" (and {len(unread) - 1} more tasks)" if len(unread) > 1 else ""
+        log.warning("%s: questions are not shown%s: %s", plan.name, more, unread[0])
+    return answers
 
 
 def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
     """Return the default of each choice; choices about the bridge only if there is one."""
     if plan.stage.bridge is None:
-        return {"step": chosen, "item": "", **DEFAULTS}
+        return {"step": chosen, "item": "", "words": "", **DEFAULTS}
     about_bridge = {"band": "paired", **DELTAS_DEFAULTS, "words": "", "change": ""}
     return {"step": chosen, "item": "", "flip": "", **DEFAULTS, **about_bridge}
 
@@ -99,6 +137,8 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "title": plan.name,
         "run": Path(plan.config.results).name,
         "chosen": found.chosen,
+        "chosen_label": "" if found.chosen is None else candidate_label(found.chosen),
+        "results": plan.config.results,
         "header": stage_header(found),
         "jobs": jobs_table(found),
         "verdict": found.verdict,
@@ -113,40 +153,10 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "missing": found.missing,
         "warnings": warnings_in_words(found.deltas),
         "failures": [*failures(plan, found.requested), *found.damaged],
-        "verdicts": _verdict_rows(found),
+        "candidates": candidate_table(found),
         "noise": _noise(found, series),
         "to_do": quality.advice,
         "trust": [*quality_tables(quality), *provenance_tables(found)],
-    }
-
-
-def _verdict_rows(found: StageResults) -> list[dict[str, Any]]:
-    """Return the verdicts on each step and merge that was compared, the chosen one first."""
-    order = sorted(found.deltas, key=lambda one: (one != found.chosen, candidate_rank(one)))
-    return [
-        {
-            "step": one,
-            "verdict": content.verdict,
-            "objectives": list(map(_objective, content.objectives)),
-        }
-        for one, content in ((one, found.judged(one)) for one in order)
-    ]
-
-
-def _objective(objective: ObjectiveRow) -> dict[str, Any]:
-    metric = objective.definition
-    change = metric.change(objective.delta, objective.low, objective.high)
-    more = []
-    if objective.verdict == "undecided" and objective.mde is not None:
-        more.append(detectable_in_words(metric, objective.mde))
-    if objective.secondary:
-        more.append(objective.secondary.sentence)
-    worse = worse_in_words(objective.want, objective.regressions) if objective.regressions else ""
-    return {
-        "verdict": objective.verdict,
-        "change": f"Δ {change}" if objective.low is not None else f"Δ {change}; {objective.why}",
-        "more": more,
-        "worse": worse,
     }
 
 

@@ -10,7 +10,7 @@ from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
-from evaluation.results.stage_files import QualityRow, Recommendation
+from evaluation.results.stage_files import QualityRow
 from evaluation.settings.candidates import (
     candidate_columns,
     candidate_label,
@@ -64,21 +64,8 @@ def advice(found: StageResults) -> dict[str, Any] | None:
         **content.model_dump(),
         "kind": str(content.kind).capitalize(),
         "named": candidate_label(content.candidate),
-        "similar": _similar(content),
         "similar_steps": steps_in_words([one.candidate for one in content.similar], ", ".join),
-        "others": [{**one.model_dump(), "step": one.candidate} for one in content.others],
     }
-
-
-def _similar(content: Recommendation) -> list[str]:
-    """Return the steps that do not differ significantly from the recommended one, with changes."""
-    known = content.headline and TIERS[content.headline.tier].metric(content.headline.metric)
-    named = []
-    for one in content.similar:
-        has_change = known is not None and one.low is not None
-        change = known.change(one.delta, one.low, one.high) if known and has_change else ""
-        named.append(f"{candidate_label(one.candidate)}{f' ({change})' if change else ''}")
-    return named
 
 
 def headline_item(tier: TierName, group: str | None) -> str:

@@ -25,7 +25,7 @@ class Sample:
     """A question or prompt with what the model answered, and the scores of the answer by metric.
 
     `choices` are candidates with their log-probabilities; `outputs` are completions, or the candidate
-    that ranks first.
+    that ranks first. `ranked_by` are the scores that rank the choices.
     """
 
     id: str
@@ -42,6 +42,8 @@ class Sample:
     extracted: str = ""
     tokens: tuple[int, int] | None = None
     about: Mapping[str, Any] | None = None
+    reasons: tuple[str, ...] = ()
+    ranked_by: tuple[float, ...] = ()
 
     @property
     def score(self) -> float | None:
@@ -107,6 +109,7 @@ def _questions(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sampl
             logprobs=tuple(columns["logprob"][of]),
             is_greedy=tuple(bool(value) for value in columns["is_greedy"][of]),
             gold=gold,
+            ranked_by=tuple(map(float, scores[primary][of])),
             extracted=choices[ranked],
         )
 
@@ -143,6 +146,11 @@ def _completions(
             extracted=_as_text(primary.get("answer") or ""),
             tokens=(row["prompt_tokens"], row["completion_tokens"]),
             about={"sample": row["sample"], "stop_reason": row["stop_reason"]},
+            reasons=tuple(
+                f"{view}: {verdict['reason']}"
+                for view, verdict in verdicts.items()
+                if verdict["reason"]
+            ),
         )
 
 

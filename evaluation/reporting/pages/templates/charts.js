@@ -46,16 +46,21 @@ function format(value, digits = 4) {
   return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
-/* Four decimals, so that a column is aligned; values that would show as zero have an exponent */
-function aligned(value) {
-  if (value === null || value === undefined) return "–";
-  const text = value.toFixed(4);
+/* Four decimals, or two of percent and points, so that a column is aligned; values that would show as zero have an exponent */
+function aligned(raw, of) {
+  if (raw === null || raw === undefined) return "–";
+  const value = read(raw, of), text = value.toFixed(scaleIn(of) === PERCENT ? 2 : 4);
   return value !== 0 && Number(text) === 0 ? value.toExponential(1) : text;
 }
 
-const exact = (value) => format(value, 7);
-const signed = (value) => (value > 0 ? "+" : "") + format(value);
-const interval = (low, high) => (low === null || low === undefined ? "no interval" : `[${format(low)}, ${format(high)}]`);
+/* What people read of a rate is in percent and points, as in all sentences; files and saved tables have fractions */
+const PERCENT = 100;
+const scaleIn = (of) => (of && DATA.tiers[of.tier].metrics[of.metric]?.unit === "fraction" ? PERCENT : 1);
+const read = (value, of) => (value === null || value === undefined ? value : scaleIn(of) * value);
+const levelUnit = (of) => (scaleIn(of) === PERCENT ? " %" : "");
+const exact = (value, of) => `${format(read(value, of), 7)}${levelUnit(of)}`;
+const signed = (value, of) => `${value > 0 ? "+" : ""}${format(read(value, of))}${scaleIn(of) === PERCENT ? " points" : ""}`;
+const interval = (low, high, of) => (low === null || low === undefined ? "no interval" : `[${format(read(low, of))}, ${format(read(high, of))}]`);
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 
 /* A merge is called by its name, a step by its number */
@@ -126,14 +131,14 @@ function figure(parent, title, about) {
 const LETTER = 6.6;
 const STYLES = ["fill", "stroke", "stroke-width", "stroke-dasharray", "opacity", "font-size", "font-family"];
 
-const withUnit = ({ words, unit }) => (!unit || words === unit ? words : `${words}, ${unit}`);
+const withUnit = ({ words, unit }, ofFraction = "%") => (!unit || words === unit ? words : `${words}, ${unit === "fraction" ? ofFraction : unit}`);
 
 /* The description in a saved figure, and the name of its file: stage, item, metric, step, axes */
 function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) {
   const known = DATA.tiers[tier].metrics[metric] || { words: metric };
   const stage = DATA.stage || chosen(step ? "pair" : "stage") || "all stages";
   const at = step ? `${labelOf(step)} against ${OTHER}` : points && points[0].step !== undefined ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
-  const axes = step ? `across: Δ ${withUnit(known)}` : `across: ${axis}, up: ${withUnit(known)}`;
+  const axes = step ? `across: Δ ${withUnit(known, "points")}` : `across: ${axis}, up: ${withUnit(known)}`;
   const name = [stage, tier, item, metric, what, step && labelOf(step).replace(" ", "-")].filter(Boolean).join("_");
   return {
     title: [stage, DATA.tiers[tier].title, item, known.words, at].filter(Boolean).join(" · "),

@@ -19,7 +19,9 @@ function scaleOf(series, bare) {
     ...(bare ? [] : series.levels.map((level) => level.value)), ...series.merges.map((m) => m.value), series.bridge && series.bridge.value, bare ? null : series.chance,
   ]);
   let low = Math.min(...bounds), high = Math.max(...bounds);
+  const isShare = scaleIn(series) === PERCENT && low >= 0 && high <= 1;
   [low, high] = spanning(low, high, smallestSpan(series, high));
+  if (isShare) [low, high] = [Math.max(0, low), Math.min(1, high)]; // there is nothing beyond 0 and 100 %
   const at = series.log ? Math.log : (value) => value, powers = series.log ? logTicks(low, high) : [];
   const marks = powers.length > 1 ? powers : enoughTicks(low, high, 4);
   return { marks, height: (value) => (at(high) - at(value)) / (at(high) - at(low)) };
@@ -45,7 +47,7 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
   const across = (value, name) => svg(root, "line", { x1: left, x2: width - right, y1: y(value), y2: y(value), class: name });
   for (const tick of bare ? new Set([scale.marks[0], scale.marks.at(-1)]) : scale.marks) {
     if (!bare) across(tick, "axis");
-    svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, format(tick));
+    svg(root, "text", { x: left - 5, y: y(tick) + 4, "text-anchor": "end" }, `${format(read(tick, series))}${bare ? levelUnit(series) : ""}`);
   }
   if (!bare) {
     drawSteps(root, series, x, [height - bottom, width - right]);
@@ -62,15 +64,15 @@ function drawCurve(parent, series, { height = 190, bare = false } = {}) {
     drawLine(series.lines ? svg(root, "g", { class: `line-${line.number % COLOURS}` }) : root, line.points, { x, y, bare });
   }
   drawHits(root, series, x, { left, right: width - right - aside, top, height: height - top - bottom });
-  series.merges.forEach((merge, i) => drawMerge(root, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
+  series.merges.forEach((merge, i) => drawMerge(root, series, merge, width - right - aside + (i + 0.5) * MARK, y(merge.value), bare));
 }
 
 /* Width of a merge's mark with its name, right of the last step, as a merge has no step */
 const MARK = 34;
 
-function drawMerge(root, merge, x, y, bare) {
+function drawMerge(root, series, merge, x, y, bare) {
   const mark = svg(root, "path", { d: `M${x},${y - 4}l4,4l-4,4l-4,-4z`, class: "point merge", "data-value": merge.value });
-  hover(mark, `${labelOf(merge.name)}: ${exact(merge.value)}\n95 % over items ${interval(merge.low, merge.high)}`);
+  hover(mark, `${labelOf(merge.name)}: ${exact(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
   if (!bare) svg(root, "text", { x, y: y - 8, "text-anchor": "middle" }, short(merge.name, 6));
 }
 
@@ -97,7 +99,7 @@ function drawBorders(root, series, x, [top, bottom]) {
 function axisName(series) {
   const { unit, lower, words } = metricOf(series);
   if (!unit) return series.metric;
-  return `${words === unit || unit === "perplexity" ? unit : unit === "fraction" ? words : `${words}, ${unit}`}${lower ? " (lower is better)" : ""}`;
+  return `${words === unit || unit === "perplexity" ? unit : unit === "fraction" ? `${words}, %` : `${words}, ${unit}`}${lower ? " (lower is better)" : ""}`;
 }
 
 function drawBand(root, points, x, y) {
@@ -113,20 +115,20 @@ function drawHits(root, series, x, area) {
     const from = i ? (x(places[i - 1]) + x(value)) / 2 : area.left;
     const to = i < places.length - 1 ? (x(value) + x(places[i + 1])) / 2 : area.right;
     const points = series.points.filter((p) => p.x === value), [first] = points;
-    const lines = points.flatMap(pointText);
-    if (series.bridge) lines.push(`bridge ${exact(series.bridge.value)}`);
-    lines.push(...series.levels.map((level) => `${level.name} ${exact(level.value)}`));
-    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${format(series.chance)}`);
+    const lines = points.flatMap((p) => pointText(p, series));
+    if (series.bridge) lines.push(`bridge ${exact(series.bridge.value, series)}`);
+    lines.push(...series.levels.map((level) => `${level.name} ${exact(level.value, series)}`));
+    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${exact(series.chance, series)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
     hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step ?? "" }), lines.join("\n"));
   });
 }
 
-function pointText(p) {
+function pointText(p, series) {
   const words = [p.line, p.line ? "" : p.stage, p.step === undefined ? "" : `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  const lines = [`${words}: ${exact(p.value)}`];
-  if (p.low !== undefined) lines.push(`95 % over items ${interval(p.low, p.high)}`);
-  if (p.paired_low !== null && p.paired_low !== undefined) lines.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high)}`);
+  const lines = [`${words}: ${exact(p.value, series)}`];
+  if (p.low !== undefined) lines.push(`95 % over items ${interval(p.low, p.high, series)}`);
+  if (p.paired_low !== null && p.paired_low !== undefined) lines.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high, series)}`);
   return lines;
 }
 
@@ -145,9 +147,10 @@ function drawLegend(all, place = byId("legend")) {
   }
 }
 
-function noiseText({ sd, half }) {
-  const items = half === null ? "" : `; over items ± ${format(half, 3)}`;
-  return `noise (SD between neighbouring checkpoints) ${format(sd, 3)}${items}`;
+function noiseText({ sd, half }, series) {
+  const size = (value) => `${format(read(value, series), 3)}${scaleIn(series) === PERCENT ? " points" : ""}`;
+  const items = half === null ? "" : `; over items ± ${size(half)}`;
+  return `noise (SD between neighbouring checkpoints) ${size(sd)}${items}`;
 }
 
 /* What is shown together: a metric of all items, but all rates of a tier of rates */
@@ -201,7 +204,7 @@ function drawCard(parent, series, what = "curve") {
   const card = figure(parent, nameOf(series), () => ({ ...series, what }));
   drawCurve(card, series);
   if (series.note) html(card, "p", { class: "soft" }, series.note);
-  if (series.noise) html(card, "p", { class: "soft" }, noiseText(series.noise));
+  if (series.noise) html(card, "p", { class: "soft" }, noiseText(series.noise, series));
 }
 
 function drawChips(items, hidden, draw) {

@@ -6,7 +6,11 @@ function deltaBoard(deltas) {
   tableHead();
   view(["sort"], () => { if (!sorting()) unknown("sort"); });
   view(["step", "unit", "width", "pair"], plots);
-  view(["item", "sort", "pair"], rows);
+  menu("deltas-tier", "tier", [["", "all"], ...Object.entries(DATA.tiers).map(([name, { title }]) => [name, `${title} (${name})`])]);
+  menu("deltas-flag", "flag", [["", "all"], ...Object.entries(FLAGS)]);
+  menu("deltas-of", "of", [["", "all"], ["chosen", "the chosen one"]]);
+  view(["item", "sort", "pair", "tier", "flag", "of", "step"], () => { most = ROWS; rows(); });
+  byId("more").addEventListener("click", () => { most = Infinity; rows(); });
   searchField("search", "search", rows);
   saveTable(byId("deltas").parentElement, "deltas", () => csvOf(searched(deltas())));
 }
@@ -26,17 +30,17 @@ function drawForest(tier, rows) {
   rows.sort((a, b) => gain(b) - gain(a));
   const isLower = (DATA.tiers[tier].metrics[rows[0].label] || DATA.tiers[tier]).lower;
   const lower = isLower ? ", lower is better" : "";
-  const { unit, words } = DATA.tiers[tier].metrics[rows[0].label] || {}, name = isLoss(tier) ? unit : words || rows[0].label;
-  const card = figure(byId("forest"), `${tier}: Δ ${name}${lower}`, () => ({ what: "forest", tier, metric: rows[0].label, step: rows[0].step }));
+  const { unit, words } = DATA.tiers[tier].metrics[rows[0].label] || {}, isRates = rows[0].label === "rates", name = isLoss(tier) ? unit : words || rows[0].label;
+  const card = figure(byId("forest"), `${DATA.tiers[tier].title} (${tier}): Δ ${name}${lower}`, () => ({ what: "forest", tier, metric: rows[0].label, step: rows[0].step }));
   const width = roomIn(card), left = Math.min(196, width * 0.4), right = 12, height = 24 * rows.length + 44;
   const reach = Math.max(...rows.flatMap((d) => [d.delta, d.low, d.high].map((v) => Math.abs(v ?? 0)))) || 1;
   const x = (value) => left + ((Math.max(-reach, Math.min(reach, value)) + reach) / (2 * reach)) * (width - left - right);
   const root = svg(card, "svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${tier} against ${OTHER}` });
   for (const tick of ticks(-reach, reach, width > 400 ? 5 : 3)) {
     svg(root, "line", { x1: x(tick), x2: x(tick), y1: 4, y2: height - 34, class: Math.abs(tick) < reach * 1e-9 ? "zero" : "axis" });
-    svg(root, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, format(tick));
+    svg(root, "text", { x: x(tick), y: height - 20, "text-anchor": "middle" }, format(read(tick, rows[0])));
   }
-  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? words : unit || rows[0].label}, ${labelOf(rows[0].step)} minus ${OTHER}`);
+  svg(root, "text", { x: width - right, y: height - 5, "text-anchor": "end" }, `Δ ${unit === "fraction" ? `${words}, points` : isRates ? "rates, points" : unit || rows[0].label}, ${labelOf(rows[0].step)} minus ${OTHER}`);
   if (DATA.power && DATA.power[tier]) html(card, "p", { class: "soft" }, DATA.power[tier]);
   rows.forEach((row, i) => drawDelta(svg(root, "g", {}), row, { x, y: 18 + 24 * i, left, width }));
 }
@@ -51,15 +55,22 @@ function drawDelta(line, row, { x, y, left, width }) {
   if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
   svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
   svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit", "data-value": row.delta });
-  const known = [`${row.name}: ${row.delta > 0 ? "+" : ""}${exact(row.delta)} ${interval(row.low, row.high)}`,
-    `${exact(row.value)}, ${OTHER} ${exact(row.bridge)}`,
-    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, minimum detectable ${format(row.mde)}`];
+  const known = [`${row.name}: ${row.delta > 0 ? "+" : ""}${format(read(row.delta, row), 7)} ${interval(row.low, row.high, row)}${scaleIn(row) === PERCENT ? " points" : ""}`,
+    `${exact(row.value, row)}, ${OTHER} ${exact(row.bridge, row)}`,
+    `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, minimum detectable ${format(read(row.mde, row))}`];
   hover(line, (row.note ? [...known, row.note] : known).join("\n"));
 }
 
 const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value", 1], ["bridge", 1], ["delta", 1],
   ["low", 1], ["high", 1], ["p_holm", 1], ["mde", 1], ["n", 1], ["flag", 0], ["note", 0]];
+/* Columns in the metric's unit, and those that are shown: with that unit */
+const MEASURED = ["value", "bridge", "delta", "low", "high", "mde"];
+const SHOWN = COLUMNS.flatMap((column) => (column[0] === "metric" ? [column, ["unit", 0]] : [column]));
+const unitOf = (row) => (scaleIn(row) === PERCENT ? "%, points" : DATA.tiers[row.tier].metrics[row.metric]?.unit ?? "");
+const FLAGS = { better: "better", worse: "worse", unclear: "unclear", none: "not tested" };
 const ROWS = 500;
+let most = ROWS;
+/* Rows that are shown at once; all of tens of thousands would take seconds */
 
 /* `sort` is a column, with a minus before it for descending order; null if there is no such column */
 function sorting() {
@@ -68,9 +79,11 @@ function sorting() {
 }
 
 function searched(deltas) {
-  const own = chosen("item") ? deltas.filter((row) => `${row.tier}/${row.item}` === chosen("item")) : deltas;
+  const asked = { tier: chosen("tier"), flag: chosen("flag"), step: chosen("of") && chosen("step"), item: chosen("item") };
+  const has = (key, value) => !asked[key] || asked[key] === value;
+  const own = deltas.filter((row) => has("item", `${row.tier}/${row.item}`) && has("tier", row.tier) && has("flag", row.flag ?? "none") && has("step", String(row.step)));
   const rows = matching(own, (row) => `${labelOf(row.step)} ${row.tier} ${row.item} ${row.metric} ${row.flag}`, byId("search").value);
-  const order = sorting(), rank = (row) => row[order.column];
+  const order = sorting(), rank = (row) => (MEASURED.includes(order.column) ? read(row[order.column], row) : row[order.column]);
   rows.sort((a, b) => {
     const [p, q] = [rank(a), rank(b)];
     if (p === q) return 0;
@@ -89,19 +102,21 @@ function table(deltas) {
     cell.setAttribute("aria-sort", cell.dataset.name !== order.column ? "none" : order.up ? "ascending" : "descending");
   }
   body.replaceChildren();
-  for (const row of rows.slice(0, ROWS)) {
+  for (const row of rows.slice(0, most)) {
     const line = html(body, "tr");
-    for (const [name, isNumber] of COLUMNS) {
-      const isPlain = !isNumber || name === "step" || name === "n";
-      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, isPlain ? row[name] ?? "" : aligned(row[name]));
+    for (const [name, isNumber] of SHOWN) {
+      const text = MEASURED.includes(name) ? aligned(row[name], row) : name === "p_holm" ? aligned(row[name]) : name === "unit" ? unitOf(row) : row[name] ?? "";
+      html(line, "td", { class: isNumber ? "number" : name === "flag" ? row.flag || "" : name }, text);
     }
   }
-  byId("count").textContent = `${rows.length} rows${rows.length > ROWS ? `, the first ${ROWS} shown; search to see others` : ""}`;
+  byId("count").textContent = `${rows.length} of ${deltas.length} deltas${rows.length > most ? `, the first ${most} shown` : ""}`;
+  byId("more").hidden = rows.length <= most;
 }
 
 function tableHead() {
   const head = html(byId("deltas").tHead, "tr");
-  for (const [name, isNumber] of COLUMNS) {
+  for (const [name, isNumber] of SHOWN) {
+    if (name === "unit") { html(head, "th", { scope: "col" }, name); continue; }
     const cell = html(head, "th", { class: isNumber ? "number" : "", "aria-sort": "none", scope: "col", "data-name": name });
     html(cell, "button", { type: "button" }, name === "bridge" && DATA.other ? OTHER : name).addEventListener("click", () => {
       const order = sorting(), falls = order.column === name && order.up;

@@ -31,15 +31,15 @@ function keptRow(rows) {
     const any = rows.find((row) => row.later === label || row.earlier === label);
     if (!any) return null;
     const value = any.later === label ? any.value : any.earlier_value;
-    const lines = [`${item} at ${label}: ${exact(value)}`];
-    if (paired) lines.push(`${signed(paired.delta)} ${interval(paired.low, paired.high)} against ${from}`, `p (Holm) ${format(paired.p_holm)}, ${paired.n} ${DATA.tiers[tier].unit}`);
+    const lines = [`${item} at ${label}: ${exact(value, rows[0])}`];
+    if (paired) lines.push(`${signed(paired.delta, paired)} ${interval(paired.low, paired.high, paired)} against ${from}`, `p (Holm) ${format(paired.p_holm)}, ${paired.n} ${DATA.tiers[tier].unit}`);
     const isLower = (DATA.tiers[tier].metrics[metric] || DATA.tiers[tier]).lower;
     return { value, delta: paired?.delta, isGain: paired && paired.delta > 0 !== isLower, flag: paired?.flag, tip: lines.join("\n") };
   });
   const last = stepOf(CHECKPOINTS.findLast((label) => rows.some((row) => row.later === label)));
   const isTotal = DATA.tiers[tier].rates && item === "overall", name = isTotal ? metric : item;
   const link = (cell) => pageLink(cell, last.stage, name, `#${last.step ? `step=${last.step}&` : ""}item=${encodeURIComponent(`${tier}/${item}`).replaceAll("%2F", "/")}`);
-  return { tier, metric: DATA.tiers[tier].rates ? undefined : metric, cells, link: /^overall( of \d+ shared items?)?$| \(group\)$/.test(item) ? (cell) => cell.append(name) : link };
+  return { tier, metric: DATA.tiers[tier].rates ? undefined : metric, unitOf: rows[0], cells, link: /^overall( of \d+ shared items?)?$| \(group\)$/.test(item) ? (cell) => cell.append(name) : link };
 }
 
 /* `stage2/1000` is a step of stage2 */

@@ -1,5 +1,5 @@
 /* A table with a row for each item, coloured by differences; the largest one of a tier's metric is darkest.
-   columns: [{name, link}], rows: [{tier, metric, title, link, cells: [{value, delta, isGain, flag, tip}]}] */
+   columns: [{name, link}], rows: [{tier, metric, unitOf: {tier, metric}, link, cells: [{value, delta, isGain, flag, tip}]}] */
 const DARKEST = 45;
 const FEW = 7;
 /* Columns that fit on paper; on a screen the table scrolls */
@@ -14,7 +14,7 @@ function heatMap(place, label, columns, rows) {
     heatPart(html(box, "table", { class: "matrix" }), columns, rows, [from, from + size]);
     if (!from) saveTable(box, label);
     box.scrollLeft = before;
-    showPicked(box);
+    if (STATE.step) showPicked(box); // as opened, it begins with the bridge and the first step
   }
 }
 
@@ -42,7 +42,7 @@ function heatPart(grid, columns, rows, [from, to]) {
 
 function titleOf({ tier, metric }) {
   const { title, metrics } = DATA.tiers[tier], { words, unit } = metrics[metric || shownMetric(tier)] || {};
-  return isLoss(tier) ? `${title}, ${unit}` : `${title}, ${words}`;
+  return isLoss(tier) ? `${title} (${tier}), ${unit}` : `${title} (${tier}), ${unit === "fraction" ? `${words}, %` : words}`;
 }
 
 const SIGNS = { better: " ▲", worse: " ▼" };
@@ -57,7 +57,7 @@ function heatRow(line, row, most, [from, to]) {
       known.style = `--share: ${((DARKEST * Math.abs(cell.delta)) / most).toFixed(1)}%`;
     }
     if (cell) known["data-value"] = cell.value;
-    const place = html(line, "td", known, cell ? aligned(cell.value) : "–");
+    const place = html(line, "td", known, cell ? aligned(cell.value, row.unitOf) : "–");
     if (cell) html(place, "span", { class: SIGNS[cell.flag] ? "" : "none" }, SIGNS[cell.flag] || SIGNS.better);
     if (cell?.tip) hover(place, cell.tip);
   }

@@ -4,8 +4,8 @@ const MERGES = [...new Set([...SERIES.flatMap((one) => one.merges.map((m) => m.n
 const NUMBERS = [...new Set([...SERIES.flatMap((one) => one.points.map((p) => p.step)), ...DELTAS.map((d) => d.step)])].filter((step) => typeof step === "number").sort((a, b) => a - b);
 const STEPS = [...NUMBERS, ...MERGES];
 const ITEMS = [...new Set(SERIES.filter((one) => one.item !== "overall" && !one.group).map((one) => `${one.tier}/${one.item}`))];
-const NARROW = 24;
-/* Steps in the score matrix on a screen; there may be hundreds */
+const FEWEST = 24, CELLS = 20000;
+/* Of the score matrix on a screen: steps that always have a column, and cells that are drawn in a second */
 
 unitMenu(new Set(SERIES.map((one) => one.metric)));
 menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : step]));
@@ -27,23 +27,24 @@ function crumbs() {
   if (STATE.flip) part(STATE.flip.replace("/", " ").replace(":", ", "), {});
 }
 
-/* Steps that there is space for: the chosen one, the last one, and others spread evenly */
-function someSteps() {
-  if (STEPS.length <= NARROW || printing.matches) return STEPS;
-  const spread = Array.from({ length: NARROW - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (NARROW - 2))]);
+/* All steps; of hundreds with many items the chosen one, the last one, and others spread evenly */
+function someSteps(rows) {
+  const most = Math.max(FEWEST, Math.floor(CELLS / Math.max(1, rows)));
+  if (STEPS.length <= most || printing.matches) return STEPS;
+  const spread = Array.from({ length: most - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (most - 2))]);
   const shown = new Set([...spread, ...MERGES].map(String)).add(chosen("step"));
   return STEPS.filter((step) => shown.has(String(step)));
 }
 
 function drawMatrix() {
-  const steps = someSteps(), deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
-  const isRow = (s) => isRate(s) || isShown(s, SERIES);
+  const isRow = (s) => isRate(s) || isShown(s, SERIES), steps = someSteps(SERIES.filter(isRow).length);
+  const deltas = new Map(DELTAS.map((d) => [`${d.step} ${d.tier} ${d.item} ${d.metric}`, d]));
   const rows = SERIES.filter(isRow).map((series) => {
     const values = new Map([...series.points.map((p) => [p.step, p.value]), ...series.merges.map((m) => [m.name, m.value])]);
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
-    if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value)}` } : null);
+    if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${exact(series.bridge.value, series)}` } : null);
     const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
-    return { tier: series.tier, metric: isRate(series) ? undefined : series.metric, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
+    return { tier: series.tier, metric: isRate(series) ? undefined : series.metric, unitOf: series, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
   });
   const columns = steps.map((step) => ({ isChosen: String(step) === chosen("step"), link: pick("step", step, labelOf(step)) }));
   if (DATA.bridge) columns.unshift({ link: (cell) => cell.append("bridge") });
@@ -53,9 +54,9 @@ function drawMatrix() {
 
 function matrixCell(series, step, value, deltas) {
   if (value === undefined) return null;
-  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${exact(value)}`];
+  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${exact(value, series)}`];
   if (!row) return { value, tip: lines[0] };
-  lines.push(`${signed(row.delta)} ${interval(row.low, row.high)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
+  lines.push(`${signed(row.delta, row)} ${interval(row.low, row.high, row)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
   return { value, delta: row.delta, isGain: row.delta > 0 === row.higher_is_better, flag: row.flag, tip: lines.join("\n") };
 }
 

@@ -1,0 +1,209 @@
+"""A stage's candidates by rank, each with a small forest plot of every objective.
+
+The recommended one is first, the runner-up second, and so on by the rule that names both.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from evaluation.bridge.decision import StepVerdict
+from evaluation.bridge.recommendation import choose
+from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
+from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.results.deltas_file import ObjectiveRow
+from evaluation.results.stage_files import Recommendation
+from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
+from evaluation.settings.tiers import TIERS
+
+WIDTH = 100
+"""Width of a small forest plot, in its own units."""
+
+Range = tuple[float, float]
+"""The changes at both ends of a forest plot; 0 is one of them, or between them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveHead:
+    """Head of an objective's column; `aim` says what is wanted, `zero` and `mark` where forest plots have no change and the margin."""
+
+    title: str
+    aim: str
+    zero: float
+    mark: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObjectiveCell:
+    """The verdict on a candidate by one objective; places are in units of the small forest plot."""
+
+    verdict: str
+    change: str
+    place: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateRow:
+    """A row of the table; `reason` says how it stands to the recommended one, `more` what explains that."""
+
+    rank: int
+    candidate: Candidate
+    label: str
+    verdict: str
+    is_chosen: bool
+    cells: tuple[ObjectiveCell, ...]
+    reason: str
+    more: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CandidateTable:
+    """All candidates that were compared with the bridge; `groups` names what groups of objectives consist of."""
+
+    heads: tuple[ObjectiveHead, ...]
+    rows: tuple[CandidateRow, ...]
+    groups: tuple[str, ...]
+
+
+def ranked(found: StageResults) -> list[Candidate]:
+    """Return the candidates that were compared with the bridge, the recommended one first.
+
+    Returns:
+        Each of the others would be named without those before it; without an objective, they are in order.
+    """
+    left = [_judged(found, one) for one in sorted(found.deltas, key=candidate_rank)]
+    if any(not step.objectives for step in left):
+        return [step.step for step in left]
+    wants = [row.want for row in left[0].objectives] if left else []
+    headline = wants.index("improve") if "improve" in wants else 0
+    order: list[Candidate] = []
+    while left:
+        best, _ = choose(left, headline)
+        order.append(best.step)
+        left = [step for step in left if step.step != best.step]
+    advised = found.recommendation.candidate if found.recommendation else None
+    return sorted(order, key=lambda one: one != advised)
+
+
+def _judged(found: StageResults, candidate: Candidate) -> StepVerdict:
+    known = found.judged(candidate)
+    return StepVerdict(
+        step=candidate, verdict=known.verdict or "undecided", objectives=known.objectives
+    )
+
+
+def candidate_table(found: StageResults) -> CandidateTable | None:
+    """Return the table of all candidates; None where there are no objectives, or nothing was compared."""
+    order = ranked(found)
+    columns = [*zip(*(found.judged(one).objectives for one in order), strict=True)]
+    if not columns:
+        return None
+    ranges = [_range(column) for column in columns]
+    return CandidateTable(
+        heads=tuple(map(_head, (column[0] for column in columns), ranges)),
+        rows=tuple(_row(found, candidate, rank, ranges) for rank, candidate in enumerate(order, 1)),
+        groups=tuple(_groups(column[0] for column in columns)),
+    )
+
+
+def _range(column: Sequence[ObjectiveRow]) -> Range:
+    ends = [end for row in column for end in (row.delta, row.low, row.high) if end is not None]
+    ends += [0.0, _margin(column[0])]
+    return (min(ends), max(ends)) if any(ends) else (-1.0, 1.0)
+
+
+def _margin(row: ObjectiveRow) -> float:
+    """Return the change that separates what is wanted from what is not."""
+    needed = row.margin if row.want == "improve" else -row.margin
+    return needed if row.definition.higher_is_better else -needed
+
+
+def objective_in_words(row: ObjectiveRow) -> str:
+    """Return an objective's metric with the tier's title and name, and its group."""
+    of = f" of {row.group}" if row.group else ""
+    return f"{TIERS[row.tier].title} ({row.tier}), {row.definition.words}{of}"
+
+
+def aim_in_words(row: ObjectiveRow) -> str:
+    """Return what is wanted of an objective's metric, as `a gain of more than 1 point`."""
+    if not row.margin:
+        return "any gain" if row.want == "improve" else "no loss"
+    size = row.definition.size(row.margin)
+    return f"a gain of more than {size}" if row.want == "improve" else f"a loss of at most {size}"
+
+
+def _head(row: ObjectiveRow, span: Range) -> ObjectiveHead:
+    metric = row.definition
+    better = "" if metric.higher_is_better else "; lower is better"
+    return ObjectiveHead(
+        title=objective_in_words(row),
+        aim=f"change in {metric.change_unit}; {aim_in_words(row)} is wanted{better}",
+        zero=_place(0.0, span),
+        mark=_place(_margin(row), span) if row.margin else None,
+    )
+
+
+def _place(value: float, span: Range) -> float:
+    return round(WIDTH * (value - span[0]) / (span[1] - span[0]), 1)
+
+
+def _row(
+    found: StageResults, candidate: Candidate, rank: int, ranges: Sequence[Range]
+) -> CandidateRow:
+    judged, chosen = found.judged(candidate), found.recommendation
+    is_chosen = chosen is not None and candidate == chosen.candidate
+    return CandidateRow(
+        rank=rank,
+        candidate=candidate,
+        label=candidate_label(candidate),
+        verdict=judged.verdict or "no objective",
+        is_chosen=is_chosen,
+        cells=tuple(map(_cell, judged.objectives, ranges)),
+        reason=_reason(chosen, candidate) if chosen else "",
+        more=tuple(_more(judged.objectives)),
+    )
+
+
+def _cell(row: ObjectiveRow, span: Range) -> ObjectiveCell:
+    metric = row.definition
+    bounds = None if row.low is None or row.high is None else (row.low, row.high)
+    interval = f" {metric.interval(*bounds)}" if bounds else f"; {row.why}"
+    return ObjectiveCell(
+        verdict=row.verdict,
+        change=f"{metric.number(row.delta, '+')}{interval}",
+        place=_place(row.delta, span),
+        low=_place(bounds[0], span) if bounds else None,
+        high=_place(bounds[1], span) if bounds else None,
+    )
+
+
+def _reason(content: Recommendation, candidate: Candidate) -> str:
+    """Say how a candidate stands to the recommended one."""
+    if candidate == content.candidate:
+        return content.kind or ""
+    for one in content.similar:
+        if one.candidate == candidate:
+            known = content.headline and TIERS[content.headline.tier].metric(
+                content.headline.metric
+            )
+            change = f": {known.change(one.delta, one.low, one.high)}" if known else ""
+            return f"not significantly different{change}"
+    return next((one.why for one in content.others if one.candidate == candidate), "")
+
+
+def _more(objectives: Sequence[ObjectiveRow]) -> Iterator[str]:
+    """Yield what explains the verdicts: what was detectable, a secondary metric, what got worse."""
+    for row in objectives:
+        if row.verdict == "undecided" and row.mde is not None:
+            yield f"{objective_in_words(row)}: {detectable_in_words(row.definition, row.mde)}"
+        if row.secondary:
+            yield row.secondary.sentence
+        if row.regressions:
+            yield worse_in_words(row.want, row.regressions)
+
+
+def _groups(rows: Iterator[ObjectiveRow]) -> Iterator[str]:
+    """Yield a sentence on the items of each group that an objective names."""
+    for name, items in {row.group: row.items for row in rows if row.group}.items():
+        yield f"{name}: {', '.join(items)}"

@@ -1,0 +1,252 @@
+"""All questions, prompts and completions of a checkpoint's task, as a page lists them, and filters of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from evaluation.errors import ConfigError, ResultsError
+from evaluation.reporting.flips.answers import probe_answers
+from evaluation.reporting.flips.questions import shared_start
+from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
+from evaluation.reporting.sharing.shared_results import scored_candidates
+from evaluation.reporting.viewer.chats import Turn, turns_of
+from evaluation.results.read import Results, TierResults, read_folder
+from evaluation.settings.candidates import candidate_folder
+from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
+from evaluation.wording import no_such
+
+BRIDGE = "bridge"
+
+Which = Literal["all", "wrong", "right", "changed", "worse", "better"]
+WHICH: tuple[Which, ...] = ("all", "wrong", "right", "changed", "worse", "better")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownChoice:
+    """A candidate answer with the score that ranks it, and whether it is right and ranks first."""
+
+    text: str
+    score: float
+    logprob: float
+    is_right: bool
+    is_first: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShownItem:
+    """A question or prompt with what the model answered; `before` is the bridge's score, if there is one."""
+
+    id: str
+    turns: tuple[Turn, ...]
+    solved: str
+    choices: tuple[ShownChoice, ...]
+    outputs: tuple[str, ...]
+    references: tuple[str, ...]
+    score: float | None
+    before: float | None
+    scores: Mapping[str, float]
+    method: str
+    extracted: str
+    reasons: tuple[str, ...]
+    about: Mapping[str, Any]
+
+    @property
+    def text(self) -> str:
+        """All that a reader may search for, in lower case."""
+        parts = (self.id, *(turn.text for turn in self.turns), *self.outputs, *self.references)
+        choices = (choice.text for choice in self.choices)
+        return "\n".join((*parts, *choices, *self.reasons)).lower()
+
+    def is_of(self, which: Which) -> bool:
+        """Return whether a filter includes it."""
+        change = None if self.score is None or self.before is None else self.score - self.before
+        match which:
+            case "wrong":
+                return self.score is None or self.score < 1
+            case "right":
+                return self.score == 1
+            case "changed":
+                return bool(change)
+            case "worse":
+                return change is not None and change < 0
+            case "better":
+                return change is not None and change > 0
+        return True
+
+
+def checkpoints_of(plan: StagePlan) -> list[str]:
+    """Return a stage's checkpoints with results: `step_1000`, `merge_last3`, `bridge`."""
+    names = [candidate_folder(one) for one in scored_candidates(plan)]
+    return names + ([BRIDGE] if plan.stage.bridge and plan.bridge_folder.is_dir() else [])
+
+
+def folder_of(plan: StagePlan, checkpoint: str) -> Path:
+    """Return the folder of a checkpoint's results.
+
+    Raises:
+        ConfigError: The stage has no such checkpoint.
+    """
+    known = checkpoints_of(plan)
+    if checkpoint not in known:
+        raise ConfigError(no_such("checkpoint", checkpoint, known, f" of {plan.name}"))
+    return (
+        plan.bridge_folder if checkpoint == BRIDGE else plan.results / "by_checkpoint" / checkpoint
+    )
+
+
+def tasks_of(results: Results) -> dict[str, list[str]]:
+    """Return a checkpoint's tasks and categories with samples, by tier."""
+    tasks = {
+        name: [item for item in found.items if has_samples(found, item)]
+        for name, found in results.tiers.items()
+        if TIERS[name].kind == "credit"
+    }
+    return {name: items for name, items in tasks.items() if items}
+
+
+def read_items(plan: StagePlan, checkpoint: str, tier: str, task: str) -> list[ShownItem]:
+    """Read all items of a task, in the order of the data, the samples of a prompt together.
+
+    Raises:
+        ConfigError: The stage has no such checkpoint, or that has no such task.
+        ResultsError: What was scored is no longer there, or damaged.
+    """
+    found = _tier_of(plan, checkpoint, tier, task)
+    samples = list(samples_of(plan, found, task))
+    before: dict[tuple[str, Any], float | None] = {}
+    if checkpoint != BRIDGE and BRIDGE in checkpoints_of(plan):
+        before = _scores_of_bridge(plan, tier, task)
+    reasons = {}
+    if tier == "tier4":
+        answers = probe_answers(found, plan.suite.probes)
+        reasons = {id: tuple(answer.get("why", ())) for id, (_, answer) in answers.items()}
+    prompts = [sample.prompt for sample in samples] or [""]
+    start = shared_start(min(prompts), max(prompts))  # as all between them share it, too
+    return [
+        _shown(sample, start, before.get(_key(sample)), reasons.get(sample.id, sample.reasons))
+        for sample in samples
+    ]
+
+
+def _tier_of(plan: StagePlan, checkpoint: str, tier: str, task: str) -> TierResults:
+    results = read_folder(folder_of(plan, checkpoint))
+    tasks = tasks_of(results)
+    if tier not in tasks:
+        raise ConfigError(no_such("tier with questions", tier, tasks, f" of {checkpoint}"))
+    if task not in tasks[tier]:
+        raise ConfigError(no_such("task", task, tasks[tier], f" of {checkpoint}"))
+    return next(found for name, found in results.tiers.items() if name == tier)
+
+
+def _scores_of_bridge(plan: StagePlan, tier: str, task: str) -> dict[tuple[str, Any], float | None]:
+    """Return the bridge's scores; none where it was not scored on the task."""
+    try:
+        found = _tier_of(plan, BRIDGE, tier, task)
+    except ConfigError:
+        return {}
+    return {_key(sample): sample.score for sample in samples_of(plan, found, task)}
+
+
+def _key(sample: Sample) -> tuple[str, Any]:
+    return sample.id, (sample.about or {}).get("sample")
+
+
+def _shown(sample: Sample, start: int, before: float | None, reasons: tuple[str, ...]) -> ShownItem:
+    ranked = sample.outputs[0] if sample.choices and sample.outputs else None
+    choices = tuple(
+        ShownChoice(
+            text=text,
+            score=score,
+            logprob=logprob,
+            is_right=place == sample.gold,
+            is_first=text == ranked,
+        )
+        for place, (text, logprob, score) in enumerate(
+            zip(sample.choices, sample.logprobs, sample.ranked_by, strict=True)
+        )
+    )
+    return ShownItem(
+        id=sample.id,
+        turns=tuple(turns_of(sample.prompt[start:])),
+        solved=sample.prompt[:start],
+        choices=choices,
+        outputs=() if choices else sample.outputs,
+        references=() if choices else sample.references,
+        score=sample.score,
+        before=before,
+        scores=sample.scores,
+        method=sample.method,
+        extracted="" if choices else sample.extracted,
+        reasons=reasons,
+        about={**(sample.about or {}), **_tokens(sample)},
+    )
+
+
+def _tokens(sample: Sample) -> dict[str, int]:
+    if sample.tokens is None:
+        return {}
+    return {"prompt tokens": sample.tokens[0], "completion tokens": sample.tokens[1]}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Query:
+    """What a reader wants to see of a task: which items, with all words of `text`, and which part of them."""
+
+    which: Which = "all"
+    text: str = ""
+    id: str = ""
+    first: int = 0
+    most: int = 50
+
+    def select(self, items: Sequence[ShownItem]) -> list[ShownItem]:
+        """Return the items that it includes, in their order; of one id all samples."""
+        words = self.text.lower().split()
+        return [
+            item
+            for item in items
+            if (not self.id or item.id == self.id)
+            and item.is_of(self.which)
+            and all(word in item.text for word in words)
+        ]
+
+
+def as_json(items: Sequence[ShownItem], query: Query) -> dict[str, Any]:
+    """Return what a page shows: the part of the items that a query includes, and how many there are."""
+    chosen = query.select(items)
+    part = chosen[query.first : query.first + query.most]
+    return {
+        "total": len(items),
+        "counts": {which: sum(item.is_of(which) for item in items) for which in WHICH},
+        "found": len(chosen),
+        "first": query.first,
+        "items": [_plain(item) for item in part],
+    }
+
+
+def some_items(items: Sequence[ShownItem], most: int) -> dict[str, Any]:
+    """Return a few items for a page that has no server: as many wrong ones as right ones, if there are.
+
+    Args:
+        most: Most items of each kind.
+    """
+    shown = [*Query(which="wrong").select(items)[:most], *Query(which="right").select(items)[:most]]
+    wrong = sum(item.is_of("wrong") for item in items)
+    return {"of": len(items), "wrong": wrong, "shown": [_plain(item) for item in shown]}
+
+
+def _plain(item: ShownItem) -> dict[str, Any]:
+    return {**asdict(item), "turns": [turn._asdict() for turn in item.turns]}
+
+
+def stage_tasks(plan: StagePlan) -> Iterator[tuple[str, str]]:
+    """Yield tier and name of each task that any checkpoint of a stage has samples of."""
+    seen: dict[tuple[str, str], None] = {}
+    for checkpoint in checkpoints_of(plan):
+        try:
+            tasks = tasks_of(read_folder(folder_of(plan, checkpoint)))
+        except ResultsError:
+            continue
+        seen |= dict.fromkeys((tier, task) for tier, names in tasks.items() for task in names)
+    yield from seen
