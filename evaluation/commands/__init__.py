@@ -153,6 +153,18 @@ def a_name(text: str) -> str:
     return text
 
 
+def a_pair(text: str) -> tuple[str, str]:
+    """Return name and value of `NAME=VALUE` for argparse.
+
+    Raises:
+        argparse.ArgumentTypeError: When one of them is missing.
+    """
+    name, equals, value = text.partition("=")
+    if not (equals and name.strip() and value.strip()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
+
+
 def a_path(text: str) -> Path:
     """Return a path for argparse; an empty one, which would mean the current folder, is refused.
 

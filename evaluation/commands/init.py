@@ -9,11 +9,15 @@ from pathlib import Path
 import yaml
 
 from evaluation.command_hints import program
-from evaluation.commands import Commands, a_name, a_path, add_command
+from evaluation.commands import Commands, a_name, a_pair, a_path, add_command
 from evaluation.errors import ConfigError
 from evaluation.files import temporary_path, write_text
 from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
 from evaluation.settings.config import validate_config
+from evaluation.settings.objectives import Objective, settled_objective
+from evaluation.settings.starting_point import OBJECTIVES, OWN, StartingPoint
+from evaluation.settings.starting_point import SUITES as DEFAULT_SUITES
+from evaluation.settings.suites import load_suite, merge_suites
 from evaluation.settings.yaml_files import parse_yaml
 
 CONFIG = "config/config.yaml"
@@ -35,8 +39,46 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         type=a_path,
         help="folder to write them into, new or not; its name is that of the stage",
     )
+    of = command.add_mutually_exclusive_group(required=True)
+    of.add_argument("--checkpoints", type=a_name, help="folder that holds one folder per step")
+    of.add_argument(
+        "--stage",
+        type=a_pair,
+        action="append",
+        metavar="NAME=DIR",
+        help="a stage and its folder of checkpoints; repeat it in training order: each is compared with the one before",
+    )
     command.add_argument(
-        "--checkpoints", type=a_name, required=True, help="folder that holds one folder per step"
+        "--bridge",
+        type=a_name,
+        metavar="CKPT",
+        help="checkpoint that the first stage is compared with",
+    )
+    command.add_argument(
+        "--objective",
+        type=a_name,
+        action="append",
+        default=[],
+        metavar="'TIER [GROUP] improve|keep MARGIN'",
+        help=f"what to improve or keep; repeat it for others ({'; '.join(OBJECTIVES)})",
+    )
+    command.add_argument(
+        "--tokenizer", type=a_name, help="hub id or folder; that of the checkpoints"
+    )
+    command.add_argument(
+        "--suite",
+        type=a_name,
+        action="append",
+        metavar="NAME",
+        help=f"a suite of {SUITES.name}; repeat it for others ({', '.join(DEFAULT_SUITES)})",
+    )
+    command.add_argument(
+        "--text",
+        type=a_pair,
+        action="append",
+        default=[],
+        metavar="NAME=FILES",
+        help="own text files (a pattern) as a slice of Tier2; repeat it for others",
     )
     command.add_argument(
         "--suites",
@@ -52,21 +94,62 @@ def _init(options: argparse.Namespace) -> int:
     for name in ("Snakefile", CONFIG, *(source.name for source in copied)):
         if os.path.lexists(folder / name):
             raise ConfigError(f"{folder / name}: is there already; choose another folder")
-    text = _configuration(Path(os.path.abspath(folder)).name, options.checkpoints)
+    start = _starting_point(options)
+    own = start.suite()
+    text = start.text() if _is_more(options) else _configuration(*next(iter(start.stages.items())))
     validate_config(parse_yaml(text), f"{CONFIG}, as init would write it for {folder}")
+    _check_suites(start)
     (folder / CONFIG).parent.mkdir(parents=True, exist_ok=True)
     for source in copied:
         temporary = temporary_path(folder / source.name)
         shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("__pycache__"))
         temporary.rename(folder / source.name)
     write_text(folder / CONFIG, text)
+    if own is not None:
+        (folder / SUITES.name).mkdir(exist_ok=True)
+        write_text(folder / SUITES.name / f"{OWN}.yaml", own)
     write_text(folder / "Snakefile", _snakefile())
-    names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), "Snakefile"])
+    files = [] if own is None else [f"{SUITES.name}/{OWN}.yaml"]
+    names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), *files, "Snakefile"])
+    for note in start.notes():
+        print(f"note: {note}")
     print(f"{folder} has {names}. Next:\n\n    cd {folder}")
     own = "staged-evaluation" if IS_INSTALLED else program(folder)
     for command in ("snakemake prefill --cores 4", f"{own} doctor", "snakemake --cores 4"):
         print(f"    {command}")
     return 0
+
+
+def _starting_point(options: argparse.Namespace) -> StartingPoint:
+    """Return what the options say; refuse a stage that is named twice."""
+    stages = options.stage or [(Path(os.path.abspath(options.folder)).name, options.checkpoints)]
+    for what, pairs in (("--stage", stages), ("--text", options.text)):
+        names = [name for name, _ in pairs]
+        for name in names:
+            if names.count(name) > 1:
+                raise ConfigError(f"{what} {name}: is given twice; give it once, with its own name")
+    return StartingPoint(
+        stages=dict(stages),
+        suites=tuple(options.suite or DEFAULT_SUITES),
+        bridge=options.bridge,
+        objectives=tuple(options.objective),
+        tokenizer=options.tokenizer,
+        texts=dict(options.text),
+    )
+
+
+def _is_more(options: argparse.Namespace) -> bool:
+    """Return whether the options say more than `minimal.yaml` does."""
+    more = (options.stage, options.bridge, options.objective, options.tokenizer)
+    return any((*more, options.suite, options.text))
+
+
+def _check_suites(start: StartingPoint) -> None:
+    """Refuse a suite that there is not, and objectives that the suites cannot judge."""
+    suites = merge_suites([(name, load_suite(SUITES, name)) for name in start.suites], SUITES)
+    for stage in start.configuration()["stages"].values():
+        for one in stage.get("objective", ()):
+            settled_objective(Objective.model_validate(one), suites, "--objective")
 
 
 def _configuration(name: str, checkpoints: str) -> str:

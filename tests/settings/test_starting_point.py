@@ -1,0 +1,79 @@
+"""What `init` writes from its options is valid, says what was asked for, and is refused where it could not work."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluation.__main__ import main
+from evaluation.settings.config import load_config
+from evaluation.settings.planning import stage_suite
+
+
+def init(folder: Path, *options: str) -> int:
+    return main(["init", str(folder), *options])
+
+
+@pytest.fixture
+def checkpoints(tmp_path: Path) -> Path:
+    for name in ("web/100", "web/200", "mix/step_50"):
+        (tmp_path / "ckpts" / name).mkdir(parents=True)
+    return tmp_path / "ckpts"
+
+
+def test_stages_follow_one_another(checkpoints: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("A text.")
+    options = ("--text", f"mine={tmp_path}/mi*.txt", "--tokenizer", "some/tokenizer")
+    stages = ("--stage", f"web={checkpoints}/web", "--stage", f"mix={checkpoints}/mix")
+    assert init(tmp_path / "new", *stages, *options) == 0
+    config = load_config(tmp_path / "new/config/config.yaml")
+    assert [*config.stages] == ["web", "mix"]
+    assert config.stages["web"].bridge is None
+    bridge, objectives = config.stages["mix"].bridge, config.stages["mix"].objective
+    assert bridge is not None
+    assert bridge.stage == "web"
+    assert [one.title for one in objectives] == [
+        "tier3: improve by more than 0 points",
+        "tier2: keep within 0.02 nats per token",
+    ]
+    assert config.tokenizer is not None
+    assert config.tokenizer.name == "some/tokenizer"
+    own = yaml.safe_load((tmp_path / "new/task_suites/own.yaml").read_text())
+    assert own == {"slices": {"mine": {"files": [f"{tmp_path}/mi*.txt"]}}}
+    here = config.model_copy(update={"suites": str(tmp_path / "new/task_suites")})
+    assert "mine" in stage_suite(here, "mix").slices
+
+
+def test_one_folder_is_the_smallest_configuration(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path / "new", "--checkpoints", str(checkpoints / "web")) == 0
+    config = load_config(tmp_path / "new/config/config.yaml")
+    assert [*config.stages] == ["new"]
+    assert "note:" not in capsys.readouterr().out
+    assert init(tmp_path / "later", "--checkpoints", str(tmp_path / "none")) == 0
+    assert "none is not a folder on this machine" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--objective", "tier3 improve 0"], "nothing to be compared with"),
+        (["--bridge", "x", "--objective", "tier2 hq wish 3"], "write tier, group if any"),
+        (["--bridge", "x", "--objective", "tier9 keep 0"], "tier9"),
+        (["--bridge", "x", "--objective", "tier4 keep 0.1"], "hold nothing of tier4"),
+        (["--suite", "none"], "none"),
+        (["--text", "mine=none/*.txt"], "nothing is at none/*.txt"),
+        (["--text", "a=x", "--text", "a=y"], "a: is given twice"),
+    ],
+)
+def test_what_could_not_work_is_refused_at_once(
+    checkpoints: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    options: list[str],
+    said: str,
+) -> None:
+    assert init(tmp_path / "new", "--checkpoints", str(checkpoints / "web"), *options) == 1
+    assert said in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
