@@ -191,7 +191,11 @@ def _is_bridge_gone(plan: StagePlan) -> bool:
 def _levels(plan: StagePlan) -> dict[str, Any]:
     """Return the state of the runs that are reference levels for curves, if there are any."""
     found = references(plan.config)
-    return {"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}
+    published = {name: one.model_dump() for name, one in plan.config.references.items()}
+    return {
+        **({"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}),
+        **({"published": published} if published else {}),
+    }
 
 
 def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Path, str]]:

@@ -29,7 +29,7 @@ from evaluation.settings.model import (
 from evaluation.settings.names import Name, check_folders, check_names, check_results_apart
 from evaluation.settings.notify import Notify
 from evaluation.settings.provided import Providers
-from evaluation.settings.runs import OtherRun, RunName, WeightsAndBiases
+from evaluation.settings.runs import OtherRun, PublishedScores, RunName, WeightsAndBiases
 from evaluation.settings.stage import Bridge, Stage
 from evaluation.settings.steps import step_of_folder
 from evaluation.settings.tokenizer import Tokenizer
@@ -86,6 +86,10 @@ class Config(Settings):
     runs: dict[RunName, OtherRun] = Field(
         {}, description="Other runs of the same suites, by name, to compare with this one."
     )
+    references: dict[RunName, PublishedScores] = Field(
+        {},
+        description="Published scores of other models, by name: lines in curves, never compared.",
+    )
 
     @model_validator(mode="after")
     def _stages_fit(self) -> Self:
@@ -100,6 +104,11 @@ class Config(Settings):
                 missing = no_such("stage", stage.trained_from.stage, self.stages)
                 raise ValueError(f"stages.{name}.trained_from.stage: {missing}")
             _check_merges(name, stage, self.stages)
+        for name in self.references:
+            if name in self.runs:
+                raise ValueError(
+                    f"references.{name}: `runs` has this name, too; choose another one"
+                )
         return self
 
     def _folders_read(self) -> dict[str, str]:

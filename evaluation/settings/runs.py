@@ -1,11 +1,13 @@
 """Settings of other runs that are compared with this one, and of the run that curves are exported to."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from evaluation.settings.model import ExpandedPath, Settings, Text
-from evaluation.settings.names import check_label
+from evaluation.settings.names import Label, check_label
+from evaluation.settings.tiers import TIERS, TierName
+from evaluation.wording import no_such
 
 By = Literal["steps", "tokens"]
 """By what the checkpoints of two runs are matched: the x-axis of their curves."""
@@ -23,6 +25,36 @@ class OtherRun(Settings):
     by: By = Field(
         "steps", description="`tokens`: match checkpoints by training tokens, not by steps."
     )
+
+
+class PublishedScores(Settings):
+    """Scores of a model as somebody published them: a line in curves, which is paired with nothing."""
+
+    source: Text = Field(description="Where they stand: an address, or a paper with its table.")
+    tier: TierName = Field("tier3", description="Tier of the items.")
+    metric: str | None = Field(None, description="Metric, if not the tier's headline.")
+    scores: dict[Label, Annotated[float, Field(allow_inf_nan=False)]] = Field(
+        min_length=1, description="Value of each item, as files have it: a fraction for accuracies."
+    )
+
+    @model_validator(mode="after")
+    def _are_of_the_metric(self) -> Self:
+        tier = TIERS[self.tier]
+        known = [metric.name for metric in tier.metrics]
+        if self.metric is not None and self.metric not in known:
+            raise ValueError(f"metric: {no_such('metric', self.metric, known)}")
+        if tier.metric(self.measured).unit == "fraction":
+            for item, score in self.scores.items():
+                if not 0 <= score <= 1:
+                    raise ValueError(
+                        f"scores.{item}: {score:g} is no fraction; write {score / 100:g}"
+                    )
+        return self
+
+    @property
+    def measured(self) -> str:
+        """Name of the metric."""
+        return self.metric or TIERS[self.tier].headline
 
 
 def _check_run(name: str) -> str:

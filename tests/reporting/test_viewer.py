@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import re
 import threading
 from collections.abc import Callable, Iterator
 from urllib.parse import quote, urlsplit
@@ -127,7 +126,7 @@ def test_turns_of_a_chat_are_apart(prompt: str) -> None:
 def test_only_results_are_served(tiny_world: World, address: str, get: Get) -> None:
     secret = urlsplit(address).path
     assert get(f"{secret}stage2/recommendation.json").status == 200
-    hidden = tiny_world.results() / ".config" / "0" / "secret.yaml"
+    hidden = tiny_world.results() / ".config" / "other" / "secret.yaml"
     hidden.parent.mkdir(parents=True, exist_ok=True)
     hidden.write_text("command: secret")
     (tiny_world.results() / "out").symlink_to(tiny_world.config)
@@ -135,7 +134,7 @@ def test_only_results_are_served(tiny_world: World, address: str, get: Get) -> N
     for path in (
         outside,
         quote(outside, safe=""),
-        ".config/0/secret.yaml",
+        ".config/other/secret.yaml",
         "out",
         "stage2",
         "none",
@@ -194,7 +193,7 @@ def test_items_are_read_filtered_and_linked(page: Page, plan: StagePlan) -> None
 def test_from_the_index_to_a_chat(page: Page, plan: StagePlan) -> None:
     page.goto("-/")
     assert violations(page)[1] == []
-    page.get_by_role("link", name=re.compile("^lists")).last.click()
+    page.locator("a[href*='/tier4/']").first.click()
     page.locator("body[data-state=drawn]").wait_for()
     assert page.locator("article").count() > 0
     assert "the model's answer" in page.locator("article").first.inner_text()

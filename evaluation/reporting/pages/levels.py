@@ -1,7 +1,8 @@
 """Levels in curves: values of references, which are models that were scored once, such as public ones.
 
 A reference is named under `runs:` like a run, by the folder of results of its one checkpoint. It is compared
-with the run tier by tier, like two checkpoints; tiers that must not be compared get no level.
+with the run tier by tier, like two checkpoints; tiers that must not be compared get no level. Published scores
+(`references:`) get levels, too, but are compared with nothing.
 """
 
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ from evaluation.reporting.pages.curves import Key, Series
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.settings.config import Config
+from evaluation.settings.runs import PublishedScores
 from evaluation.settings.tiers import TierName
 
 
@@ -46,12 +48,26 @@ def with_levels(
                 notes.append(f"{name} has no line: {error}")
         for key, value in known.items():
             levels.setdefault(key, []).append({"name": name, "number": place, "value": value})
+    first = number + len(references(config))
+    for place, (name, published) in enumerate(config.references.items(), first):
+        notes.append(_of_published(name, published))
+        for item, score in published.scores.items():
+            level = {"name": f"{name} (published)", "number": place, "value": score}
+            levels.setdefault((published.tier, item, published.measured), []).append(level)
     keys = [(one["tier"], one["item"], one["metric"]) for one in series]
     drawn = [
         {**one, "levels": levels[key]} if key in levels else one
         for one, key in zip(series, keys, strict=True)
     ]
     return drawn, list(dict.fromkeys(notes))
+
+
+def _of_published(name: str, published: PublishedScores) -> str:
+    """Say where published scores are from, and what they are not good for."""
+    return (
+        f"{name} (published): {published.source}; not scored here. Its prompts, questions and scoring may "
+        "differ, so nothing is paired with it, and no difference from it is tested."
+    )
 
 
 def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> dict[Key, float]:

@@ -14,8 +14,9 @@ function heatMap(place, label, columns, rows) {
     heatPart(html(box, "table", { class: "matrix" }), columns, rows, [from, from + size]);
     if (!from) saveTable(box, label);
     box.scrollLeft = before;
-    if (STATE.step) showPicked(box); // as opened, it begins with the bridge and the first step
+    if (STATE.step || place.dataset.drawn) showPicked(box); // as opened, it begins with the bridge and the first step
   }
+  place.dataset.drawn = "yes";
 }
 
 /* Scrolls the chosen column into view, next to the names of rows */
