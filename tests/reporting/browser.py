@@ -110,7 +110,7 @@ def states(page: Page) -> Iterator[str]:
         menu.select_option(values[0])
 
 
-FIGURES = """() => [...document.querySelectorAll("svg:not(.key)")].filter((figure) => figure.checkVisibility()).map((figure) => {
+FIGURES = """() => [...document.querySelectorAll("svg:not(.key, .mini)")].filter((figure) => figure.checkVisibility()).map((figure) => {
   const box = figure.getBoundingClientRect();
   const nodes = [figure, ...figure.querySelectorAll("*")];
   const attributes = nodes.flatMap((node) => [...node.attributes].map((a) => `${node.tagName} ${a.name}=${a.value}`));

@@ -54,6 +54,7 @@ from evaluation.settings.candidates import (
 )
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
 
@@ -103,20 +104,20 @@ def _answers(found: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
     if found.chosen is None or found.chosen not in found.candidates:
         return []
     plan, checkpoint = found.plan, candidate_folder(found.chosen)
-    answers, unread = [], list[str]()
+    answers, unread = [], dict[str, Exception]()
     for tier, tasks in tasks_of(read_folder(plan.step_folder(found.chosen))).items():
         for task in tasks:
             try:
                 items = read_items(plan, checkpoint, tier, task)
             except (ResultsError, CacheError) as error:
-                unread.append(f"{task}: {error}")
+                unread[task] = error
                 continue
             entry = {"tier": tier, "item": task, **some_items(items, SHOWN_ANSWERS)}
             if space.take(entry):
                 answers.append(entry)
     if unread:
-        more = f" (and {len(unread) - 1} more tasks)" if len(unread) > 1 else ""
-        log.warning("%s: questions are not shown%s: %s", plan.name, more, unread[0])
+        why = next(iter(unread.values()))
+        log.warning("%s: questions of %s are not shown: %s", plan.name, first_few([*unread]), why)
     return answers
 
 
