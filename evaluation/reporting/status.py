@@ -12,6 +12,7 @@ from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
+from evaluation.reporting.time_left import Scored, time_left
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
 from evaluation.results.read import read_tier_file
@@ -69,6 +70,7 @@ def stage_status(
     files, damaged = _stage_files(plan)
     if outdated is not None:
         _mark_outdated(plan, {str(step): step for step in steps}, subjects, files, outdated)
+    left = time_left(_scored(plan, steps, subjects))
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -77,11 +79,21 @@ def stage_status(
         "check": None if complete else last_error(plan.check_log),
         "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
         **_verdict(plan),
+        "left": left and left.sentence,
         "prefill": dict(_prefilling(plan)),
         "subjects": subjects,
         "files": files,
         "damaged": damaged,
     }
+
+
+def _scored(
+    plan: StagePlan, steps: Sequence[Candidate], subjects: Mapping[str, Mapping[str, Any]]
+) -> Iterator[Scored]:
+    folders = {str(step): plan.step_folder(step) for step in steps}
+    for name, subject in subjects.items():
+        states = {tier: subject["files"][tier] for tier in plan.tiers}
+        yield Scored(folder=folders.get(name, plan.bridge_folder), states=states)
 
 
 def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
@@ -239,6 +251,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
         verdict += ", provisional" if verdict and entry["provisional"] else ""
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
+        lines += [f"  {entry['left']}"] if entry["left"] else []
         lines += [f"  to come: {first_few(missing, 4)}"] if missing else []
         lines += [f"  check: {entry['check']}"] if entry["check"] else []
         lines += [f"  {entry['checkpoints']}"] if entry["checkpoints"] else []

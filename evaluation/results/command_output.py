@@ -34,6 +34,9 @@ class StageStatus(FileModel):
     checkpoints: str | None = Field(description="A sentence where there are no checkpoints.")
     verdict: str | None = Field(description="Verdict of the stage so far.")
     provisional: bool | None = Field(description="Whether steps are still to come.")
+    left: str | None = Field(
+        None, description="How much scoring is left, and about how long it takes; null if none is."
+    )
     prefill: dict[str, str] = Field(description="Progress of each cache that is being prefilled.")
     subjects: dict[str, SubjectStatus] = Field(
         description="By step, by name of the merge, or `bridge`."
