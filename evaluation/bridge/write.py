@@ -16,10 +16,10 @@ from evaluation.bridge.pairing import check_comparable
 from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.command_hints import evaluation, snakemake
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, deltas_key
+from evaluation.command_hints import evaluation
+from evaluation.dependencies.making import Made
+from evaluation.dependencies.places import Place
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
-from evaluation.records import Record, read_record, write_record
 from evaluation.results.columns import write_csv
 from evaluation.results.delta_notes import warnings_in_words
 from evaluation.results.deltas_file import (
@@ -47,36 +47,17 @@ from evaluation.settings.tiers import TIERS
 log = logging.getLogger(__name__)
 
 
-def make_deltas(plan: StagePlan, step: Candidate) -> Record:
-    """Write a step's `bridge_deltas.json` from the tier files of the step and of the bridge.
-
-    Where one of them could not be scored, or the two must not be compared, the record states why.
-
-    Args:
-        step: A step or a merge of the stage.
+def make_deltas(place: Place) -> Made:
+    """Write `bridge_deltas.json` of a step or merge from its tier files and those of the bridge.
 
     Returns:
-        The record that was written.
-
-    Raises:
-        BridgeError: When one of the two has no tier files yet.
+        The file, or the reason why the two must not be compared.
     """
-    folder = plan.step_folder(step)
-    ours, bridge = (read_record(one, COLLECT) for one in (folder, plan.bridge_folder))
-    if ours is None or bridge is None:
-        lacking = folder if ours is None else plan.bridge_folder
-        raise BridgeError(f"{lacking}: no results yet; run `{snakemake(plan.name)}`")
-    key, path = deltas_key(plan, step, ours, bridge), folder / DELTAS
-    error = ours.error or (bridge.error and f"the bridge has no results: {bridge.error}")
-    if error is None:
-        try:
-            write_deltas(plan, step)
-        except EvaluationError as wrong:
-            error = str(wrong)
-    if error is not None:
-        path.unlink(missing_ok=True)
-        return write_record(folder, STEP_DELTAS, key, error=error)
-    return write_record(folder, STEP_DELTAS, key, [path])
+    assert place.candidate is not None
+    try:
+        return Made([write_deltas(place.plan, place.candidate)])
+    except EvaluationError as error:
+        return Made(error=str(error))
 
 
 def write_deltas(plan: StagePlan, step: Candidate) -> Path:

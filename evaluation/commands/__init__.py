@@ -22,9 +22,11 @@ def add_command(
     commands: "Commands[argparse.ArgumentParser]",
     run: Callable[[argparse.Namespace], int],
     help: str,
+    *,
+    name: str | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command named after the function that runs it: `_import_hf` runs `import-hf`.
+    """Add a command, by default named after the function that runs it: `_import_hf` runs `import-hf`.
 
     Args:
         run: Runs the command with its options, and returns the exit code.
@@ -34,7 +36,8 @@ def add_command(
     Returns:
         The command's parser, to which its options are added.
     """
-    command = commands.add_parser(run.__name__.strip("_").replace("_", "-"), help=help, **keywords)
+    name = name or run.__name__.strip("_").replace("_", "-")
+    command = commands.add_parser(name, help=help, **keywords)
     command.set_defaults(run=run)
     return command
 
@@ -132,11 +135,10 @@ def plans_with_known_steps(options: argparse.Namespace) -> "dict[str, StagePlan]
 def plans_with_tables(options: argparse.Namespace) -> "dict[str, StagePlan]":
     """Return all stages; raise ResultsError if the tables of one are outdated."""
     from evaluation.dependencies.command_inputs import CommandInputs
+    from evaluation.dependencies.steps import TABLES
 
     plans = plans_with_known_steps(options)
-    inputs = CommandInputs(options.config, plans)
-    for plan in plans.values():
-        inputs.check_tables(plan)
+    CommandInputs(options.config, plans).check(TABLES, plans.values())
     return plans
 
 

@@ -1,4 +1,4 @@
-"""`score` and `collect` evaluate checkpoints on a stage's suite; `doctor` checks what they need.
+"""`score` evaluates checkpoints on a stage's suite; `doctor` checks what it needs.
 
 `loglikelihood` scores any file of requests.
 """
@@ -40,7 +40,7 @@ OFFLINE = {
 
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `doctor`, `score`, `collect`, `expect` and `loglikelihood`."""
+    """Add `doctor`, `score`, `expect` and `loglikelihood`."""
     command = add_configured(
         commands, _doctor, "find what would stop a scoring job, and how to correct it", stage=False
     )
@@ -57,9 +57,6 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
     command.add_argument(
         "--scores-only", action="store_true", help="do not write tier files; `collect` does"
     )
-
-    what = "write a scored checkpoint's tier files from its stored scores"
-    add_candidates(add_configured(commands, _collect, what, stage=True), bridge=True)
 
     command = add_command(
         commands, _expect, "check that a result file exists; if not, show why it could not be made"
@@ -130,27 +127,15 @@ def _score(options: argparse.Namespace) -> int:
     return max([score_checkpoint(subject, scores_only=options.scores_only) for subject in subjects])
 
 
-def _collect(options: argparse.Namespace) -> int:
-    """Write tier files from stored scores; return RECORDED if some cannot be written."""
-    from evaluation.dependencies.command_inputs import CommandInputs
-    from evaluation.orchestration.checkpoints import collect_checkpoint
-
-    plan, plans = _plans(options)
-    subjects = _subjects(plan, plans, options)
-    command_inputs = CommandInputs(options.config, plans)
-    command_inputs.check_scores(subjects)
-    command_inputs.check_documents(plan)
-    return max([collect_checkpoint(subject) for subject in subjects])
-
-
 def _expect(options: argparse.Namespace) -> int:
     """Check that a result file exists; otherwise raise ScoringError with the reason."""
-    from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
+    from evaluation.dependencies.steps import STEPS
     from evaluation.records import read_record
 
     if options.file.is_file():
         return 0
-    records = [read_record(options.file.parent, step) for step in (COLLECT, STEP_DELTAS)]
+    names = [step.name for step in STEPS.values() if step.of_checkpoint]
+    records = [read_record(options.file.parent, name) for name in names]
     reasons = [record.error for record in records if record is not None and record.error]
     why = reasons[0] if reasons else "nothing has made it"
     raise ScoringError(f"{options.file}: no such result: {why}")

@@ -1,9 +1,8 @@
-"""`deltas`, `tables`, `status` and other commands that need only stored scores, no model or GPU."""
+"""The steps of the workflow that need no GPU, `status` and `bridge-table`."""
 
 import argparse
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 from evaluation.checkpoints.subjects import bridge_subject, candidate_subject, candidates_so_far
 from evaluation.commands import (
@@ -17,6 +16,8 @@ from evaluation.commands import (
     plans_with_tables,
     print_json,
 )
+from evaluation.dependencies.places import Plans, Target, place_of
+from evaluation.dependencies.steps import STEPS, Step
 from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.records import RECORDED
@@ -24,107 +25,58 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage
 from evaluation.terminal_layout import show
 
-if TYPE_CHECKING:
-    from evaluation.dependencies.command_inputs import CommandInputs
-
 
 def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
-    """Add `deltas`, `tables`, `figures`, `comparison`, `front-page` and others."""
-    what = "compare steps with their bridge"
-    add_candidates(add_configured(commands, _deltas, what, stage=True), bridge=False)
-    add_configured(
-        commands, _tables, "write a stage's tables, recommendation and report", stage=True
-    )
-    add_configured(
-        commands, _figures, "write a stage's curves and forest plots as SVG files", stage=True
-    )
-    add_configured(
-        commands,
-        _comparison,
-        "compare this run with those under `runs` in the configuration",
-    )
-    add_configured(commands, _front_page, "write the report's first page, over all stages")
+    """Add a command for each step of the workflow, `bridge-table` and `status`."""
+    for step in STEPS.values():
+        if step.help:
+            stage = None if step.scope == "run" else True
+            command = add_configured(commands, _make, step.help, stage=stage, name=step.words)
+            command.set_defaults(made=step.name)
+            if step.of_checkpoint:
+                add_candidates(command, bridge=step.scope == "checkpoint")
     add_json(add_configured(commands, _bridge_table, "show every stage's deltas and verdicts"))
     add_json(
         add_configured(commands, _status, "show what is done and what is missing", stage=False)
     )
 
 
-def _stage(options: argparse.Namespace) -> tuple[StagePlan, "CommandInputs"]:
-    """Return the stage named by `--stage`, and the checks of its inputs."""
+def _make(options: argparse.Namespace) -> int:
+    """Make a step of the workflow; return RECORDED if some of it cannot be made."""
     from evaluation.dependencies.command_inputs import CommandInputs
+    from evaluation.dependencies.making import make
 
-    plans = plans_with_known_steps(options)
-    plan = named_stage(plans, options.stage, options.config)
-    return plan, CommandInputs(options.config, plans)
-
-
-def _deltas(options: argparse.Namespace) -> int:
-    """Compare steps or merges with their bridge; return RECORDED if some cannot be compared."""
-    from evaluation.bridge.write import make_deltas
-
-    plan, inputs = _stage(options)
-    if plan.stage.bridge is None:
-        raise ConfigError(
-            f"stages.{plan.name}.bridge: none is configured, so there are no deltas; name a `stage` or a `path` there"
-        )
-    candidates = asked_candidates(options)
-    subjects = [candidate_subject(plan, candidate) for candidate in candidates]
-    inputs.check_results([*subjects, bridge_subject(plan, inputs.plans)])
+    step, plans = STEPS[options.made], plans_with_known_steps(options)
+    stage = None if step.scope == "run" else named_stage(plans, options.stage, options.config)
+    plan = stage or next(iter(plans.values()))
+    if not step.is_wanted(plan):
+        raise ConfigError(step.unwanted.format(stage=plan.name, config=options.config))
+    targets = _targets(step, plan, plans, options)
+    CommandInputs(options.config, plans).check_inputs(step.name, targets)
     code = 0
-    for step in candidates:
-        record = make_deltas(plan, step)
+    for target in targets:
+        record = make(step.name, target)
         if record.error is not None:
             report(record.error)
             code = RECORDED
-        else:
-            print(plan.step_folder(step))
+        if not step.of_checkpoint:
+            folder = place_of(target).folder
+            print(*(folder / name for name in record.files), sep="\n")
+        elif record.error is None:
+            print(place_of(target).folder)
     return code
 
 
-def _tables(options: argparse.Namespace) -> int:
-    """Write a stage's tables, recommendation and report."""
-    from evaluation.reporting.steps import make_tables
-
-    plan, inputs = _stage(options)
-    inputs.check_deltas(plan)
-    make_tables(plan)
-    return 0
-
-
-def _figures(options: argparse.Namespace) -> int:
-    """Write a stage's figures, and print their files."""
-    from evaluation.reporting.steps import make_figures
-
-    plan, inputs = _stage(options)
-    inputs.check_tables(plan)
-    for name in make_figures(plan).files:
-        print(plan.results / name)
-    return 0
-
-
-def _comparison(options: argparse.Namespace) -> int:
-    """Compare this run with the configured ones; return RECORDED if some cannot be compared."""
-    from evaluation.reporting.steps import make_comparison
-
-    plans = plans_with_tables(options)
-    config = next(iter(plans.values())).config
-    if not config.runs:
-        raise ConfigError(f"{options.config}: has no `runs`; add some, or use `compare A B`")
-    record = make_comparison(plans)
-    print(*(Path(config.results) / name for name in record.files), sep="\n")
-    if record.error is not None:
-        report(record.error)
-        return RECORDED
-    return 0
-
-
-def _front_page(options: argparse.Namespace) -> int:
-    """Write the report's first page, and print its file."""
-    from evaluation.reporting.steps import make_front_page
-
-    print(make_front_page(plans_with_tables(options)))
-    return 0
+def _targets(
+    step: Step, plan: StagePlan, plans: Plans, options: argparse.Namespace
+) -> Sequence[Target]:
+    if step.scope == "run":
+        return [plans]
+    if step.scope == "stage":
+        return [plan]
+    if step.scope == "checkpoint" and options.bridge:
+        return [bridge_subject(plan, plans)]
+    return [candidate_subject(plan, candidate) for candidate in asked_candidates(options)]
 
 
 def _bridge_table(options: argparse.Namespace) -> int:

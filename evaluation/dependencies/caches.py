@@ -106,6 +106,11 @@ def tier_entries(plan: StagePlan) -> list[CacheEntry]:
     ]
 
 
+def graded_entries(plan: StagePlan) -> list[CacheEntry]:
+    """Return the entries of a stage that hold documents for grading."""
+    return [entry for entry in tier_entries(plan) if entry.is_graded]
+
+
 class AskedOnce:
     """A consistent view of the disk: each question is answered once."""
 

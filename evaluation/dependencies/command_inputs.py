@@ -9,23 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evaluation.checkpoints.subjects import (
-    Subject,
-    bridge_subject,
-    candidate_subject,
-    candidates_so_far,
-)
-from evaluation.dependencies.caches import check_current, stage_entries, tier_entries
+from evaluation.dependencies.caches import check_current, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
-from evaluation.dependencies.outdated import Outdated, are_tables_outdated
-from evaluation.dependencies.steps import COLLECT, TABLES
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.places import Place, Target, candidate_places, place_of
+from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, sources
 from evaluation.errors import ResultsError
-from evaluation.records import read_record
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
-
-_ROLES = ("step", "merge", "bridge")
 
 
 @dataclass
@@ -45,66 +37,70 @@ class CommandInputs:
     def __post_init__(self) -> None:
         self.outdated = Outdated(self.plans, as_made=True)
 
-    def check_scores(self, subjects: Iterable[Subject]) -> None:
-        """Check the scores of checkpoints."""
-        outdated = list(filter(self.outdated.score, subjects))
-        for plan in {subject.plan.name: subject.plan for subject in outdated}.values():
-            self._check_caches(plan)
-        self._refuse("the scores", "score", outdated)
+    def check_inputs(self, name: str, targets: Iterable[Target]) -> None:
+        """Check all that a step reads for some checkpoints, stages or the run, and its caches."""
+        places, step = list(map(place_of, targets)), STEPS[name]
+        self._check([read for place in places for read in sources(step, place, self.plans)])
+        for plan in {place.plan.name: place.plan for place in places}.values():
+            for entry in [] if step.is_partial else step.caches(plan):
+                check_current(self.outdated.view.caches, entry)
 
-    def _check_caches(self, plan: StagePlan) -> None:
+    def check(self, name: str, targets: Iterable[Target]) -> None:
+        """Check what a step made for some checkpoints, stages or the run, and all that it was made from."""
+        self._check([(STEPS[name], place_of(target)) for target in targets])
+
+    def _check(self, read: Sequence[tuple[Step, Place]]) -> None:
+        """Raise an error on the outdated outputs of the first step that has some."""
+        needed = {(step.name, place.folder): place for step, place in self._with_ancestors(read)}
+        for step in STEPS.values():
+            places = [place for (name, _), place in needed.items() if name == step.name]
+            if outdated := [place for place in places if self.outdated(step.name, place)]:
+                if step.name == SCORE:
+                    self._check_caches(outdated)
+                raise self._error(step, outdated)
+
+    def _with_ancestors(self, read: Iterable[tuple[Step, Place]]) -> list[tuple[Step, Place]]:
+        found: dict[tuple[str, Path], tuple[Step, Place]] = {}
+        waiting = list(read)
+        for step, place in waiting:
+            if (step.name, place.folder) not in found:
+                found[step.name, place.folder] = step, place
+                waiting += sources(step, place, self.plans)
+        return list(found.values())
+
+    def _check_caches(self, places: Iterable[Place]) -> None:
         """Raise CacheError, like `score`, if caches are outdated (missing ones do not count)."""
-        caches, entries = self.outdated.caches, stage_entries(plan)
-        if any(caches.state(entry) == "stale" for entry in entries):
-            for entry in entries:
-                check_current(caches, entry)
+        caches = self.outdated.view.caches
+        for plan in {place.plan.name: place.plan for place in places}.values():
+            entries = stage_entries(plan)
+            if any(caches.state(entry) == "stale" for entry in entries):
+                for entry in entries:
+                    check_current(caches, entry)
 
-    def check_documents(self, plan: StagePlan) -> None:
-        """Check the documents for grading answers and choices; raise CacheError if not prefilled."""
-        for entry in tier_entries(plan):
-            if entry.is_graded:
-                check_current(self.outdated.caches, entry)
-
-    def check_results(self, subjects: Sequence[Subject]) -> None:
-        """Check the results of checkpoints, and the scores that they are made from."""
-        outdated = list(filter(self.outdated.collect, subjects))
-        self.check_scores(outdated)
-        self._refuse("the results", "collect", outdated)
-
-    def check_deltas(self, plan: StagePlan) -> None:
-        """Check all deltas of a stage, and the results that they are made from."""
-        steps = candidates_so_far(plan)
-        self.check_results([candidate_subject(plan, one) for one in steps])
-        if plan.stage.bridge is not None and read_record(plan.bridge_folder, COLLECT) is not None:
-            self.check_results([bridge_subject(plan, self.plans)])
-            outdated = [one for one in steps if self.outdated.deltas(plan, one)]
-            self._refuse("the deltas", "deltas", [candidate_subject(plan, o) for o in outdated])
-
-    def check_tables(self, plan: StagePlan) -> None:
-        """Check a stage's tables, if they exist, and everything that they are made from."""
-        self.check_deltas(plan)
-        if read_record(plan.results, TABLES) is not None and are_tables_outdated(plan):
-            raise self._error(f"the tables of {plan.name}", f"tables --stage {plan.name}")
-
-    def _refuse(self, what: str, command: str, outdated: Sequence[Subject]) -> None:
-        """Raise an error on outdated steps, merges or the bridge: a command takes one of these kinds."""
-        if not outdated:
-            return
-        plan, first = outdated[0].plan, min(outdated, key=lambda one: _ROLES.index(one.role))
-        names = [str(one.candidate) for one in outdated if one.role == first.role]
-        which = "--bridge" if first.role == "bridge" else f"--{first.role} {' '.join(names)}"
-        named = f"{first.role}s {', '.join(names)}" if len(names) > 1 else first.label
-        raise self._error(
-            f"{what} of {plan.name}, {named},", f"{command} --stage {plan.name} {which}"
-        )
-
-    def _error(self, what: str, command: str) -> ResultsError:
-        name, _, arguments = command.partition(" ")
-        config = shlex.quote(str(self.config))
+    def _error(self, step: Step, places: Sequence[Place]) -> ResultsError:
+        """Return the error on outputs of one stage: a command takes steps, merges or the bridge."""
+        plan, options, named = places[0].plan, "", ""
+        if step.of_checkpoint:
+            mine = [place for place in places if place.plan.name == plan.name]
+            kind = min(map(_kind, mine), key=("step", "merge", "bridge").index)
+            names = [str(place.candidate) for place in mine if _kind(place) == kind]
+            options = " --bridge" if kind == "bridge" else f" --{kind} {' '.join(names)}"
+            first = next(place for place in mine if _kind(place) == kind)
+            named = f", {kind}s {', '.join(names)}," if len(names) > 1 else f", {first.label},"
+        of_stage = step.scope != "run"
+        what = f"the {step.noun}{f' of {plan.name}' if of_stage else ''}{named}"
+        stage = f" --stage {plan.name}" if of_stage else ""
+        command = f"{step.words} --config {shlex.quote(str(self.config))}{stage}{options}"
         return ResultsError(
             f"{self.config}: {what} are damaged, or were made from other settings, data or checkpoints "
-            f"than there are now; run `python -m evaluation {name} --config {config} {arguments}`"
+            f"than there are now; run `python -m evaluation {command}`"
         )
+
+
+def _kind(place: Place) -> str:
+    if place.candidate is None:
+        return "bridge"
+    return "step" if isinstance(place.candidate, int) else "merge"
 
 
 def check_run(config: Path) -> None:
@@ -116,6 +112,6 @@ def check_run(config: Path) -> None:
     needed = [Path(listed.suites), *(Path(one.checkpoints) for one in listed.stages.values())]
     if all(path.is_dir() for path in needed):
         plans = plan_stages(listed)
+        inputs = CommandInputs(config, plans)
         for plan in plans.values():
-            subjects = [candidate_subject(plan, one) for one in candidates_so_far(plan)]
-            CommandInputs(config, plans).check_results(subjects)
+            inputs.check(COLLECT, candidate_places(plan))

@@ -1,31 +1,29 @@
 """Record the caches and checkpoint files that scores and results are made from; compare them later."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from evaluation.checkpoints.locations import real_location
-from evaluation.checkpoints.state import State, is_left_of, recorded_state
-from evaluation.checkpoints.subjects import Subject
+from evaluation.checkpoints.state import is_left_of, recorded_state
 from evaluation.checkpoints.training import metadata_state
 from evaluation.dependencies.caches import (
     CacheEntry,
     CacheStates,
     check_current,
     definition_of,
+    graded_entries,
     stage_entries,
-    tier_entries,
 )
+from evaluation.dependencies.keys import Records
+from evaluation.dependencies.places import Place
+from evaluation.dependencies.view import View
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import DOCUMENTS
 from evaluation.prefill.entries import META
 from evaluation.records import Record
 
 
-def score_inputs(subject: Subject) -> dict[str, Any]:
+def score_inputs(place: Place) -> dict[str, Any]:
     """Return the state of caches and checkpoint for a record of scores.
-
-    Args:
-        subject: The checkpoint that is scored.
 
     Returns:
         Caches by place, the tokenizer that defines them, and the checkpoint's state and location.
@@ -34,71 +32,55 @@ def score_inputs(subject: Subject) -> dict[str, Any]:
         CacheError: A cache is not current.
     """
     states = CacheStates()
-    entries = stage_entries(subject.plan)
+    entries = stage_entries(place.plan)
     caches = {one.place: _describe_entry(one, check_current(states, one)) for one in entries}
-    tokenizer = states.tokenizer(subject.plan)
-    return {"caches": caches, "tokenizer": tokenizer, **recorded_state(subject.checkpoint)}
+    tokenizer = states.tokenizer(place.plan)
+    return {"caches": caches, "tokenizer": tokenizer, **recorded_state(place.subject.checkpoint)}
 
 
-def are_scores_of(
-    about: Mapping[str, Any], subject: Subject, caches: CacheStates, state: State
-) -> bool:
-    """Return whether scores were made from these caches and this checkpoint.
+def are_scores_of(record: Record, records: Records, place: Place, view: View) -> bool:
+    """Return whether scores were made from the present caches and checkpoint.
 
     The checkpoint may be deleted by now, in whole or in part. But if its path is a link that now leads
     elsewhere, the scores belong to another folder.
-
-    Args:
-        caches: States of caches, read once.
-        state: State of the checkpoint's files now; empty if it is deleted.
-
-    Returns:
-        Whether nothing has changed since, except for deletions.
     """
+    del records
+    about, checkpoint = record.about, place.subject.checkpoint
     used, tokenizer = about.get("caches", {}), about.get("tokenizer")
-    entries = stage_entries(subject.plan)
-    if not all(_agrees(caches, one, used.get(one.place), tokenizer) for one in entries):
+    entries = stage_entries(place.plan)
+    if not all(_agrees(view.caches, one, used.get(one.place), tokenizer) for one in entries):
         return False
-    if state:
+    if state := view.state(checkpoint):
         return is_left_of(state, about.get("checkpoint_state"))
-    return bool(about.get("location") == real_location(subject.checkpoint))
+    return bool(about.get("location") == real_location(checkpoint))
 
 
-def result_inputs(subject: Subject, metadata: str | None) -> dict[str, Any]:
+def result_inputs(place: Place) -> dict[str, Any]:
     """Return the state of documents and of the checkpoint's metadata for a record of results.
 
-    Args:
-        metadata: The metadata's checksum when it was read; None if there was none.
-
     Returns:
-        Documents by the place of their cache, and the checksum.
+        Documents by the place of their cache, and the metadata's checksum.
     """
-    states = CacheStates()
-    found = {one.place: states.record(one) for one in tier_entries(subject.plan) if one.is_graded}
-    documents = {place: _describe_documents(one) for place, one in found.items() if one is not None}
+    states, metadata = CacheStates(), metadata_state(place.subject.checkpoint)
+    entries = {one.place: states.record(one) for one in graded_entries(place.plan)}
+    documents = {name: _describe_documents(one) for name, one in entries.items() if one is not None}
     return {"documents": documents, "metadata": metadata}
 
 
-def are_results_of(
-    about: Mapping[str, Any], scored: Mapping[str, Any], subject: Subject, caches: CacheStates
-) -> bool:
+def are_results_of(record: Record, records: Records, place: Place, view: View) -> bool:
     """Return whether results were made from these documents and the checkpoint's present metadata.
 
-    Args:
-        scored: The inputs in the scores' record, which name the tokenizer.
-        caches: States of caches, read once.
-
-    Returns:
-        Whether nothing has changed since; deleted metadata does not count as a change.
+    Deleted metadata does not count as a change.
     """
-    used, tokenizer = about.get("documents", {}), scored.get("tokenizer")
-    entries = [one for one in tier_entries(subject.plan) if one.is_graded]
+    (score,) = records
+    used, tokenizer = record.about.get("documents", {}), score and score.about.get("tokenizer")
     if not all(
-        _agrees(caches, one, used.get(one.place), tokenizer, graded=True) for one in entries
+        _agrees(view.caches, one, used.get(one.place), tokenizer, graded=True)
+        for one in graded_entries(place.plan)
     ):
         return False
-    counted = metadata_state(subject.checkpoint)
-    return not counted or counted == about.get("metadata")
+    counted = metadata_state(place.subject.checkpoint)
+    return not counted or counted == record.about.get("metadata")
 
 
 def _agrees(

@@ -119,7 +119,7 @@ def is_retained(subject: Subject, outdated: Outdated) -> bool:
     Returns:
         Whether only its scores are left.
     """
-    return outdated.has_lost_files(subject) and not outdated.score(subject)
+    return outdated.has_lost_files(subject) and not outdated(SCORE, subject)
 
 
 def _steps_with_results(results: Path) -> list[int]:

@@ -1,34 +1,34 @@
-"""The steps between caches and pages, and the key of each: everything that its outputs depend on.
+"""The one table of what the workflow makes from what: its steps between caches and pages.
 
-    step      in the folder of    reads                             writes
-    score     a checkpoint        caches, the checkpoint            scores in the store
-    collect   a checkpoint        its scores, documents             tier files
-    deltas    a step or merge     tier files of it and the bridge   bridge_deltas.json
-    tables    a stage             all of the above                  summary, deltas, report
-    figures   a stage             its tables                        SVG files
-    comparison  the results       all stages' tables, other runs    comparison.{csv,json,html}
-    front     the results         all of these                      report.html
+    step        in the folder of     reads                             writes
+    score       a checkpoint         caches, the checkpoint            scores in the store
+    collect     a checkpoint         its scores, documents             tier files
+    deltas      a step or merge      results of it and of the bridge   bridge_deltas.json
+    tables      a stage              results and deltas                summary, deltas, report
+    figures     a stage              its tables                        SVG files
+    comparison  the results          all stages' tables, other runs    comparison.{csv,json,html}
+    front       the results          all of these                      report.html
 
-Settings that only change the view of stored scores (groups, primary metrics, checks, margins) are in
-the keys of `collect` or later steps, never in that of `score`.
+Rules, `status`, checks of commands by hand, the watcher and the end of a run walk this table. A new step
+is an entry, a function that `make` names, and its name among the parents of the steps that read it.
 """
 
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation import protocol
-from evaluation.checkpoints.config_files import configuration_file
-from evaluation.checkpoints.locations import Merge, absent_folder
-from evaluation.checkpoints.subjects import Subject, candidate_subject
+from evaluation.dependencies import inputs, keys
+from evaluation.dependencies.caches import CacheEntry, graded_entries, stage_entries
 from evaluation.dependencies.other_runs import TABLES as TABLES
-from evaluation.dependencies.other_runs import references, run_state
-from evaluation.fingerprints import fingerprint, unordered
-from evaluation.records import Record, read_record
-from evaluation.settings.candidates import Candidate
+from evaluation.dependencies.places import Place, Plans, Scope, bridge_places, places_in
+from evaluation.dependencies.view import View
+from evaluation.fingerprints import fingerprint
+from evaluation.records import Record, read_record, record_path
+from evaluation.results.comparison_file import COMPARISON_FILES
+from evaluation.results.deltas_file import DELTAS
+from evaluation.results.stage_files import FRONT_FILES, stage_outputs
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.runs import OtherRun
 from evaluation.settings.tiers import TIERS
 
 SCORE = "score"
@@ -38,229 +38,204 @@ FIGURES = "figures"
 COMPARISON = "comparison"
 FRONT = "front"
 
-
-def command_state(plan: StagePlan) -> list[Any]:
-    """Return a stage's command, and the state of the files that it names: a script may be edited.
-
-    Returns:
-        The command or None, and name, size and time of change (ns) of each file.
-    """
-    command = plan.stage.command
-    try:
-        words = shlex.split(command or "")
-    except ValueError:  # the shell will report it
-        words = (command or "").split()
-    paths = [Path(word) for word in words]
-    files = [[str(p), p.stat().st_size, p.stat().st_mtime_ns] for p in paths if _is_file(p)]
-    return [command, files]
+Files = Mapping[str, Sequence[Path]]
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a word that is too long to be a name
-        return False
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """What is made in each place of a scope."""
+
+    name: str
+    scope: Scope
+    noun: str
+    """What it makes, in messages."""
+    parents: tuple[str, ...] = ()
+    """Steps whose outputs it reads: in the same place, at a comparison also the bridge's, in a stage
+    those of its checkpoints, in a run those of its stages."""
+    parts: Callable[[Place, keys.Records], Mapping[str, Any]]
+    """Returns the settings that its outputs depend on, for its key."""
+    outputs: Callable[[Place], Files]
+    """Returns its files by what `status` calls them."""
+    make: str
+    """`module:function` that takes the place and returns what it made (`making.Made`)."""
+    help: str = ""
+    """Line in the list of commands; none for a step whose command is written by hand."""
+    command: str = ""
+    """Command that makes it, if it is called otherwise than the step."""
+    is_partial: bool = False
+    """Whether it is made from those inputs that there are, and shows failures of the others."""
+    is_wanted: Callable[[StagePlan], bool] = lambda plan: True
+    unwanted: str = ""
+    """What to configure where it is not wanted."""
+    caches: Callable[[StagePlan], list[CacheEntry]] = lambda plan: []
+    """Returns the caches that it reads."""
+    takes_long: Callable[[StagePlan], bool] = lambda plan: False
+    """Whether it is a job of the cluster, with the resources of `verification`."""
+    inputs: Callable[[Place], Mapping[str, Any]] = lambda place: {}
+    """Returns the state of other inputs (caches, the checkpoint) for the record."""
+    agrees: Callable[[Record, keys.Records, Place, View], bool] = lambda *_: True
+    """Returns whether these inputs are still as a record has them."""
+
+    @property
+    def words(self) -> str:
+        """Its command on the command line."""
+        return self.command or self.name
+
+    @property
+    def of_checkpoint(self) -> bool:
+        """Whether it is made for single checkpoints."""
+        return self.scope in ("checkpoint", "comparison")
 
 
-def score_key(subject: Subject) -> str:
-    """Return the key of everything except caches and checkpoint, which the record lists separately.
-
-    Args:
-        subject: The checkpoint that is scored.
-    """
-    plan, location = subject.plan, subject.checkpoint
-    members = location.members if isinstance(location, Merge) else ()
-    return fingerprint(
-        {
-            "protocols": {name: TIERS[name].protocol for name in plan.tiers},
-            "attention": _attention(plan),
-            "tokenizer": plan.tokenizer.model_dump(),
-            "sequence_length": plan.sequence_length,
-            "device": plan.config.scoring.device,
-            "dtype": plan.config.scoring.dtype,
-            "command": command_state(plan),
-            "allow_shorter_sequences": plan.stage.allow_shorter_sequences,
-            "assume": plan.stage.assume and plan.stage.assume.model_dump(),
-            "checkpoint": str(subject.checkpoint),
-            **({"weights": [weight for _, weight in members]} if members else {}),
-            "items": {TIERS[name].section: sorted(_items(plan, name)) for name in plan.tiers},
-            **_decoding(plan),
-        }
-    )
-
-
-def _attention(plan: StagePlan) -> str | dict[str, str]:
-    """Return what tokens attend to in all slices, or in each where they differ."""
-    by_slice = {name: item.attention or "block" for name, item in plan.suite.slices.items()}
-    kinds = set(by_slice.values()) or {"block"}
-    return kinds.pop() if len(kinds) == 1 else dict(sorted(by_slice.items()))
-
-
-def _decoding(plan: StagePlan) -> dict[str, Any]:
-    tasks, engine = plan.suite.generation_tasks, plan.config.generation.decoding
-    found = {name: {**task.decoding, **engine} for name, task in tasks.items()}
-    return {"decoding": unordered(found)} if found else {}
-
-
-def collect_key(subject: Subject, score: Record) -> str:
-    """Return the key of a checkpoint's results."""
-    plan = subject.plan
-    groups = {name: group.definition for name, group in plan.suite.groups.items()}
-    return fingerprint(
-        {
-            "protocol": protocol.RESULTS,
-            "stage": plan.name,
-            "step": subject.step,
-            **({"merge": subject.merge} if subject.merge else {}),
-            "role": subject.role,
-            "items": {
-                name: {
-                    key: item.model_dump(mode="json") for key, item in _items(plan, name).items()
-                }
-                for name in plan.tiers
-            },
-            # A file of the store may hold scores of other prompts, too, so the key names the prompts.
-            "score": [score.identity, score.about.get("tiers")],
-            **({"groups": groups} if groups else {}),
-            **_verification(plan),
-        }
-    )
-
-
-def _verification(plan: StagePlan) -> dict[str, Any]:
-    """Return the settings that verdicts depend on besides the items; none for external programs."""
-    if plan.stage.command:
-        return {}
-    if plan.suite.probes or plan.suite.generation_tasks:
-        return {"verification": plan.config.verification.deciding}
-    return {}
-
-
-def deltas_key(plan: StagePlan, step: Candidate, ours: Record, bridge: Record) -> str:
-    """Return the key of the deltas of a step or merge.
-
-    Args:
-        step: The step's number, or the merge's name.
-    """
-    return fingerprint(
-        {
-            "protocol": protocol.BRIDGE,
-            "stage": plan.name,
-            "step": step,
-            "objective": [objective.model_dump() for objective in plan.stage.objective],
-            "sides": [ours.identity, bridge.identity],
-        }
-    )
-
-
-def tables_key(
-    plan: StagePlan, steps: Sequence[Candidate], made_from: Iterable[Record | None]
-) -> str:
-    """Return the key of a stage's tables.
-
-    Args:
-        steps: Numbers of steps and names of merges, in order.
-        made_from: Records of results and deltas, as `stage_records` gives them; None where there is none.
-    """
-    deleted = [one for one in steps if absent_folder(candidate_subject(plan, one).checkpoint)]
-    return fingerprint(
-        {
-            "protocol": [protocol.BRIDGE, protocol.REPORT],
-            "run": Path(plan.config.results).name,  # its name on the page
-            "stage": plan.name,
-            "steps": list(steps),
-            "has_bridge": plan.stage.bridge is not None,
-            "open_ended": plan.stage.open_ended and plan.stage.bridge is not None,
-            "objective": [objective.model_dump() for objective in plan.stage.objective],
-            "suite": plan.suite.model_dump(mode="json"),
-            "made_from": [record and record.identity for record in made_from],
-            "gone": deleted,
-            **({"is_bridge_gone": True} if _is_bridge_gone(plan) else {}),
-            **_levels(plan),
-        }
-    )
-
-
-def _is_bridge_gone(plan: StagePlan) -> bool:
-    """Return whether the bridge's checkpoint was deleted since it was scored."""
-    score = read_record(plan.bridge_folder, SCORE) if plan.stage.bridge else None
-    path = score.about.get("checkpoint") if score else None
-    return isinstance(path, str) and not configuration_file(Path(path))
-
-
-def _levels(plan: StagePlan) -> dict[str, Any]:
-    """Return the state of the runs that are reference levels for curves, if there are any."""
-    found = references(plan.config)
-    published = {name: one.model_dump() for name, one in plan.config.references.items()}
+def _tier_files(place: Place) -> Files:
+    """Return each tier's summary and, except for external programs, its file of items."""
+    every, external = place.plan.tiers, bool(place.plan.stage.command)
+    names = {one: (TIERS[one].summary_file, TIERS[one].items_file) for one in every}
     return {
-        **({"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}),
-        **({"published": published} if published else {}),
+        tier: [place.folder / name for name in (two[:1] if external else two)]
+        for tier, two in names.items()
     }
 
 
-def stage_results(plan: StagePlan, steps: Sequence[Candidate]) -> list[tuple[Path, str]]:
-    """Return the places of the records that a stage's tables are made from.
+def _in_results(names: Callable[[StagePlan], Sequence[str]]) -> Callable[[Place], Files]:
+    return lambda place: {name: [place.folder / name] for name in names(place.plan)}
+
+
+_TABLE = (
+    Step(
+        name=SCORE,
+        scope="checkpoint",
+        noun="scores",
+        parts=keys.score_parts,
+        caches=stage_entries,
+        inputs=inputs.score_inputs,
+        agrees=inputs.are_scores_of,
+        outputs=lambda place: {},
+        make="evaluation.scoring.job:score",
+    ),
+    Step(
+        name=COLLECT,
+        scope="checkpoint",
+        noun="results",
+        help="write a scored checkpoint's tier files from its stored scores",
+        parents=(SCORE,),
+        parts=keys.collect_parts,
+        caches=graded_entries,
+        takes_long=lambda plan: bool(plan.suite.generation_tasks),
+        inputs=inputs.result_inputs,
+        agrees=inputs.are_results_of,
+        outputs=_tier_files,
+        make="evaluation.grading.collect:collect",
+    ),
+    Step(
+        name=STEP_DELTAS,
+        scope="comparison",
+        noun="deltas",
+        help="compare steps with their bridge",
+        is_wanted=lambda plan: plan.stage.bridge is not None,
+        unwanted="stages.{stage}.bridge: none is configured, so there are no deltas; name a `stage` or a "
+        "`path` there",
+        parents=(COLLECT,),
+        parts=keys.deltas_parts,
+        outputs=lambda place: {STEP_DELTAS: [place.folder / DELTAS]},
+        make="evaluation.bridge.write:make_deltas",
+    ),
+    Step(
+        name=TABLES,
+        scope="stage",
+        noun="tables",
+        help="write a stage's tables, recommendation and report",
+        parents=(COLLECT, STEP_DELTAS),
+        parts=keys.tables_parts,
+        is_partial=True,
+        caches=stage_entries,  # the report shows texts of flips
+        outputs=_in_results(stage_outputs),
+        make="evaluation.reporting.steps:make_tables",
+    ),
+    Step(
+        name=FIGURES,
+        scope="stage",
+        noun="figures",
+        help="write a stage's curves and forest plots as SVG files",
+        parents=(TABLES,),
+        parts=keys.view_parts,
+        outputs=_in_results(
+            lambda plan: [str(path.relative_to(plan.results)) for path in plan.figures.values()]
+        ),
+        make="evaluation.reporting.steps:make_figures",
+    ),
+    Step(
+        name=COMPARISON,
+        scope="run",
+        noun="tables of other runs",
+        help="compare this run with those under `runs` in the configuration",
+        parents=(TABLES,),
+        parts=keys.comparison_parts,
+        is_partial=True,
+        is_wanted=lambda plan: bool(plan.config.runs),
+        unwanted="{config}: has no `runs`; add some, or use `compare A B`",
+        outputs=_in_results(lambda plan: COMPARISON_FILES),
+        make="evaluation.reporting.steps:make_comparison",
+    ),
+    Step(
+        name=FRONT,
+        scope="run",
+        noun="pages",
+        help="write the report's first page, over all stages",
+        command="front-page",
+        parents=(TABLES, COMPARISON),
+        parts=keys.view_parts,
+        is_partial=True,
+        outputs=_in_results(lambda plan: FRONT_FILES),
+        make="evaluation.reporting.steps:make_front_page",
+    ),
+)
+
+STEPS: dict[str, Step] = {step.name: step for step in _TABLE}
+"""All steps by name; parents come first."""
+
+
+def steps_of(*scopes: Scope) -> list[Step]:
+    """Return the steps with some scopes."""
+    return [step for step in STEPS.values() if step.scope in scopes]
+
+
+def sources(step: Step, place: Place, plans: Plans | None = None) -> Iterator[tuple[Step, Place]]:
+    """Yield what a step reads at a place: earlier steps, and where.
 
     Args:
-        steps: Numbers of steps and names of merges, in order.
-
-    Returns:
-        Folder and step of the workflow: results of each, the bridge's, then deltas of each.
+        plans: All stages of the run, in which a bridge's checkpoint is looked up when it is needed.
     """
-    places = [(plan.step_folder(step), COLLECT) for step in steps]
-    if plan.stage.bridge is not None:
-        places.append((plan.bridge_folder, COLLECT))
-        places += [(plan.step_folder(step), STEP_DELTAS) for step in steps]
-    return places
+    plans = plans or {plan.name: plan for plan in place.plans}
+    for parent in (STEPS[name] for name in step.parents):
+        if not parent.is_wanted(place.plan):
+            continue
+        if parent.scope == step.scope:
+            yield parent, place
+        elif step.scope == "comparison":
+            yield parent, place
+            yield from ((parent, bridge) for bridge in bridge_places(place.plan, plans))
+        else:
+            for plan in place.plans:
+                yield from ((parent, one) for one in places_in(parent.scope, plan, plans))
 
 
-def stage_records(plan: StagePlan, steps: Sequence[Candidate]) -> list[Record | None]:
-    """Return the records that a stage's tables are made from.
+def records_of(read: Sequence[tuple[Step, Place]]) -> list[Record | None]:
+    """Return the records of what a step reads."""
+    return [read_record(place.folder, step.name) for step, place in read]
+
+
+def key_of(step: Step, place: Place, records: keys.Records) -> str:
+    """Return the fingerprint of everything that a step's outputs in a place depend on.
 
     Args:
-        steps: Numbers of steps and names of merges, in order.
-
-    Returns:
-        Records in the order of `stage_results`; None where there is none.
+        records: Records of its sources; None where there is none yet.
     """
-    return [read_record(*place) for place in stage_results(plan, steps)]
+    made_from = [record and record.identity for record in records]
+    parents = {"made_from": made_from} if step.parents else {}
+    return fingerprint({**step.parts(place, records), **parents})
 
 
-def figures_key(tables: Record) -> str:
-    """Return the key of a stage's figures."""
-    return fingerprint([protocol.REPORT, tables.identity])
-
-
-def comparison_key(tables: Mapping[str, Record], runs: Mapping[str, OtherRun]) -> str:
-    """Return the key of the page of other runs.
-
-    Args:
-        tables: Records of the stages' tables, by stage.
-        runs: The configuration's other runs by name; the state of their files is read.
-    """
-    return fingerprint(
-        {
-            "protocol": [protocol.BRIDGE, protocol.REPORT],
-            "stages": [[name, record.identity] for name, record in tables.items()],
-            "runs": [
-                [name, run.model_dump(), run_state(Path(run.path))] for name, run in runs.items()
-            ],
-        }
-    )
-
-
-def front_key(tables: Mapping[str, Record], comparison: Record | None) -> str:
-    """Return the key of the page of all stages.
-
-    Args:
-        tables: Records of the stages' tables, by stage.
-        comparison: Record of the page of other runs; None if the configuration names none.
-    """
-    stages = {name: record.identity for name, record in tables.items()}
-    others = [] if comparison is None else [comparison.identity]
-    return fingerprint([protocol.REPORT, stages, *others])
-
-
-def _items(plan: StagePlan, tier: str) -> Mapping[str, Any]:
-    items: Mapping[str, Any] = getattr(plan.suite, TIERS[tier].section)
-    return items
+def record_of(step: Step, place: Place) -> Path:
+    """Return the path of the record that a step writes in a place."""
+    return record_path(place.folder, step.name)

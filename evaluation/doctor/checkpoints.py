@@ -15,6 +15,7 @@ from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject, stage_subjects
 from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import SCORE
 from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding, State
 from evaluation.errors import EvaluationError
@@ -51,7 +52,7 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
             problems.append(Finding("fault", plan.name, str(error)))
             continue
         outdated.look_at(subjects)
-        late = [subject for subject in subjects if outdated.score(subject)]
+        late = [subject for subject in subjects if outdated(SCORE, subject)]
         to_score += late
         scored += len(subjects) - len(late)
     return Subjects(tuple(to_score), scored, tuple(problems))

@@ -15,16 +15,15 @@ from typing import Any
 import pyarrow as pa
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.checkpoints.training import metadata_state
-from evaluation.command_hints import snakemake
-from evaluation.dependencies.inputs import result_inputs
-from evaluation.dependencies.steps import COLLECT, SCORE, collect_key
+from evaluation.dependencies.making import Made
+from evaluation.dependencies.places import Place
+from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CommandError, ResultsError, ScoringError
 from evaluation.files import is_temporary, write_json, write_parquet, write_text
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.header import header, origin
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
-from evaluation.records import Record, read_record, write_record
+from evaluation.records import Record, read_record
 from evaluation.results.read import read_tier
 from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.groups import group_weights
@@ -32,35 +31,24 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore
 
 
-def collect(subject: Subject) -> Record:
-    """Write the tier files of a checkpoint that was scored, or record why there are none.
-
-    Args:
-        subject: The checkpoint, its stage, and the folder of its files.
+def collect(place: Place) -> Made:
+    """Write the tier files of a checkpoint that was scored, or say why there are none.
 
     Returns:
-        The record as it was written: the files, or the error.
+        The files, or the error.
 
     Raises:
-        ScoringError: When the checkpoint has not been scored.
         EvaluationError: When a cache, a file or this machine is at fault; a later run may succeed.
     """
-    score = read_record(subject.folder, SCORE)
-    if score is None:
-        again = snakemake(subject.plan.name)
-        raise ScoringError(f"{subject.folder}: this checkpoint has not been scored; run `{again}`")
-    key = collect_key(subject, score)
-    counted = metadata_state(subject.checkpoint)
-    error = score.error
-    files: list[Path] = []
-    if error is None:
-        try:
-            files = _write_tiers(subject, _store(subject, score), score.about)
-        except ScoringError as wrong:
-            error = str(wrong)
+    subject, score = place.subject, read_record(place.folder, SCORE)
+    assert score is not None
+    error, files = None, list[Path]()
+    try:
+        files = _write_tiers(subject, _store(subject, score), score.about)
+    except ScoringError as wrong:
+        error = str(wrong)
     _remove_others(subject, files)
-    about = result_inputs(subject, counted)
-    return write_record(subject.folder, COLLECT, key, files, error=error, about=about)
+    return Made(files, error)
 
 
 def _store(subject: Subject, score: Record) -> ScoreStore:

@@ -11,11 +11,12 @@ from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import check_members
 from evaluation.checkpoints.subjects import Subject, stage_steps, step_subject
 from evaluation.command_hints import CONFIG_VARIABLE
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ConfigError, GpuFault
 from evaluation.exit_codes import exit_code, prepare_streams, report, start_logging
 from evaluation.files import forget_link
-from evaluation.grading.collect import collect
-from evaluation.records import RECORDED, Record
+from evaluation.records import RECORDED
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stage
@@ -46,25 +47,9 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
             f"stages.{plan.name}: no checkpoint of {subject.label} under {plan.stage.checkpoints}"
             f"{did_you_mean(str(subject.step), known)}; the configured steps are {', '.join(known)}"
         )
-    from evaluation.scoring.job import score_subject  # imports torch
-
-    record = score_subject(subject)
-    return _report(record, subject) if scores_only else collect_checkpoint(subject)
-
-
-def collect_checkpoint(subject: Subject) -> int:
-    """Write the tier files from stored scores.
-
-    Args:
-        subject: The step, merge or bridge that has been scored.
-
-    Returns:
-        0, or RECORDED if its record states why there are no results.
-    """
-    return _report(collect(subject), subject)
-
-
-def _report(record: Record, subject: Subject) -> int:
+    record = make(SCORE, subject)
+    if not scores_only:
+        record = make(COLLECT, subject)
     if record.error is not None:
         report(record.error)
         return RECORDED

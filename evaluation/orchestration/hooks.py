@@ -16,8 +16,18 @@ from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
 from evaluation.dependencies.estimates import estimate_answers
-from evaluation.dependencies.outdated import are_tables_outdated
-from evaluation.dependencies.steps import COLLECT, COMPARISON, STEP_DELTAS
+from evaluation.dependencies.making import make
+from evaluation.dependencies.outdated import is_behind
+from evaluation.dependencies.places import Place, Plans, place_of, places_in
+from evaluation.dependencies.steps import (
+    COLLECT,
+    SCORE,
+    STEPS,
+    TABLES,
+    Step,
+    sources,
+    steps_of,
+)
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.notification import send
@@ -35,7 +45,6 @@ from evaluation.prefill.entries import read_meta
 from evaluation.records import read_record
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.terminal_layout import show
 from evaluation.wording import did_you_mean
@@ -84,12 +93,12 @@ def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
     lines = []
     for plan in inputs.plans.values():
         if "prefill" in targets:
-            check_writable(stage_entries(plan), inputs.outdated.caches)
+            check_writable(stage_entries(plan), inputs.outdated.view.caches)
         if any(_needs_whole_stage(target, plan) for target in targets or ["all"]):
-            check_writable(stage_entries(plan), inputs.outdated.caches)
+            check_writable(stage_entries(plan), inputs.outdated.view.caches)
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
-            outdated = [subject for subject in subjects if inputs.outdated.score(subject)]
+            outdated = [subject for subject in subjects if inputs.outdated(SCORE, subject)]
             for subject in outdated:
                 require_checkpoint(subject)
             if plan.suite.generation_tasks:
@@ -108,7 +117,7 @@ def _needs_whole_stage(target: str, plan: StagePlan) -> bool:
 
 def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
     try:
-        check_current(inputs.outdated.caches, CacheEntry(plan, "tier5", folder.name, folder))
+        check_current(inputs.outdated.view.caches, CacheEntry(plan, "tier5", folder.name, folder))
         return read_meta(folder)
     except CacheError:  # prefill runs first and writes it
         return None
@@ -182,9 +191,12 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
         _notify(inputs, "failed", [ending(tables), failing(plans)])
         return
     _show(ending(tables))
-    left_out = [line for plan in tables for line in _recorded_errors(plan)]
-    if "comparison" in rules and (error := _error(inputs.results, COMPARISON)):
-        left_out.append(f"comparison: {error}")
+    left_out = [line for plan in tables for line in _recorded_errors(plan, inputs.plans)]
+    for step in steps_of("run"):
+        if step.words.replace("-", "_") in rules and (
+            error := _error(step, place_of(inputs.plans))
+        ):
+            left_out.append(f"{step.name}: {error}")
     what_failed = "\n".join(["What failed:", *left_out]) if left_out else ""
     _notify(inputs, "ended with failures" if left_out else "is done", [ending(tables), what_failed])
     if left_out:
@@ -243,40 +255,32 @@ def _vanished(plans: Sequence[StagePlan], logs: Sequence[str]) -> str:
     )
 
 
-def _recorded_errors(plan: StagePlan) -> Iterator[str]:
-    """Yield a line for each checkpoint that has no results or no deltas."""
-    subjects = [(candidate_label(one), plan.step_folder(one)) for one in stage_candidates(plan)]
-    subjects += [("bridge", plan.bridge_folder)] if plan.stage.bridge is not None else []
-    without = set()
-    for label, folder in subjects:
-        if error := _error(folder, COLLECT):
-            without.add(label)
-            yield f"{plan.name} {label}: {error}"
-    for label, folder in subjects:
-        if not without & {label, "bridge"} and (error := _error(folder, STEP_DELTAS)):
-            yield f"{plan.name} {label}: deltas: {error}"
+def _recorded_errors(plan: StagePlan, plans: Plans) -> Iterator[str]:
+    """Yield a line for each checkpoint for which a step failed whose inputs did not."""
+    for step in steps_of("checkpoint", "comparison"):
+        for place in places_in(step.scope, plan, plans):
+            error = _error(step, place)
+            if error and not any(_error(*read) for read in sources(step, place, plans)):
+                what = "" if step.name in (SCORE, COLLECT) else f"{step.noun}: "
+                yield f"{plan.name} {place.label}: {what}{error}"
 
 
-def _error(folder: Path, step: str) -> str | None:
-    record = read_record(folder, step)
+def _error(step: Step, place: Place) -> str | None:
+    record = read_record(place.folder, step.name)
     return record.error if record else None
 
 
 def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
     name = plan.name
-    kinds = ("tables", "figures", "score", "collect", "deltas", "check", "file_of")
-    own = {*(f"{kind}_{name}" for kind in kinds), f"score_{name}_bridge"}
+    own = {f"{kind}_{name}" for kind in (*STEPS, "check", "file_of")} | {f"score_{name}_bridge"}
     return bool(rules & own) or any(rule.startswith(f"score_{name}_from_") for rule in rules)
 
 
 def _make_tables_after_failure(plan: StagePlan) -> None:
     """Make the tables and report of a stage in which a job failed, so that they name the failure."""
-    from evaluation.reporting.steps import make_tables
-
-    if not are_tables_outdated(plan):
-        return
-    with contextlib.suppress(EvaluationError):  # the failures are reported in any case
-        make_tables(plan)
+    if is_behind(TABLES, plan):
+        with contextlib.suppress(EvaluationError):  # the failures are reported in any case
+            make(TABLES, plan)
 
 
 def _show(text: str) -> None:

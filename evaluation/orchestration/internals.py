@@ -1,12 +1,10 @@
 """Every use of undocumented parts of Snakemake and its Slurm executor, each checked before it is used.
 
-workflow.dag_settings.rerun_triggers    Snakemake's own reasons to run a job again are switched off:
-                                        records decide (records.py)
-workflow.dag_settings.force_incomplete, workflow.dag.ignore_incomplete
-                                        files of a killed run are neither refused nor made again: each is
+workflow.dag_settings, .execution_settings  Snakemake's own reasons to run a job again are switched off, as
+                                        records decide (records.py). Files of a killed run are neither
+                                        refused nor made again, and a failed job removes none: each is
                                         written atomically, and its record says what it is
-workflow.execution_settings.keep_incomplete  a failed job does not remove files that existed before it
-workflow.dag.forcefiles, .forcerun      outdated files are made again, as if named by `--forcerun`
+workflow.dag.forcefiles                 outdated files are made again, as if named by `--forcerun`
 workflow.execute(executor_plugin=…)     the first place that knows the targets and whether the run is
                                         a dry run; input functions cannot check, as Snakemake takes an
                                         old file and ignores what they raise
@@ -87,23 +85,18 @@ class Internals:
         _require(executor, "run_uuid")
         return executor
 
-    def decide_by_records(self) -> None:
-        """Let records alone decide what runs again; files of a failed run are complete or absent."""
+    def _decide_by_records(self) -> None:
+        """Let records alone decide what runs again; Snakemake passes these settings on to its jobs."""
         from snakemake.settings.enums import RerunTrigger
 
-        workflow = self.workflow
-        _require(workflow, "dag_settings", "dag", "execution_settings", "is_main_process")
-        _require(workflow.dag, "forcefiles", "ignore_incomplete")
-        _require(workflow.dag_settings, "rerun_triggers", "force_incomplete", "forcerun")
+        dag, execution = self.workflow.dag_settings, self.workflow.execution_settings
+        _require(dag, "rerun_triggers", "force_incomplete")
+        _require(execution, "ignore_incomplete", "keep_incomplete")
         _require(RerunTrigger, "MTIME")
         # Snakemake compares times whatever is set here. MTIME stays because an empty set is left out of the
         # command lines of jobs, which would then take all triggers.
-        workflow.dag_settings.rerun_triggers = frozenset({RerunTrigger.MTIME})
-        workflow.dag_settings.force_incomplete = True
-        workflow.dag.ignore_incomplete = True
-        if workflow.execution_settings is not None:  # None if no job is to run
-            _require(workflow.execution_settings, "keep_incomplete")
-            workflow.execution_settings.keep_incomplete = True
+        dag.rerun_triggers, dag.force_incomplete = frozenset({RerunTrigger.MTIME}), True
+        execution.ignore_incomplete = execution.keep_incomplete = True
 
     def force(self, file: str) -> None:
         """Have Snakemake make a file again that exists.
@@ -116,7 +109,7 @@ class Internals:
         self.workflow.dag.forcefiles.add(file)
 
     def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
-        """Have a function called before Snakemake plans anything.
+        """Have a function called before Snakemake plans anything, and let records decide what it runs again.
 
         Args:
             prepare: Gets whether the run is a dry run; the lines it returns are logged after the run.
@@ -129,6 +122,8 @@ class Internals:
         def prepared(*, executor_plugin: Any, **others: Any) -> Any:
             _require(executor_plugin, "common_settings")
             _require(executor_plugin.common_settings, "dryrun_exec")
+            _require(self.workflow, "dag_settings", "execution_settings")
+            self._decide_by_records()
             lines = prepare(executor_plugin.common_settings.dryrun_exec)
             done = execute(executor_plugin=executor_plugin, **others)
             for line in lines:

@@ -20,21 +20,12 @@ from evaluation.checkpoints.subjects import (
     stage_candidates,
 )
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
-from evaluation.dependencies.outdated import Outdated, are_figures_outdated
-from evaluation.dependencies.steps import (
-    COLLECT,
-    COMPARISON,
-    FIGURES,
-    FRONT,
-    SCORE,
-    STEP_DELTAS,
-    TABLES,
-    stage_results,
-)
+from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.places import Place, Target, place_of
+from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_of
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
-from evaluation.records import record_path
 from evaluation.settings.candidates import candidate_of
 from evaluation.settings.plan import StagePlan
 
@@ -51,7 +42,6 @@ class RuleInputs:
         self.outdated = Outdated(plans)
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
-        self._all_tables = [record_path(plan.results, TABLES) for plan in plans.values()]
         self._internals = Internals(workflow)
         self.is_main = bool(workflow.is_main_process)
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
@@ -89,7 +79,7 @@ class RuleInputs:
         """
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         if self.is_main:
-            or_stop(self.outdated.caches.check_files, entry)
+            or_stop(self.outdated.view.caches.check_files, entry)
         return self.read(before, entry.record, self._is_outdated(self._is_stale, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
@@ -119,87 +109,57 @@ class RuleInputs:
                 seen |= {entry.folder for entry in mine}
                 yield from ((plan, mine[n : n + _BATCH]) for n in range(0, len(mine), _BATCH))
 
-    def collect(self, plan: StagePlan, folder: str) -> list[str]:
-        """Return the input files of the step that makes a checkpoint's results from stored scores.
+    def step(self, step: Step, target: Target) -> list[str]:
+        """Return the input files of the rule that makes a step for a checkpoint, a stage or the run."""
+        if not self.is_main:
+            return []
+        place = place_of(target)
+        if step.scope == "stage":
+            or_stop(stage_candidates, place.plan)  # says what is there if it is no checkpoint
+        read = list(or_stop(sources, step, place, self.plans))
+        if step.scope == "stage" and place.plan.stage.bridge is not None:
+            or_stop(bridge_subject, place.plan, self.plans)
+        is_outdated = or_stop(self.outdated, step.name, place)
+        before = [record_of(*one) for one in read]
+        before += [entry.record for entry in step.caches(place.plan)] if is_outdated else []
+        return self.read(before, record_of(step, place), is_outdated, place.plans)
 
-        Args:
-            folder: Folder of the checkpoint's results, below the stage's.
-        """
-        subject = self._subject(plan, folder)
-        is_outdated = self._is_outdated(self.outdated.collect, subject)
-        before = [record_path(subject.folder, SCORE)]
-        before += (
-            [entry.record for entry in tier_entries(plan) if entry.is_graded] if is_outdated else []
-        )
-        return self.read(before, record_path(subject.folder, COLLECT), is_outdated, [plan])
+    def at(self, plan: StagePlan, folder: str) -> Subject:
+        """Return the checkpoint whose results are in a folder below the stage's."""
+        if folder == "bridge":
+            return or_stop(bridge_subject, plan, self.plans)
+        return or_stop(candidate_subject, plan, candidate_of(folder.rpartition("/")[2]))
 
-    def deltas(self, plan: StagePlan, folder: str) -> list[str]:
-        """Return the input files of the comparison of a step or merge with the bridge.
+    def result_files(self, plan: StagePlan) -> list[str]:
+        """Return the names of the files that steps write into a checkpoint's folder."""
+        place = Place(plan.results, (plan,))
+        steps = [step for step in steps_of("checkpoint", "comparison") if step.is_wanted(plan)]
+        outputs = (files for step in steps for files in step.outputs(place).values())
+        return [path.name for files in outputs for path in files]
 
-        Args:
-            folder: Name of the folder of the step's or merge's results.
-        """
-        subject = self._subject(plan, folder)
-        before = [record_path(subject.folder, COLLECT), record_path(plan.bridge_folder, COLLECT)]
-        is_outdated = self._is_outdated(self.outdated.deltas, plan, subject.candidate)
-        return self.read(before, record_path(subject.folder, STEP_DELTAS), is_outdated, [plan])
-
-    def result_file(self, plan: StagePlan, folder: str, is_deltas: bool) -> list[str]:
+    def result_file(self, plan: StagePlan, folder: str, file: str) -> list[str]:
         """Return the input files for one requested result file of a checkpoint.
 
         Args:
             folder: Folder of the checkpoint's results, below the stage's.
-            is_deltas: Whether the file belongs to the comparison with the bridge.
         """
-        subject = self._subject(plan, folder)
-        if is_deltas and subject.candidate is not None:
-            is_outdated = self._is_outdated(self.outdated.deltas, plan, subject.candidate)
-            return self.read([record_path(subject.folder, STEP_DELTAS)], None, is_outdated, [plan])
-        is_outdated = self._is_outdated(self.outdated.collect, subject)
-        return self.read([record_path(subject.folder, COLLECT)], None, is_outdated, [plan])
-
-    def tables(self, plan: StagePlan) -> list[str]:
-        """Return the input files of the stage's tables and report."""
         if not self.is_main:
             return []
-        steps = or_stop(stage_candidates, plan)
-        if plan.stage.bridge is not None:
-            or_stop(bridge_subject, plan, self.plans)
-        before = [record_path(*place) for place in stage_results(plan, steps)]
-        is_outdated = self.outdated.tables(plan)
-        if is_outdated:  # the report shows texts of flips
-            before += [entry.record for entry in stage_entries(plan)]
-        return self.read(before, record_path(plan.results, TABLES), is_outdated)
-
-    def figures(self, plan: StagePlan) -> list[str]:
-        """Return the input files of the stage's figures."""
-        is_outdated = self._is_outdated(
-            lambda: self.outdated.tables(plan) or are_figures_outdated(plan)
-        )
-        tables, made = (record_path(plan.results, step) for step in (TABLES, FIGURES))
-        return self.read([tables], made, is_outdated, [plan])
-
-    def comparison(self) -> list[str]:
-        """Return the input files of the page that compares runs, without those of the other runs."""
-        made = record_path(self.results, COMPARISON)
-        is_outdated = self._is_outdated(self.outdated.comparison)
-        return self.read(self._all_tables, made, is_outdated, self.plans.values())
-
-    def front(self) -> list[str]:
-        """Return the input files of the front page of all stages."""
-        comparison = [record_path(self.results, COMPARISON)] if self.config.runs else []
-        made, is_outdated = record_path(self.results, FRONT), self._is_outdated(self.outdated.front)
-        return self.read([*self._all_tables, *comparison], made, is_outdated, self.plans.values())
+        place = place_of(self.at(plan, folder))
+        steps = steps_of("checkpoint") if place.is_bridge else steps_of("checkpoint", "comparison")
+        makers = [
+            step
+            for step in steps
+            if any(place.folder / file in files for files in step.outputs(place).values())
+        ]
+        step = makers[0] if makers else STEPS[COLLECT]
+        is_outdated = or_stop(self.outdated, step.name, place)
+        return self.read([record_of(step, place)], None, is_outdated, [plan])
 
     def _is_stale(self, entry: CacheEntry) -> bool:
         """Return whether an entry or its tokenizer is outdated; a missing one is not."""
         entries = entry, tokenizer_entry(entry.plan)
-        return any(self.outdated.caches.state(one) == "stale" for one in entries)
-
-    def _subject(self, plan: StagePlan, folder: str) -> Subject:
-        if folder == "bridge":
-            return or_stop(bridge_subject, plan, self.plans)
-        return or_stop(candidate_subject, plan, candidate_of(folder.removeprefix("by_checkpoint/")))
+        return any(self.outdated.view.caches.state(one) == "stale" for one in entries)
 
     def _is_outdated(self, question: Callable[..., bool], *arguments: object) -> bool:
         return self.is_main and or_stop(question, *arguments)
@@ -228,7 +188,6 @@ class RuleInputs:
         Returns:
             Input files of the rule; none in a job of the run.
         """
-        or_stop(self._internals.decide_by_records)  # possible only in input functions
         if not self.is_main:
             return []
         if is_outdated and made is not None:

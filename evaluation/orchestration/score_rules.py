@@ -148,7 +148,7 @@ def _files(inputs: RuleInputs, subjects: Sequence[Subject]) -> list[str]:
     """Return the input files of a scoring job; stop if one of its checkpoints is missing."""
     if not inputs.is_main:
         return []
-    outdated = [subject for subject in subjects if inputs.outdated.score(subject)]
+    outdated = [subject for subject in subjects if inputs.outdated(SCORE, subject)]
     for subject in outdated:
         require_checkpoint(subject)
     plan = subjects[0].plan
@@ -168,9 +168,9 @@ def _bridge_files(inputs: RuleInputs, plan: StagePlan) -> list[str]:
         return files
     own = step_subject(owner, subject.step)
     origin = str(record_path(own.folder, SCORE))
-    if not inputs.outdated.score(subject):
+    if not inputs.outdated(SCORE, subject):
         return files  # even an `ancient` input makes the job run again if another job makes it
-    return [*files, origin if inputs.outdated.score(own) else ancient(origin)]
+    return [*files, origin if inputs.outdated(SCORE, own) else ancient(origin)]
 
 
 def for_spread_model(

@@ -1,15 +1,17 @@
 """The state of a stage, from its results and logs: what is done, running, failed or missing."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from evaluation.checkpoints.locations import absent_folder
-from evaluation.checkpoints.subjects import Subject, bridge_subject, candidate_subject
+from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
+from evaluation.dependencies.places import Place, bridge_places, place_of
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, Step, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.time_left import Scored, time_left
@@ -21,7 +23,6 @@ from evaluation.results.stage_files import (
     RECOMMENDATION,
     Recommendation,
     TaskQuality,
-    stage_outputs,
 )
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
@@ -32,6 +33,12 @@ from evaluation.wording import first_few
 
 Readers = Mapping[str, Callable[[Path], object]]
 """Functions that read a file, by its name in a status."""
+
+_READERS: Readers = {
+    **{tier: partial(lambda tier, path: read_tier_file(path.parent, tier), tier) for tier in TIERS},
+    STEP_DELTAS: StepDeltas.read,
+}
+"""Readers of a checkpoint's files; those of other steps are only checked for content."""
 
 STAGE_READERS: Readers = {
     DELTAS: StageDeltas.read,
@@ -57,20 +64,20 @@ def stage_status(
     Returns:
         The content of one stage in `status --json`; `complete` is True if every state is `done`.
     """
-    has_bridge = plan.stage.bridge is not None
-    subjects = {
-        str(step): {
-            **_subject(plan, plan.step_folder(step), plan.step_log(step), has_bridge),
-            "deleted": absent_folder(candidate_subject(plan, step).checkpoint) is not None,
-        }
-        for step in steps
-    }
-    if has_bridge:
-        subjects["bridge"] = _subject(plan, plan.bridge_folder, plan.bridge_log, False)
+    places = {str(step): place_of(candidate_subject(plan, step)) for step in steps}
+    every = outdated.plans if outdated else {plan.name: plan}
+    places |= {place.label: place for place in bridge_places(plan, every)}
+    subjects = {name: _subject(place) for name, place in places.items()}
     files, damaged = _stage_files(plan)
     if outdated is not None:
-        _mark_outdated(plan, {str(step): step for step in steps}, subjects, files, outdated)
-    left = time_left(_scored(plan, steps, subjects))
+        _mark_outdated(plan, places, subjects, files, outdated)
+    left = time_left(
+        Scored(
+            folder=places[name].folder,
+            states={tier: subject["files"][tier] for tier in plan.tiers},
+        )
+        for name, subject in subjects.items()
+    )
     states = [state for subject in subjects.values() for state in subject["files"].values()]
     complete = all(state == "done" for state in (*states, *files.values()))
     return {
@@ -87,15 +94,6 @@ def stage_status(
     }
 
 
-def _scored(
-    plan: StagePlan, steps: Sequence[Candidate], subjects: Mapping[str, Mapping[str, Any]]
-) -> Iterator[Scored]:
-    folders = {str(step): plan.step_folder(step) for step in steps}
-    for name, subject in subjects.items():
-        states = {tier: subject["files"][tier] for tier in plan.tiers}
-        yield Scored(folder=folders.get(name, plan.bridge_folder), states=states)
-
-
 def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
     """Yield the caches that are being prefilled, and the progress of each."""
     for entry in stage_entries(plan):
@@ -107,41 +105,45 @@ def _prefilling(plan: StagePlan) -> Iterator[tuple[str, str]]:
 
 def _mark_outdated(
     plan: StagePlan,
-    candidates: Mapping[str, Candidate],
+    places: Mapping[str, Place],
     subjects: Mapping[str, dict[str, Any]],
     files: dict[str, str],
     outdated: Outdated,
 ) -> None:
     """Mark results and errors that come from other inputs as outdated; those without a record stay."""
     made = Outdated(outdated.plans, as_made=True)
-    is_made = read_record(plan.results, TABLES) is not None
-    for name, subject in subjects.items():
-        candidate = candidates.get(name)
-        one = (
-            candidate_subject(plan, candidate)
-            if candidate is not None
-            else bridge_subject(plan, outdated.plans)
-        )
-        own, record = subject["files"], read_record(one.folder, COLLECT)
-        is_made &= record is not None
-        if record and outdated.collect(one):
-            own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "done"}
-        if subject["error"] and _is_error_outdated(one, subject["error"], made):
-            own |= {tier: "outdated" for tier in plan.tiers if own[tier] == "failed"}
+    for name, place in places.items():
+        subject, own = subjects[name], subjects[name]["files"]
+        for step in _steps_at(place):
+            if read_record(place.folder, step.name) and outdated(step.name, place):
+                _replace(own, step.outputs(place), "done")
+        if subject["error"] and _is_error_outdated(place, subject["error"], made):
+            _replace(own, own, "failed")
             subject["error"] = subject["log"] = None
-        is_compared = own.get("deltas") == "done" and read_record(one.folder, STEP_DELTAS)
-        if candidate is not None and is_compared and outdated.deltas(plan, candidate):
-            own["deltas"] = "outdated"
-    if is_made and outdated.tables(plan):
-        files |= {name: "outdated" for name, state in files.items() if state == "done"}
+    is_made = all(read_record(place.folder, COLLECT) for place in places.values())
+    for step in steps_of("stage"):
+        if is_made and read_record(plan.results, step.name) and outdated(step.name, plan):
+            _replace(files, step.outputs(place_of(plan)), "done")
 
 
-def _is_error_outdated(subject: Subject, error: str, made: Outdated) -> bool:
+def _replace(states: dict[str, str], names: Iterable[str], state: str) -> None:
+    """Call files outdated that are in a state."""
+    states |= {name: "outdated" for name in names if states[name] == state}
+
+
+def _is_error_outdated(place: Place, error: str, made: Outdated) -> bool:
     """Return whether a recorded error is of other settings, data or files than there are now."""
-    score, results = (read_record(subject.folder, step) for step in (SCORE, COLLECT))
-    if score is not None and score.error == error:
-        return made.score(subject)
-    return results is not None and results.error == error and made.collect(subject)
+    for step in _steps_at(place):
+        record = read_record(place.folder, step.name)
+        if record is not None and record.error == error:
+            return made(step.name, place)
+    return False
+
+
+def _steps_at(place: Place) -> list[Step]:
+    """Return the steps that are made for a checkpoint."""
+    steps = steps_of("checkpoint") if place.is_bridge else steps_of("checkpoint", "comparison")
+    return [step for step in steps if step.is_wanted(place.plan)]
 
 
 def _verdict(plan: StagePlan) -> dict[str, Any]:
@@ -155,9 +157,9 @@ def _verdict(plan: StagePlan) -> dict[str, Any]:
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
     """Return the states of the stage's files, and a sentence for each that cannot be used."""
-    names = [*stage_outputs(plan)]
-    names += [str(path.relative_to(plan.results)) for path in plan.figures.values()]
-    return _states({name: plan.results / name for name in names}, STAGE_READERS)
+    outputs = [step.outputs(place_of(plan)) for step in steps_of("stage")]
+    paths = {name: files[0] for every in outputs for name, files in every.items()}
+    return _states(paths, STAGE_READERS)
 
 
 def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str], list[str]]:
@@ -196,28 +198,30 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
     ]
 
 
-def _subject(plan: StagePlan, folder: Path, log: Path, has_deltas: bool) -> dict[str, Any]:
-    paths = {tier: folder / TIERS[tier].summary_file for tier in plan.tiers}
-    readers: Readers = {
-        tier: partial(lambda tier, path: read_tier_file(path.parent, tier), tier)
-        for tier in plan.tiers
-    }
-    if has_deltas:
-        paths["deltas"], readers = folder / DELTAS, {**readers, "deltas": StepDeltas.read}
-    files, damaged = _states(paths, readers)
-    log = latest_log(log, plan.collect_log(folder))
+def _subject(place: Place) -> dict[str, Any]:
+    plan, steps = place.plan, _steps_at(place)
+    outputs = {step.name: step.outputs(place) for step in steps}
+    paths = {name: files[0] for every in outputs.values() for name, files in every.items()}
+    files, damaged = _states(paths, _READERS)
+    candidate = place.candidate
+    log = plan.bridge_log if candidate is None else plan.step_log(candidate)
+    log = latest_log(log, plan.collect_log(place.folder))
     error = last_error(log) if "missing" in files.values() else None
-    running = is_running(log, folder)
-    otherwise = "failed" if error else "running" if running else "missing"
-    files |= {
-        name: otherwise for name, state in files.items() if state == "missing" and name != "deltas"
-    }
+    running = is_running(log, place.folder)
+    if error or running:
+        own = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
+        files |= {
+            name: "failed" if error else "running"
+            for name, state in files.items()
+            if state == "missing" and name in own
+        }
     return {
         "files": files,
         "error": error,
         "progress": job_progress(log) or "begun" if running else None,
         "log": str(log) if error else None,
         "damaged": damaged,
+        "deleted": candidate is not None and bool(absent_folder(place.subject.checkpoint)),
     }
 
 
@@ -230,7 +234,8 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
     Returns:
         Several lines, without a line break at the end.
     """
-    columns = (*TIERS, "deltas")
+    files = (s["files"] for entry in found.values() for s in entry["subjects"].values())
+    columns = dict.fromkeys(chain(TIERS, *files))
     rows = [["stage", "step", *columns]]
     running, errors = [], []
     for stage, entry in found.items():

@@ -28,7 +28,7 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
-from evaluation.dependencies.steps import command_state
+from evaluation.dependencies.keys import command_state
 from evaluation.errors import CommandError, ResultsError
 from evaluation.files import make_folder
 from evaluation.fingerprints import fingerprint

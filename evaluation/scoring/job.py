@@ -13,12 +13,11 @@ from typing import Any
 from evaluation.checkpoints.inspect import trained_context
 from evaluation.checkpoints.subjects import Subject
 from evaluation.checkpoints.training import consumed_tokens
-from evaluation.dependencies.inputs import score_inputs
-from evaluation.dependencies.steps import SCORE, score_key
+from evaluation.dependencies.making import Made
+from evaluation.dependencies.places import Place
 from evaluation.errors import EvaluationError
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS, Cached
-from evaluation.records import Record, write_record
 from evaluation.scoring.answer_queue import answer_lacking
 from evaluation.scoring.choices import score_tasks
 from evaluation.scoring.completions import answer_probes, complete_tasks
@@ -51,36 +50,26 @@ _read: dict[Path, tuple[Mapping[str, Any], Cached]] = {}
 """Cache entries of the stage that was scored last, by folder, with the meta.json of each."""
 
 
-def score_subject(subject: Subject) -> Record:
-    """Score one checkpoint of a stage, or record why it cannot be scored.
-
-    An error of the checkpoint itself is recorded, so that others continue without it.
-
-    Args:
-        subject: The checkpoint, its stage, and the folder of its record.
+def score(place: Place) -> Made:
+    """Score one checkpoint of a stage, or say why it cannot be scored, so that others continue without it.
 
     Returns:
-        The written record: the names of the scores, or the error.
+        The files of the store that have the scores, or the error of the checkpoint itself.
 
     Raises:
         EvaluationError: For any other error, such as a missing cache or a GPU that does not respond;
             finished scores stay in the store.
     """
-    about = score_inputs(subject)
-    consumed = consumed_tokens(subject.checkpoint)  # before it may be deleted
+    consumed = consumed_tokens(place.subject.checkpoint)  # before it may be deleted
     try:
-        made, store, names = _score(subject)
+        about, store, names = _score(place.subject)
     except EvaluationError as error:
         if not error.is_final:
             raise
         log.debug("where it happened:", exc_info=True)
-        return write_record(
-            subject.folder, SCORE, score_key(subject), error=str(error), about=about
-        )
+        return Made(error=str(error))
     store.pack()
-    files = store.holders(names)
-    about |= {**made, "consumed_tokens": consumed}
-    return write_record(subject.folder, SCORE, score_key(subject), files, about=about)
+    return Made(store.holders(names), about={**about, "consumed_tokens": consumed})
 
 
 def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:

@@ -10,19 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject
-from evaluation.dependencies.outdated import (
-    Outdated,
-    are_figures_outdated,
-    are_tables_outdated,
-    is_comparison_outdated,
-    is_front_outdated,
-)
-from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS
+from evaluation.dependencies.outdated import Outdated, is_behind
+from evaluation.dependencies.places import Plans, Target
+from evaluation.dependencies.steps import Step, steps_of
 from evaluation.files import forget_link
 from evaluation.records import read_record
 from evaluation.results.job_logs import last_error
@@ -37,13 +32,6 @@ BEAT = 20.0
 
 PATIENCE = 60.0
 """Seconds that Snakemake has to end its jobs when it is asked to stop."""
-
-
-_PAGES = {
-    "comparison of runs": ("comparison", is_comparison_outdated),
-    "front page": ("front-page", is_front_outdated),
-}
-"""Pages about all stages: the command that makes each, and whether it is outdated."""
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
@@ -122,7 +110,7 @@ def _text(log: Path) -> str:
         return ""
 
 
-def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[str]:
+def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
     """Return the stages and pages that do not show all results.
 
     Args:
@@ -131,18 +119,16 @@ def late_pages(plans: Mapping[str, StagePlan], stages: Sequence[str]) -> list[st
     Returns:
         Names of stages, then of pages about all stages, in the order in which they are made.
     """
-    chosen = [plans[name] for name in stages]
-    found = [
-        plan.name for plan in chosen if are_tables_outdated(plan) or are_figures_outdated(plan)
-    ]
-    return [*found, *(page for page, (_, is_late) in _PAGES.items() if stages and is_late(plans))]
+    of_stages = [name for name in stages if _late(steps_of("stage"), plans[name])]
+    return of_stages + [step.noun for step in (_late(steps_of("run"), plans) if stages else [])]
+
+
+def _late(steps: Sequence[Step], target: Target) -> list[Step]:
+    return [step for step in steps if is_behind(step.name, target)]
 
 
 def make_pages(
-    plans: Mapping[str, StagePlan],
-    stages: Sequence[str],
-    configuration: Path,
-    beat: Callable[[int], None],
+    plans: Plans, stages: Sequence[str], configuration: Path, beat: Callable[[int], None]
 ) -> Iterator[tuple[str, str]]:
     """Make outdated tables, figures and pages, each in a separate process.
 
@@ -153,22 +139,22 @@ def make_pages(
     Yields:
         Name and message of each stage that was outdated, and of each page that could not be made.
     """
-    late = late_pages(plans, stages)
-    for plan in (plans[name] for name in stages if name in late):
+    config = ("--config", str(configuration))
+    late = [plans[name] for name in stages if _late(steps_of("stage"), plans[name])]
+    for plan in late:
         log = plan.results / "eval_logs" / "watch_pages.log"
-        for number, step in enumerate(("tables", "figures")):
-            command = _evaluation(step, "--config", str(configuration), "--stage", plan.name)
+        for number, step in enumerate(steps_of("stage")):
+            command = _evaluation(step.words, *config, "--stage", plan.name)
             if run(command, log, beat, appending=number > 0):
-                yield plan.name, f"{plan.name}: no {step}: {_snakemake_error(log)}"
+                yield plan.name, f"{plan.name}: no {step.noun}: {_snakemake_error(log)}"
                 break
         else:
             yield plan.name, _verdict_line(plan)
     results = Path(next(iter(plans.values())).config.results)
-    for page, (step, is_late) in _PAGES.items():
-        log = results / f"{step.replace('-', '_')}.log"
-        command = _evaluation(step, "--config", str(configuration))
-        if stages and is_late(plans) and run(command, log, beat):
-            yield page, f"no {page}: {_snakemake_error(log)}"
+    for step in steps_of("run"):
+        log = results / f"{step.words.replace('-', '_')}.log"
+        if stages and _late([step], plans) and run(_evaluation(step.words, *config), log, beat):
+            yield step.noun, f"no {step.noun}: {_snakemake_error(log)}"
 
 
 def _verdict_line(plan: StagePlan) -> str:
@@ -219,7 +205,7 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
     outdated = Outdated(work.plans)
     for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first
         name = name_of(subject.plan.name, subject.label)
-        if _is_evaluated(subject, work, outdated):
+        if not any(outdated(step.name, subject) for step in work.steps(subject)):
             forget_failure(subject)
             waits = subject.plan.stage.bridge and not work.is_compared(subject.plan.name)
             waiting = "; its deltas wait for the bridge" * bool(waits and subject.role == "step")
@@ -239,22 +225,10 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
         )
 
 
-def _is_evaluated(subject: Subject, work: Work, outdated: Outdated) -> bool:
-    if outdated.collect(subject):
-        return False
-    if subject.candidate is None:
-        return True
-    stage = subject.plan.name
-    return not work.is_compared(stage) or not outdated.deltas(work.plans[stage], subject.candidate)
-
-
 def _recorded_error(subject: Subject, work: Work) -> str | None:
-    """Return the error in the records of scores, tier files or deltas: faults of the checkpoint itself."""
-    steps = [SCORE, COLLECT]
-    if subject.role == "step" and work.is_compared(subject.plan.name):
-        steps.append(STEP_DELTAS)
-    for step in steps:
-        record = read_record(subject.folder, step)
+    """Return the error in a record of its steps: a fault of the checkpoint itself."""
+    for step in work.steps(subject):
+        record = read_record(subject.folder, step.name)
         if record is not None and record.error is not None:
             return record.error
     return None

@@ -23,7 +23,7 @@ from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import with_known_steps
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS
+from evaluation.dependencies.steps import SCORE, Step, steps_of
 from evaluation.errors import CacheError, CheckpointError, EvaluationError, UnsupportedCheckpoint
 from evaluation.records import record_path
 from evaluation.settings.candidates import Candidate
@@ -52,12 +52,16 @@ class Work:
     @property
     def targets(self) -> list[str]:
         """Files that Snakemake has to make."""
-        found = []
-        for subject in self.ready:
-            found.append(record_path(subject.folder, COLLECT))
-            if subject.candidate is not None and self.is_compared(subject.plan.name):
-                found.append(record_path(subject.folder, STEP_DELTAS))
-        return [str(path) for path in found]
+        return [
+            str(record_path(subject.folder, step.name))
+            for subject in self.ready
+            for step in self.steps(subject)
+            if step.name != SCORE  # `collect` needs it
+        ]
+
+    def steps(self, subject: Subject) -> list[Step]:
+        """Return the steps that are made for a checkpoint now."""
+        return _steps_for(subject, is_compared=self.is_compared(subject.plan.name))
 
     def is_compared(self, stage: str) -> bool:
         """Return whether the stage has a bridge that its steps can be compared with now.
@@ -66,6 +70,11 @@ class Work:
             False also if its bridge is skipped.
         """
         return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.skipped
+
+
+def _steps_for(subject: Subject, *, is_compared: bool) -> list[Step]:
+    is_compared = is_compared and subject.candidate is not None
+    return steps_of("checkpoint", "comparison") if is_compared else steps_of("checkpoint")
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
@@ -175,18 +184,18 @@ class _Search:
             except EvaluationError as error:
                 self.skipped[name_of(plan.name)], has_bridge = str(error), False
             else:
-                if self.outdated.collect(bridge):
+                if self._lacks(bridge):
                     yield bridge
         for subject in subjects:
-            if self.outdated.score(subject) and absent_folder(subject.checkpoint):
+            if self.outdated(SCORE, subject) and absent_folder(subject.checkpoint):
                 continue  # listed in the configuration, but not written yet
-            is_late = self.outdated.collect(subject)
-            if is_late or (has_bridge and self._lacks_deltas(subject)):
+            if self._lacks(subject, is_compared=has_bridge):
                 yield subject
 
-    def _lacks_deltas(self, subject: Subject) -> bool:
-        candidate = subject.candidate
-        return candidate is not None and self.outdated.deltas(subject.plan, candidate)
+    def _lacks(self, subject: Subject, *, is_compared: bool = False) -> bool:
+        """Return whether a step of a checkpoint has to be made."""
+        steps = _steps_for(subject, is_compared=is_compared)
+        return any(self.outdated(step.name, subject) for step in steps)
 
     def _look_at(self, wanted: Sequence[Subject], quiet: float) -> dict[Path, str]:
         """Return each checkpoint's state; skip those that failed, are incomplete or being written."""
@@ -198,7 +207,7 @@ class _Search:
             failure = failures[subject.plan.results].get(subject.label)
             if failure and failure.left(state) > 0:
                 self._leave(subject, f"failed: {failure.why}")
-            elif self.outdated.score(subject):
+            elif self.outdated(SCORE, subject):
                 due.append(subject)
         for subject, state, problem in look_twice(due, quiet):
             states[subject.folder] = state
@@ -213,7 +222,7 @@ class _Search:
         """Return whether nothing is in the way; a step that lacks only deltas waits for the bridge."""
         if name_of(subject.plan.name, subject.label) in self.skipped:
             return False
-        if subject.role == "bridge" or self.outdated.collect(subject):
+        if subject.role == "bridge" or self._lacks(subject):
             return True
         return name_of(subject.plan.name) not in self.skipped
 
@@ -224,16 +233,15 @@ class _Search:
         folders = {subject.folder for subject in ready}
         subjects = [(step, candidate_subject(plan, step)) for step in steps]
         return tuple(
-            s for s, one in subjects if one.folder in folders or not self.outdated.score(one)
+            s for s, one in subjects if one.folder in folders or not self.outdated(SCORE, one)
         )
 
     def _is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:
         """Return whether a checkpoint has all results, including deltas; false while these wait."""
-        if self.outdated.collect(candidate_subject(plan, step)):
+        has_bridge, subject = plan.stage.bridge is not None, candidate_subject(plan, step)
+        if has_bridge and name_of(plan.name) in self.skipped:
             return False
-        return plan.stage.bridge is None or (
-            name_of(plan.name) not in self.skipped and not self.outdated.deltas(plan, step)
-        )
+        return not self._lacks(subject, is_compared=has_bridge)
 
 
 def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject, str, str | None]]:

@@ -13,7 +13,7 @@ from evaluation.checkpoints.training import METADATA
 from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.steps import SCORE
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
 from evaluation.settings.plan import StagePlan
@@ -52,12 +52,12 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
     subjects = step_subject(plans["stage1"], 20), bridge_subject(plans["stage2"], plans)
     for subject in subjects:
         leave_records(subject)
-    assert not any(map(Outdated(plans).score, subjects))
+    assert not any(Outdated(plans)(SCORE, subject) for subject in subjects)
     assert not is_retained(subjects[0], Outdated(plans))
     {**ANOTHER, **LOST}[change](subjects[0].checkpoint)
     outdated = Outdated(plans)
     outdated.look_at(subjects)
-    assert [outdated.score(subject) for subject in subjects] == [change in ANOTHER] * 2
+    assert [outdated(SCORE, subject) for subject in subjects] == [change in ANOTHER] * 2
     assert is_retained(subjects[0], outdated) == (change in LOST)
 
 
@@ -65,9 +65,9 @@ def test_scored_by_a_command(plans: Plans) -> None:
     stage = plans["stage1"].stage.model_copy(update={"command": "true"})
     plan = dataclasses.replace(plans["stage1"], stage=stage)
     leave_records(subject := step_subject(plan, 10))
-    assert not Outdated({**plans, "stage1": plan}).score(subject)
+    assert not Outdated({**plans, "stage1": plan})(SCORE, subject)
     rewrite(shard(subject.checkpoint))
-    assert Outdated({**plans, "stage1": plan}).score(subject)
+    assert Outdated({**plans, "stage1": plan})(SCORE, subject)
 
 
 def test_a_cache_with_a_damaged_record_is_made_again(plans: Plans, tmp_path: Path) -> None:
@@ -87,11 +87,11 @@ def test_other_scores_of_the_same_file_are_collected_anew(plans: Plans) -> None:
     leave_records(subject := step_subject(plans["stage1"], 10))
     score = read_record(subject.folder, SCORE)
     assert score is not None
-    assert not Outdated(plans).collect(subject)
+    assert not Outdated(plans)(COLLECT, subject)
     about = {**score.about, "tiers": {"tier4": {"prompts": {"colour": "another"}}}}
     write_record(subject.folder, SCORE, score.key, about=about)
     outdated = Outdated(plans)
-    assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
+    assert (outdated(SCORE, subject), outdated(COLLECT, subject)) == (False, True)
 
 
 def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> None:
@@ -99,13 +99,13 @@ def test_tokens_counted_anew_are_shown_and_nothing_is_scored(plans: Plans) -> No
     leave_records(subject := step_subject(plans["stage1"], 10))
     told = dict.fromkeys(("checkpoint", "identity", "tokenizer", "sequence_length"))
     about = {**told, "consumed_tokens": 5}
-    assert not Outdated(plans).collect(subject)
+    assert not Outdated(plans)(COLLECT, subject)
     counted = json.dumps({"metas": {"consumed_tokens_total": 77}})
     (subject.checkpoint / METADATA).write_text(counted)
     outdated = Outdated(plans)
-    assert (outdated.score(subject), outdated.collect(subject)) == (False, True)
+    assert (outdated(SCORE, subject), outdated(COLLECT, subject)) == (False, True)
     assert origin(subject, about)["consumed_tokens"] == 77
     leave_records(subject)
     shutil.rmtree(subject.checkpoint)
-    assert not Outdated(plans).collect(subject)
+    assert not Outdated(plans)(COLLECT, subject)
     assert origin(subject, about)["consumed_tokens"] == 5

@@ -10,55 +10,23 @@ import pytest
 import yaml
 
 from evaluation import protocol
-from evaluation.bridge.write import make_deltas
-from evaluation.checkpoints.state import recorded_state
-from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.checkpoints.subjects import step_subject
 from evaluation.commands.parser import build_parser
-from evaluation.dependencies.caches import stage_entries, tier_entries
-from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
+from evaluation.dependencies.steps import COLLECT
 from evaluation.errors import CacheError, ResultsError
-from evaluation.prefill.definitions import tokenizer_definition
-from evaluation.records import record_path, write_record
-from evaluation.reporting.steps import make_tables
+from evaluation.records import record_path
 from evaluation.results.deltas_file import StepDeltas
-from tests.bridge.folders import make_plans, write_side
+from tests.dependencies.evaluated import write_evaluated
 from tests.watching.stand_in import leave_records
 from tests.workflow.world import World
 
-STEPS = (10, 20)
 Edit = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     """The configuration of two stages with records of all that a run leaves of them."""
-    plans = make_plans(tmp_path, tiers=("slices", "tasks"), steps=STEPS)
-    first, second = plans.values()
-    subjects = [step_subject(second, step) for step in STEPS]
-    for subject in (step_subject(first, 100), bridge_subject(second, plans), *subjects):
-        evaluated(subject)
-    for step in STEPS:
-        assert make_deltas(second, step).error is None
-    for plan in plans.values():
-        make_tables(plan)
-    path = tmp_path / "config.yaml"
-    content = first.config.model_dump(mode="json", exclude_defaults=True)
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
-    return path
-
-
-def evaluated(subject: Subject) -> None:
-    plan, made = subject.plan, {"definition": tokenizer_definition(subject.plan)}
-    subject.checkpoint.mkdir(parents=True, exist_ok=True)
-    if not (subject.checkpoint / "model_config.json").exists():  # the bridge is another's step
-        (subject.checkpoint / "model_config.json").write_text("{}")
-    write_side(subject.folder, plan, step=subject.step, seed=subject.step or 0)
-    about: dict[str, Any] = {"caches": {entry.place: made for entry in stage_entries(plan)}}
-    about |= recorded_state(subject.checkpoint)
-    score = write_record(subject.folder, SCORE, score_key(subject), about=about)
-    graded = {"documents": {entry.place: made for entry in tier_entries(plan) if entry.is_graded}}
-    files = plan.tier_files(subject.folder)
-    write_record(subject.folder, COLLECT, collect_key(subject, score), files, about=graded)
+    return write_evaluated(tmp_path)
 
 
 def run(config: Path, command: str) -> int:

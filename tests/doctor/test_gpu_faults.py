@@ -8,6 +8,8 @@ import pytest
 import torch
 
 from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import SCORE
 from evaluation.errors import (
     CompileError,
     ConfigError,
@@ -22,7 +24,6 @@ from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.generate import DecodingBatch
 from evaluation.scoring.engine.window import Request
-from evaluation.scoring.job import score_subject
 from evaluation.settings.computing import Scoring
 from tests.doctor.conftest import HOLDER, Nvml, card
 from tests.histories.warm import run_python
@@ -156,12 +157,12 @@ def test_the_retry_goes_on_from_the_store(
     with monkeypatch.context() as patch:
         patch.setattr(place, name, late(getattr(place, name)) if is_late else dying)
         with pytest.raises(GpuFault) as caught:
-            score_subject(subject)
+            make(SCORE, subject)
     assert "illegal memory access" in str(caught.value)
     assert caught.value.is_final is False  # the checkpoint is not at fault, so a retry is of use
     before = stored_scores(world.results())
     assert len(before) == stored
-    assert score_subject(subject).error is None
+    assert make(SCORE, subject).error is None
     assert stored_scores(world.results()).items() > before.items()  # not scored a second time
 
 
@@ -172,16 +173,16 @@ if "PIDS" in os.environ:
     from evaluation.errors import GpuFault
     from evaluation.scoring import job
 
-    scored = job.score_subject
+    scored = job.score
 
-    def score(subject):
+    def score(place):
         with open(os.environ["PIDS"], "a") as file:
-            print(subject.step, os.getpid(), file=file)
-        if subject.step == 10:
+            print(place.candidate, os.getpid(), file=file)
+        if place.candidate == 10:
             raise GpuFault("GPU 0 failed in the middle of a run")
-        return scored(subject)
+        return scored(place)
 
-    job.score_subject = score
+    job.score = score
 """
 
 
@@ -226,6 +227,6 @@ def test_weights_for_which_others_leave_no_memory(
     monkeypatch.setattr(backend, "choose_device", lambda asked, gpus: "cpu")
     monkeypatch.setattr(backend, "load_model", full)
     with pytest.raises(ScoringError) as caught:
-        score_subject(subject_of(world))
+        make(SCORE, subject_of(world))
     for word in ("stage2/5", "for the weights in float32", "process 4242"):
         assert word in str(caught.value)

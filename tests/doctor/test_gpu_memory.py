@@ -13,12 +13,12 @@ from torch._dynamo.backends.registry import lookup_backend
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
-from evaluation.grading.collect import collect
 from evaluation.scoring.engine import backend, compile_cache
 from evaluation.scoring.engine.footprint import footprint
 from evaluation.scoring.engine.forward import Engine
-from evaluation.scoring.job import score_subject
 from tests.doctor.conftest import Nvml, card, look, only
 from tests.tables import cases
 from tests.workflow.world import World
@@ -120,7 +120,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 def score(world: World, step: int) -> Subject:
     subject = step_subject(world.plans["stage2"], step)
-    assert score_subject(subject).error is None
+    assert make(SCORE, subject).error is None
     return subject
 
 
@@ -135,7 +135,7 @@ def test_a_second_job_takes_what_the_first_has_compiled(
     subject = score(world, 15)
     assert compiled == [b"kernels"]
     assert list((world.folder / "cache/compiled").rglob("*")) == kept
-    assert collect(subject).error is None
+    assert make(COLLECT, subject).error is None
     for name in ("tier2_ppl.json", "tier3_cf.json", "tier4_sft_native.json"):
         header = json.loads((subject.folder / name).read_text())
         assert (header["gpu"], header["row_tokens"], header["device"]) == (GPU, [16384], "cuda")
@@ -211,7 +211,7 @@ def test_without_a_compiler_a_job_goes_on_plainly(
 
 def results_of(subject: Subject) -> list[dict[str, Any]]:
     """What is collected of losses and choices."""
-    assert collect(subject).error is None
+    assert make(COLLECT, subject).error is None
     return [
         json.loads((subject.folder / f"{one}.json").read_text())
         for one in ("tier2_ppl", "tier3_cf")

@@ -2,7 +2,9 @@
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable
+from itertools import combinations, product
 from pathlib import Path
 
 ROOTS = ("results", "results_b", "elsewhere")
@@ -10,7 +12,7 @@ WAYS = ("delete", "flip", "cut", "empty")
 
 STORED = ("scores", "eval_logs")
 
-LOSES_SCORES = ("store_hit", "store_removed", "results_removed")
+LOSES_SCORES = ("store_hit", "store_removed", "results_removed", "stores_exchanged")
 LOSES_CACHES = ("cache_hit", "cache_removed", "cache_entry_removed")
 LOSES_RESULTS = (*LOSES_SCORES, "result_hit", "step_results_removed", "stage_results_removed")
 """What takes scores, caches, or results of any kind."""
@@ -95,11 +97,44 @@ def touched(folder: Path, number: int) -> str | None:
     return f"touch {found[number % len(found)].relative_to(folder)}"
 
 
+TIMES = {"past": -10 * 365 * 86400.0, "now": 0.0, "future": 86400.0}
+"""Seconds from now."""
+
+
+def all_times(folder: Path, root: str, when: str) -> str | None:
+    """All files get one time, as in an image or from `touch` against a purge; or that of a wrong clock."""
+    files = [path for path in (folder / root).rglob("*") if path.is_file()]
+    moment = time.time() + TIMES[when]
+    for path in files:
+        if ".snakemake" not in path.parts:
+            os.utime(path, (moment, moment))
+    return f"touch -d {when} {root}" if files else None
+
+
+def stores_exchanged(folder: Path, number: int) -> str | None:
+    """Two folders of the store get each other's name."""
+    pairs = [
+        pair
+        for root in ROOTS
+        for pair in combinations(sorted((folder / root / "scores").glob("*/")), 2)
+    ]
+    if not pairs:
+        return None
+    one, other = pairs[number % len(pairs)]
+    kept = one.with_name("kept")
+    one.rename(kept)
+    other.rename(one)
+    kept.rename(other)
+    return f"exchange {one.relative_to(folder)} {other.name}"
+
+
 MANY = [(number * 7, way) for number in range(25) for way in WAYS]
 
 ACCIDENTS: dict[str, tuple[list[tuple[object, ...]], Accident]] = {
     **{name: (list[tuple[object, ...]](MANY), _hit(name)) for name in HIT},
     **{name: ([(n,) for n in range(most)], _remove(name)) for name, (most, _) in REMOVED.items()},
+    "all_times": (list(product(("ckpts", "results", "cache"), TIMES)), all_times),
+    "stores_exchanged": ([(number,) for number in range(5)], stores_exchanged),
     "touched": ([(number,) for number in range(0, 40, 3)], touched),
 }
 """By name: the arguments an accident could have, and what happens; it returns what it met."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any
 
 from tests.histories.beginning import SEEDS
@@ -148,6 +148,17 @@ def checkpoint_of_hugging_face(model: Model, place: str, seed: int) -> None:
     """The folder of a public model in the place of a step."""
     model.gone.pop(place, None)
     model.checkpoints[place] = Copy(seed, model.now(), form="hugging_face")
+
+
+@edit(lambda model: [(a, b, 1) for a, b in permutations(_whole(model, "nanotron")[:3], 2)])
+def hugging_face_trained_further(model: Model, place: str, other: str, seed: int) -> None:
+    """Two steps are a public model and the same with some tensors changed, all with equal times."""
+    written = model.now()
+    for one in (place, other):
+        model.gone.pop(one, None)
+        model.checkpoints[one] = Copy(seed, written, form="hugging_face")
+    trained = ((seed + 2) % SEEDS, -1, 0)
+    model.checkpoints[other] = replace(model.checkpoints[other], shard=trained)
 
 
 @edit(lambda model: [(place,) for place in _whole(model)])

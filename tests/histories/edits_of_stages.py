@@ -1,6 +1,7 @@
 """What a user may change in stages: their steps, bridges, names, suites and objectives."""
 
 from collections.abc import Iterable
+from itertools import combinations
 from typing import Any
 
 from tests.histories.model import HERE, Model
@@ -105,6 +106,16 @@ def stage_renamed(model: Model, old: str, new: str) -> None:
     for stage in model.stages.values():
         if _bridge_stage(stage) == old:
             stage["bridge"] = {**stage["bridge"], "stage": new}
+
+
+@edit(lambda model: combinations(model.stages, 2))
+def stages_swapped(model: Model, one: str, other: str) -> None:
+    """Two stages take each other's name, and each has the results of the other."""
+    names = {one: other, other: one}
+    model.config["stages"] = {names.get(name, name): own for name, own in model.stages.items()}
+    for stage in model.stages.values():
+        if (owner := _bridge_stage(stage)) in names:
+            stage["bridge"] = {**stage["bridge"], "stage": names[owner]}
 
 
 @edit(

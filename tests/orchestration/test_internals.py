@@ -24,7 +24,7 @@ def workflow() -> Any:
     executor.run_uuid = "run"
     return SimpleNamespace(
         dag_settings=types.DAGSettings(),
-        dag=SimpleNamespace(forcefiles=set(), ignore_incomplete=False),
+        dag=SimpleNamespace(forcefiles=set()),
         execution_settings=types.ExecutionSettings(),
         is_main_process=True,
         modifier=modifier,
@@ -34,15 +34,21 @@ def workflow() -> Any:
     )
 
 
+def executed(workflow: Any) -> None:
+    """A run begins, and is a dry one."""
+    Internals(workflow).before_execution(lambda is_dry: [])
+    told = SimpleNamespace(common_settings=SimpleNamespace(dryrun_exec=True))
+    workflow.execute(executor_plugin=told)
+
+
 USES: dict[str, Callable[[Any], object]] = {
     "modifier": lambda w: Internals(w).is_module,
     "dag_settings": lambda w: Internals(w).is_forced_by_hand,
     "dag": lambda w: Internals(w).force("a"),
-    "execution_settings": lambda w: Internals(w).decide_by_records(),
+    "execution_settings": lambda w: executed(w),
     "scheduler": lambda w: Internals(w).slurm_executor,
     "execute": lambda w: Internals(w).before_execution(lambda is_dry: []),
     "_onstart": lambda w: Internals(w).before_start(lambda: None),
-    "dag.ignore_incomplete": lambda w: Internals(w).decide_by_records(),
     "dag.forcefiles": lambda w: Internals(w).force("a"),
     "modifier.is_main_snakefile": lambda w: Internals(w).is_module,
     "scheduler._executor": lambda w: Internals(w).slurm_executor,

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from evaluation.checkpoints.subjects import step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.grading.by_hand import verify_by_hand
-from evaluation.grading.collect import collect
-from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -65,7 +65,7 @@ def verified(
 def evaluated(plan: StagePlan, file: str) -> dict[str, Any]:
     """The content of a tier's file after a step was scored and collected."""
     subject = step_subject(plan, 5)
-    for done in (score_subject(subject), collect(subject)):
+    for done in (make(SCORE, subject), make(COLLECT, subject)):
         assert done.error is None, done.error
     found: dict[str, Any] = json.loads((subject.folder / file).read_text())
     return found

@@ -10,10 +10,10 @@ import pytest
 
 from evaluation import errors
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.grading.collect import collect
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.prefill import generation
 from evaluation.prefill.caches import read_prompts
-from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
 from tests.providers.conftest import Installed, evaluated, reported, verified
 from tests.tables import cases
@@ -118,8 +118,8 @@ def test_verdicts_that_fail_stop_the_step_and_say_why(change: Change) -> None:
     plan = change(TASK)
     change(TASK, prefill=False, version="0.4.9")
     subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    collected = collect(subject)
+    assert make(SCORE, subject).error is None
+    collected = make(COLLECT, subject)
     assert "lm-evaluation-harness 0.4.9, but 0.4.13 is required" in str(collected.error)
 
 

@@ -13,9 +13,9 @@ import yaml
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import UnsupportedCheckpoint
-from evaluation.grading.collect import collect
-from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stage
 from tests.tables import table
@@ -125,8 +125,8 @@ def tier2(subject: Subject) -> Any:
 
 def test_it_gets_the_contract_and_its_files_count(world: World) -> None:
     subject = planned(world, program(world, PROGRAM))
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     content = tier2(subject)
     assert content["slices"]["text"]["ppl"] == 12.5
     assert content["seen"] == {
@@ -146,12 +146,12 @@ def test_what_it_gave_is_stored_like_any_score(world: World) -> None:
         world, f"cd {world.folder}; {program(world, counting + PROGRAM.replace('12.5', '7.5'))}"
     )
     for _ in range(2):
-        assert score_subject(subject).error is None
+        assert make(SCORE, subject).error is None
     assert (world.folder / "calls").read_text() == "x"
-    assert collect(subject).error is None
+    assert make(COLLECT, subject).error is None
     assert tier2(subject)["slices"]["text"]["ppl"] == 7.5
     program(world, "raise SystemExit(3)")
-    assert "exit code 3" in str(score_subject(subject).error)
+    assert "exit code 3" in str(make(SCORE, subject).error)
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -160,8 +160,8 @@ def test_hostile_programs(world: World, name: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.chdir(world.folder)
     command = program(world, HONEST + text) + " # sk-secret" * (after == "no_secret_is_stored")
     subject = planned(world, command, command_hours=(seconds or 300) / 3600)
-    score_subject(subject)
-    error = collect(subject).error
+    make(SCORE, subject)
+    error = make(COLLECT, subject).error
     if outcome is None:
         assert error is None
     else:
@@ -181,11 +181,11 @@ def test_the_program_may_know_models_that_the_engine_does_not(world: World) -> N
         path.write_text(path.read_text().replace("is_llama_config", "is_mamba_config"))
     with pytest.raises(UnsupportedCheckpoint, match="is_mamba_config"):
         check_complete(open_checkpoint(subject.checkpoint))
-    assert score_subject(subject).error is None
-    collect(subject)
+    assert make(SCORE, subject).error is None
+    make(COLLECT, subject)
     assert tier2(subject)["slices"]
     shard = next((world.folder / "ckpts/stage1/10/model").rglob("*.safetensors"))
     shard.write_bytes(shard.read_bytes()[:-4])
-    error = score_subject(subject).error
+    error = make(SCORE, subject).error
     assert error is not None
     assert shard.name in error

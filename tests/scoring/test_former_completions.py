@@ -8,9 +8,9 @@ import pytest
 
 from evaluation import protocol
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.grading.collect import collect
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.fast import FastTokenizer
 from tests.workflow.world import ANSWERED, FIRST_LETTER, World, ask_for_answers
@@ -31,8 +31,8 @@ def _other(text: str) -> str:
 def texts(plan: StagePlan) -> list[str]:
     """The stored texts of all answers, once they are collected."""
     subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     path: Path = subject.folder / "generation/sums/completions.jsonl"
     return [json.loads(line)["completion"] for line in path.read_text().splitlines()]
 

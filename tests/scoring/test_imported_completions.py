@@ -9,17 +9,16 @@ import pytest
 
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
-from evaluation.dependencies.steps import SCORE
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import BridgeError, ConfigError, EvaluationError, ScoringError
 from evaluation.grading.by_hand import pass_rates, verify_by_hand
-from evaluation.grading.collect import collect
 from evaluation.grading.imports import forget_completions, import_file
 from evaluation.prefill.caches import read_prompts
 from evaluation.records import record_path
 from evaluation.reporting.curriculum import stored_rates
 from evaluation.results.read import read_results
 from evaluation.scoring.completion_files import CompletionLine, read_completions
-from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
@@ -117,8 +116,8 @@ TASK: dict[str, Any] = {
 def scored(plan: StagePlan) -> Any:
     """What Tier5's file says of the task of step 5."""
     subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     return read_results(subject.folder, ("tier5",)).tiers["tier5"].items["sums"].entry
 
 
@@ -150,8 +149,8 @@ def test_they_are_used_as_the_checkpoints_own(
     assert verify_by_hand(plan, "sums", path)[1]["verifiers"]["strict"]["pass_rate"] == 0.5
 
     bridge = bridge_subject(plan, plans)
-    assert score_subject(bridge).error is None
-    assert collect(bridge).error is None
+    assert make(SCORE, bridge).error is None
+    assert make(COLLECT, bridge).error is None
     with pytest.raises(BridgeError, match="decoding"):
         write_deltas(plan, 5)
 
@@ -189,4 +188,4 @@ def test_prompts_that_have_changed_since_are_told(world: World, tmp_path: Path) 
     with pytest.raises(
         ScoringError, match=r"8 of 8 completions are not among those imported from a\.jsonl"
     ):
-        score_subject(step_subject(plan, 5))
+        make(SCORE, step_subject(plan, 5))

@@ -10,11 +10,11 @@ from typing import Any, cast
 import pytest
 
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ConfigError
-from evaluation.grading.collect import collect
 from evaluation.scoring import shared_completions
 from evaluation.scoring.answers import LENGTH_ONLY, GenerationRequest
-from evaluation.scoring.job import score_subject
 from evaluation.scoring.lacking import Asked, Lacking
 from evaluation.scoring.session import Job
 from evaluation.scoring.shared_completions import devices_of, shares
@@ -83,8 +83,8 @@ def completions(plan: StagePlan, role: str = "step") -> list[str]:
         if role == "step"
         else bridge_subject(plan, {plan.name: plan, **OWNERS})
     )
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     paths = [subject.folder / f"generation/{name}/completions.jsonl" for name in TASKS]
     return [
         json.loads(line)["completion"] for path in paths for line in path.read_text().splitlines()

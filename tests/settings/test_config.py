@@ -10,7 +10,8 @@ import pytest
 import yaml
 
 from evaluation.checkpoints.subjects import step_subject
-from evaluation.dependencies.steps import collect_key, score_key
+from evaluation.dependencies.places import place_of
+from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, key_of
 from evaluation.errors import ConfigError
 from evaluation.prefill.definitions import asked_definition, generation_definition, task_definition
 from evaluation.records import Record
@@ -140,13 +141,13 @@ def suite(**changes: Any) -> dict[str, Any]:
 
 
 def keys(plan: StagePlan) -> dict[str, str]:
-    subject, score = step_subject(plan, 5), Record(key="score")
+    place = place_of(step_subject(plan, 5))
     return {
         "questions": task_definition(plan, "quiz", ABOUT),
         "prompts": asked_definition(plan, "sums", ABOUT),
         "documents": generation_definition(plan, "sums", ABOUT),
-        "score": score_key(subject),
-        "collect": collect_key(subject, score),
+        "score": key_of(STEPS[SCORE], place, []),
+        "collect": key_of(STEPS[COLLECT], place, [Record(key="score")]),
     }
 
 

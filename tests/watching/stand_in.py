@@ -14,12 +14,11 @@ import time
 from pathlib import Path
 
 from evaluation.checkpoints.subjects import Subject, step_subject
-from evaluation.checkpoints.training import metadata_state
-from evaluation.dependencies.inputs import result_inputs, score_inputs
-from evaluation.dependencies.steps import COLLECT, SCORE, collect_key, score_key
-from evaluation.records import write_record
+from evaluation.dependencies.making import Made
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import plan_stages
+from tests.dependencies.leaving import leave
 
 PLAY = Path(os.environ.get("PLAY", "play"))
 
@@ -60,11 +59,8 @@ def play(subject: Subject) -> None:
 
 def leave_records(subject: Subject, error: str | None = None) -> None:
     """Those of its scores and tier files, as jobs leave them."""
-    about = score_inputs(subject)
-    key = score_key(subject)
-    record = write_record(subject.folder, SCORE, key, error=error, about=about)
-    counted = result_inputs(subject, metadata_state(subject.checkpoint))
-    write_record(subject.folder, COLLECT, collect_key(subject, record), error=error, about=counted)
+    leave(SCORE, subject, Made(error=error))
+    leave(COLLECT, subject, Made(error=error))
 
 
 def is_whole(subject: Subject) -> bool:

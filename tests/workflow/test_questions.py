@@ -13,11 +13,13 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.inputs import score_inputs
+from evaluation.dependencies.making import make
+from evaluation.dependencies.places import place_of
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError
-from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
-from evaluation.scoring.job import StageData, read_stage_data, score_subject
+from evaluation.scoring.job import StageData, read_stage_data
 from tests.workflow.world import World, write_rows
 
 QUIZ = {
@@ -48,7 +50,7 @@ def test_a_command_may_read_all_of_a_cache(world: World) -> None:
         subject = subject_of(world, {"tasks": {"quiz": {**QUIZ, "gold": gold}}})
         stage = subject.plan.stage.model_copy(update={"command": "true"})
         subject = replace(subject, plan=replace(subject.plan, stage=stage))
-        found.append(score_inputs(subject)["caches"])
+        found.append(score_inputs(place_of(subject))["caches"])
     assert found[0] != found[1]
 
 
@@ -93,8 +95,8 @@ def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World
     rows = solved(world, model, tokenizer)
     task = {**GOLD, "files": [str(world.folder / "solved.jsonl")]}
     subject = subject_of(world, {"tasks": {"quiz": QUIZ, "solved": task}})
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     found = [plain(model, tokenizer, row["question"], row["answer"]) for row in rows]
     sizes = [len(row["answer"].encode()) for row in rows]
     bits = [nats / size / math.log(2) for (nats, _), size in zip(found, sizes, strict=True)]
@@ -121,8 +123,8 @@ def test_groups_weigh_what_was_scored(world: World) -> None:
         "flat": {"tier": "tier3", "members": ["pair", "c"], "weigh": "leaves"},
     }
     subject = subject_of(world, {"tasks": tasks, "groups": groups})
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     content = json.loads((subject.folder / "tier3_cf.json").read_text())
     assert content["groups"] == {
         "pair": pytest.approx({"a": 6 / 8, "b": 2 / 8}),

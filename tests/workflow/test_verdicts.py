@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from evaluation.checkpoints.subjects import Subject, step_subject
+from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import Outdated
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError, EvaluationError, ScoringError
 from evaluation.grading import by_hand
 from evaluation.grading.by_hand import check_verified, verify_by_hand
-from evaluation.grading.collect import collect
-from evaluation.scoring.job import score_subject
 from evaluation.settings.plan import StagePlan
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import Verdict
@@ -120,7 +120,7 @@ def test_a_file_that_is_wrong_is_told_before_anything_is_judged(
 def answered(world: World) -> Subject:
     """A step whose answers are there, and judged under the limits as they are."""
     subject = step_subject(ask_for_answers(world, {"sums": {**TASK, "limit": 12}}), 5)
-    assert score_subject(subject).error is None
+    assert make(SCORE, subject).error is None
     return subject
 
 
@@ -148,13 +148,13 @@ def test_limits_decide_verdicts_and_nothing_else(
 ) -> None:
     edit, is_outdated, is_judged = LIMITS[name]
     asked = _counted(monkeypatch)
-    assert collect(answered(world)).error is None
+    assert make(COLLECT, answered(world)).error is None
     first = len(asked)
     assert first > 0
     subject, outdated = under(world, **edit)
-    assert (outdated.score(subject), outdated.collect(subject)) == (False, is_outdated)
+    assert (outdated(SCORE, subject), outdated(COLLECT, subject)) == (False, is_outdated)
     for _ in range(2):
-        assert collect(subject).error is None
+        assert make(COLLECT, subject).error is None
         assert len(asked) - first == (first if is_judged else 0)
 
 
@@ -162,30 +162,30 @@ def test_a_verdict_that_took_too_long_is_asked_for_under_a_wider_limit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = _counted(monkeypatch, enough=21.0)
-    error = str(collect(answered(world)).error)
+    error = str(make(COLLECT, answered(world)).error)
     assert "could not be verified, more than verification.max_error_share 0.01" in error
     before = len(asked)
     subject, outdated = under(world, seconds=21.0)
-    assert outdated.collect(subject)
-    assert collect(subject).error is None
+    assert outdated(COLLECT, subject)
+    assert make(COLLECT, subject).error is None
     assert len(asked) == before + 1  # the one that failed
 
 
 def test_checks_of_probes_are_verified_once(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = _counted(monkeypatch)
     subject, _ = under(world)
-    assert score_subject(subject).error is None
+    assert make(SCORE, subject).error is None
     for _ in range(2):
-        assert collect(subject).error is None
+        assert make(COLLECT, subject).error is None
         assert len(asked) == 1
     late = _counted(monkeypatch, enough=2.0)
     subject, _ = under(world, seconds=1.0)
     error = "probes: 1 of 1 completions could not be verified; the first is no_chat_artifacts of colour: too late"
-    assert collect(subject).error == error
+    assert make(COLLECT, subject).error == error
     assert len(late) == 1
     subject, outdated = under(world, seconds=2.0)
-    assert outdated.collect(subject)
-    assert collect(subject).error is None
+    assert outdated(COLLECT, subject)
+    assert make(COLLECT, subject).error is None
 
 
 def _counted(monkeypatch: pytest.MonkeyPatch, enough: float = 0.0) -> list[float]:

@@ -12,13 +12,13 @@ import pytest
 from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
 from evaluation.dependencies.caches import tier_entries
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import CacheError, ConfigError, SourceError
 from evaluation.files import temporary_path
-from evaluation.grading.collect import collect
 from evaluation.prefill.entries import read_meta
 from evaluation.reporting.tables.values import values_of
 from evaluation.results.read import read_results
-from evaluation.scoring.job import score_subject
 from tests.workflow.world import ANSWERED, FIRST_LETTER, LAST_LETTER, World, ask_for_answers
 
 TASK: dict[str, Any] = {
@@ -34,8 +34,8 @@ SAMPLED = {**TASK, "chat": True, "sampling": {"temperature": 1.0, "n": 4, "seed"
 
 def run(subject: Subject) -> dict[str, Any]:
     """Scores and collects; Tier5's file."""
-    assert score_subject(subject).error is None
-    collected = collect(subject)
+    assert make(SCORE, subject).error is None
+    collected = make(COLLECT, subject)
     assert collected.error is None, collected.error
     found: dict[str, Any] = json.loads((subject.folder / "tier5_verified.json").read_text())
     return found
@@ -102,7 +102,7 @@ def test_a_cache_at_fault_leaves_the_results_as_they_are(world: World) -> None:
     for entry in (entry for entry in tier_entries(plan) if "sums" in entry.folder.name):
         shutil.rmtree(entry.folder)
     with pytest.raises(CacheError, match="is not prefilled"):
-        collect(subject)
+        make(COLLECT, subject)
     assert (subject.folder / "tier5_verified.json").read_bytes() == before
 
 

@@ -7,17 +7,14 @@ from functools import partial
 from snakemake.resources import Resources
 
 from evaluation.dependencies.caches import stage_entries
+from evaluation.dependencies.places import place_of
+from evaluation.dependencies.steps import steps_of
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.score_rules import for_spread_model, score_rules
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
-from evaluation.results.stage_files import (
-    FRONT_FILES,
-    PAGE,
-    SUMMARY_TABLE,
-    stage_outputs,
-)
+from evaluation.results.stage_files import PAGE, SUMMARY_TABLE
 from evaluation.settings.candidates import FOLDER, candidate_of, candidate_option
 from evaluation.settings.names import NAME
 from evaluation.settings.planning import plan_stages
@@ -87,7 +84,8 @@ def checkpoints_per_job(plan):
 
 # Which files the rules make.
 FRONT_PAGE = f"{CONFIG.results}/{PAGE}"
-CHECKPOINT = rf"by_checkpoint/(?:{FOLDER})|bridge"
+COMPARED = rf"by_checkpoint/(?:{FOLDER})"
+CHECKPOINT = rf"{COMPARED}|bridge"
 """Pattern of the folders, below a stage's results, that have the results of a checkpoint."""
 
 
@@ -104,19 +102,40 @@ def prefilled(plan):
     return [str(entry.record) for entry in stage_entries(plan)]
 
 
-def other_files(plan):
-    """Return the files that are written with a stage's tables but are not requested by its target."""
-    names = [name for name in stage_outputs(plan) if name not in (SUMMARY_TABLE, PAGE)]
-    return [f"{plan.results}/{name}" for name in names]
-
-
 def stage_files(plan):
     """Return the files that the target of a stage requests."""
     tables = [f"{plan.results}/{name}" for name in (SUMMARY_TABLE, PAGE)]
     return [*tables, *map(str, plan.figures.values())]
 
 
-def result_files(plan):
-    """Return the names of the files in a checkpoint's folder."""
-    names = [path.name for path in plan.tier_files(plan.results)]
-    return names if plan.stage.bridge is None else [*names, "bridge_deltas.json"]
+# The steps of the table that have rules of their own here; scoring has those of `score.smk`.
+STEPS_OF_CHECKPOINTS = [
+    (step, plan)
+    for step in steps_of("checkpoint", "comparison")
+    for plan in PLANS.values()
+    if step.name != "score" and step.is_wanted(plan)
+]
+STEPS_OF_STAGES = [(s, plan) for s in steps_of("stage") for plan in PLANS.values()]
+STEPS_OF_RUN = [
+    (s, PLANS) for s in steps_of("run") if s.is_wanted(next(iter(PLANS.values())))
+]
+
+
+def rule_of(step, target):
+    """Return the name of the rule that makes a step for a stage, or for the run."""
+    words = step.words.replace("-", "_")
+    return f"{step.name}_{target.name}" if step.scope == "stage" else words
+
+
+def log_of(step, target):
+    """Return the log of a step that is made for a stage, or for the run."""
+    if step.scope == "stage":
+        return f"{target.results}/eval_logs/{step.name}.log"
+    return f"{CONFIG.results}/{rule_of(step, target)}.log"
+
+
+def option_of(folder):
+    """Return the option that names the checkpoint of a folder on the command line."""
+    if folder == "bridge":
+        return "--bridge"
+    return candidate_option(candidate_of(folder.rpartition("/")[2]))

@@ -13,11 +13,11 @@ import yaml
 
 from evaluation.checkpoints.import_hf import import_hf
 from evaluation.checkpoints.subjects import step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import ScoringError
-from evaluation.grading.collect import collect
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.results.read import read_results
-from evaluation.scoring.job import score_subject
 from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
@@ -91,7 +91,7 @@ def test_real_answers(
     subject = step_subject(plan, 5)
     monkeypatch.setattr("evaluation.scoring.vllm.engine.TOGETHER", 16)
     with pytest.raises(ScoringError, match=r"vLLM .* has written \d+ of \d+ answers: .*code 9"):
-        assert score_subject(subject).error is None
+        assert make(SCORE, subject).error is None
     monkeypatch.undo()
     plan = planned(folder, smollm2, PYTHON)
     subject = step_subject(plan, 5)
@@ -101,13 +101,13 @@ def test_real_answers(
     assert sum(map(len, before.values())) >= 12
     caplog.clear()
     caplog.set_level("INFO")
-    made = score_subject(subject)
+    made = make(SCORE, subject)
     assert made.error is None
     assert caplog.text.count("Loading weights took") == 1  # one program for all tasks
     assert "ERROR" not in {entry.levelname for entry in caplog.records}
     after = {name: stored(store, name) for name in tasks()}
     assert all(before[name].items() <= after[name].items() for name in before)
-    assert collect(subject).error is None
+    assert make(COLLECT, subject).error is None
     entries = {
         name: item.entry
         for name, item in read_results(subject.folder, ("tier5",)).tiers["tier5"].items.items()

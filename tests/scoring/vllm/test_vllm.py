@@ -13,11 +13,11 @@ from evaluation.bridge.write import write_deltas
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.subjects import bridge_subject, step_subject
+from evaluation.dependencies.making import make
+from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.errors import BridgeError, ConfigError, ScoringError
-from evaluation.grading.collect import collect
 from evaluation.interpreters import PythonProgram
 from evaluation.results.read import read_results
-from evaluation.scoring.job import score_subject
 from evaluation.scoring.vllm.engine import answer_lines
 from evaluation.scoring.vllm.output import Output
 from evaluation.settings.config import load_config
@@ -58,8 +58,8 @@ def vllm(folder: Path, **variables: str) -> dict[str, str]:
 def answers(plan: StagePlan) -> dict[str, Any]:
     """Scores and collects a step; what Tier5's file says of its tasks."""
     subject = step_subject(plan, 5)
-    assert score_subject(subject).error is None
-    assert collect(subject).error is None
+    assert make(SCORE, subject).error is None
+    assert make(COLLECT, subject).error is None
     entries = read_results(subject.folder, ("tier5",)).tiers["tier5"].items
     return {name: item.entry for name, item in entries.items()}
 
@@ -91,7 +91,7 @@ def test_samples_differ_and_are_the_same_again(change: Change, tmp_path: Path) -
     """More of them keep those that are there."""
     plan = change(vllm(tmp_path), sums=SAMPLED)
     assert answers(plan)["sums"].samples == 36
-    store = ScoreStore(plan.scores, score_subject(step_subject(plan, 5)).about["identity"])
+    store = ScoreStore(plan.scores, make(SCORE, step_subject(plan, 5)).about["identity"])
     before = stored(store)
     assert len({before[key] for key in before}) > 3
     more = {**SAMPLED, "sampling": {**SAMPLED["sampling"], "n": 5}}
@@ -134,7 +134,7 @@ def test_where_it_dies_what_was_written_is_kept(
     caplog.set_level("INFO")
     said = r"sums: vLLM .* has written 6 of 20 answers.* code 9: MemoryError: the cause;"
     with pytest.raises(ScoringError, match=said):
-        score_subject(step_subject(plan, 5))
+        make(SCORE, step_subject(plan, 5))
     for line in ("a model is loaded", "a line of another process", "warning: 1 leaked object"):
         assert f"vLLM: {line}" in caplog.text
     plan = change(vllm(tmp_path), sums=TASK)
@@ -186,8 +186,8 @@ def test_answers_of_two_engines_are_not_compared(
 ) -> None:
     plan = change(None, sums=TASK)
     bridge = bridge_subject(plan, plan_stages(load_config(world.config)))
-    assert score_subject(bridge).error is None
-    assert collect(bridge).error is None
+    assert make(SCORE, bridge).error is None
+    assert make(COLLECT, bridge).error is None
     plan = change(vllm(tmp_path), sums=TASK)
     answers(plan)
     with pytest.raises(BridgeError, match="decoding"):
@@ -214,7 +214,7 @@ def test_settings(change: Change, engine: dict[str, Any], said: str) -> None:
 def test_not_installed_is_one_sentence(change: Change, tmp_path: Path) -> None:
     missing = {"engine": "vllm", "python": str(tmp_path / "nowhere" / "python")}
     with pytest.raises(ScoringError, match=r"generation.python: no .*; install vLLM"):
-        score_subject(step_subject(change(missing, sums=TASK), 5))
+        make(SCORE, step_subject(change(missing, sums=TASK), 5))
     without = {"engine": "vllm", "python": sys.executable}
     with pytest.raises(ScoringError, match=r"python\S* has no vLLM; install it there"):
-        score_subject(step_subject(change(without, sums=TASK), 5))
+        make(SCORE, step_subject(change(without, sums=TASK), 5))
