@@ -55,11 +55,7 @@ _RECORD = TypeAdapter(Record)
 
 
 def record_path(folder: Path, step: str) -> Path:
-    """Return the path of a step's record.
-
-    Returns:
-        A path, which need not exist.
-    """
+    """Return the path of a step's record."""
     return folder / FOLDER / f"{step}.json"
 
 
@@ -79,9 +75,6 @@ def write_record(
         outputs: Files in `folder` that the step has made; they must exist.
         error: Sentence of a step that failed permanently; None if it is done.
         about: JSON values that the step itself reads later.
-
-    Returns:
-        The record.
     """
     files = {os.path.relpath(path, folder): _file_state(path) for path in outputs}
     record = Record(key=key, files=files, error=error, about=about or {})

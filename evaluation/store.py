@@ -45,9 +45,6 @@ class ScoreStore:
     change, so jobs of one checkpoint need no lock: each packs the files that it finds, then removes
     them. Each file has the checkpoint's identity inside, so scores in a folder that was renamed or
     exchanged with another are not used.
-
-    Args:
-        root: Folder of the scores of all checkpoints.
     """
 
     def __init__(self, root: Path, identity: str) -> None:
@@ -71,9 +68,6 @@ class ScoreStore:
         """Return a score by the name of its file.
 
         A damaged file is set aside. If one entry of an archive is damaged, the others remain readable.
-
-        Args:
-            name: Name of a file, which may be in an archive.
 
         Returns:
             The score; None if it is not stored, or all copies are damaged.
@@ -109,9 +103,6 @@ class ScoreStore:
         Args:
             key: JSON value with everything that determines its numbers.
             score: Rows with a column `key`, and their summary.
-
-        Returns:
-            Name of their file.
         """
         name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
         self.put_named(name, score)

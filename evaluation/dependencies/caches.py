@@ -85,11 +85,7 @@ def stage_entries(plan: StagePlan) -> list[CacheEntry]:
 
 
 def tokenizer_entry(plan: StagePlan) -> CacheEntry:
-    """Return the entry of a stage's tokenizer.
-
-    Returns:
-        The entry, which need not be there.
-    """
+    """Return the entry of a stage's tokenizer."""
     return CacheEntry(plan, None, plan.tokenizer.name, plan.tokenizer_folder)
 
 
@@ -135,32 +131,15 @@ class CacheStates(AskedOnce):
     """States of cache entries, each read once."""
 
     def record(self, entry: CacheEntry) -> Record | None:
-        """Return the record of an entry.
-
-        Args:
-            entry: An entry, which need not be there.
-
-        Returns:
-            The record; None if there is none.
-        """
+        """Return the record of an entry."""
         return self.once(lambda: read_record(entry.folder, STEP), "record", entry.folder)
 
     def state(self, entry: CacheEntry) -> State:
-        """Return whether an entry is what the configuration asks for now.
-
-        Args:
-            entry: An entry, which need not be there.
-
-        Returns:
-            `current`, `stale` or `missing`.
-        """
+        """Return whether an entry is what the configuration asks for now."""
         return self.once(lambda: self._look(entry), "state", entry.folder)
 
     def wanted(self, entry: CacheEntry) -> str | None:
         """Return the definition that the configuration gives an entry.
-
-        Args:
-            entry: An entry, which need not be there.
 
         Returns:
             The definition; None while there is no tokenizer.
@@ -188,9 +167,6 @@ class CacheStates(AskedOnce):
     def have_sources_changed(self, entry: CacheEntry, known: Any) -> bool:
         """Return whether the files that an entry was made from have changed.
 
-        Args:
-            entry: An entry, which need not be there.
-
         Returns:
             Whether they have changed; False if they cannot be read, as on a node without the mirrors.
         """
@@ -199,9 +175,6 @@ class CacheStates(AskedOnce):
 
     def check_files(self, entry: CacheEntry) -> None:
         """Check, before an entry is made, that the `files` which its item names are there.
-
-        Args:
-            entry: An entry, which may be current already.
 
         Raises:
             SourceError: A path or pattern names nothing; says where it was looked for.
@@ -239,7 +212,6 @@ def definition_of(
     """Return the definition that the configuration gives an entry.
 
     Args:
-        entry: An entry, which need not be there.
         tokenizer: Result of `CacheStates.tokenizer`; None if there is none.
         define: Returns a part of the definition; None for the whole.
 

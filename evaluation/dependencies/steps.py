@@ -180,7 +180,7 @@ _TABLE = (
     Step(
         name=FRONT,
         scope="run",
-        noun="pages",
+        noun="front page",
         help="write the report's first page, over all stages",
         command="front-page",
         parents=(TABLES, COMPARISON),

@@ -29,7 +29,6 @@ def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
     """Score a checkpoint and write its tier files.
 
     Args:
-        subject: The step, merge or bridge to score.
         scores_only: Whether another step, which needs no GPU, writes the tier files.
 
     Returns:

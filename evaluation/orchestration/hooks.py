@@ -60,7 +60,6 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     A workflow that uses these rules as a module checks its targets itself.
 
     Args:
-        inputs: Input files of every rule.
         keep: Writes the configuration that jobs read; called before every run except dry runs.
     """
     from snakemake.logging import logger
@@ -170,7 +169,6 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     If a job failed, Snakemake skips the tables; they are then made here from the existing results.
 
     Args:
-        inputs: Input files of every rule.
         failed: Whether a job failed.
 
     Raises:
@@ -229,9 +227,6 @@ def ending(plans: Sequence[StagePlan]) -> str:
 
 def failing(plans: Sequence[StagePlan]) -> str:
     """Return the error messages of the jobs that failed, with their logs.
-
-    Args:
-        plans: Stages that took part in the run.
 
     Returns:
         Lines for the terminal; empty if no job has an error message.

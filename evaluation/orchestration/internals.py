@@ -1,27 +1,22 @@
 """Every use of undocumented parts of Snakemake and its Slurm executor, each checked before it is used.
 
-workflow.dag_settings, .execution_settings  Snakemake's own reasons to run a job again are switched off, as
-                                        records decide (records.py). Files of a killed run are neither
-                                        refused nor made again, and a failed job removes none: each is
-                                        written atomically, and its record says what it is
-workflow.dag.forcefiles                 outdated files are made again, as if named by `--forcerun`
-workflow.execute(executor_plugin=…)     the first place that knows the targets and whether the run is
-                                        a dry run; input functions cannot check, as Snakemake takes an
-                                        old file and ignores what they raise
-workflow.modifier                       whether our rules are a module of another workflow, and their
-                                        names there (common.smk)
-workflow._onstart                       that workflow's own start hook; ours runs before it
-workflow.scheduler._lock                the handler of a stop signal takes it, and waits for ever if the
-                                        thread that it interrupts holds it: replaced by a reentrant
-                                        lock
-workflow.scheduler._executor            the Slurm executor, and the name of its jobs (run_uuid)
-executor.check_active_jobs, report_job_…    while the controller is unreachable, all queries of a round
-                                        fail; the executor then forgets the jobs that it asked about,
-                                        and waits for ever. Here they stay on its list. A job that the
-                                        controller forgets is ended by its outputs
-executor.run_jobs                       how these outputs were before
-plugin.query_job_status                 shows which jobs are stuck (slurm.py), so that the queue is
-                                        queried once a round
+settings    workflow.dag_settings, .execution_settings: Snakemake's own reasons to run a job again are
+            switched off, as records decide (records.py). Files of a killed run are neither refused nor
+            made again, and a failed job removes none: each is written atomically, and its record says
+            what it is
+workflow    execute(executor_plugin=…): the first place that knows the targets and whether the run is a dry
+            run; input functions cannot check, as Snakemake takes an old file and ignores what they raise
+            modifier: whether our rules are a module of another workflow, and their names there (common.smk)
+            _onstart: that workflow's own start hook; ours runs before it
+dag         forcefiles: outdated files are made again, as if named by `--forcerun`
+scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
+            holds it: replaced by a reentrant lock
+            _executor: the Slurm executor, and the name of its jobs (run_uuid)
+executor    check_active_jobs, report_job_…, run_jobs, and the plugin's query_job_status: while the controller
+            is unreachable, all queries of a round fail; the executor then forgets the jobs that it asked
+            about, and waits for ever. Here they stay on its list. A job that the controller forgets is ended
+            by its outputs, compared with those before it. The states of all jobs show which are stuck
+            (slurm.py), so that the queue is queried once a round
 """
 
 import sys
@@ -99,11 +94,7 @@ class Internals:
         execution.ignore_incomplete = execution.keep_incomplete = True
 
     def force(self, file: str) -> None:
-        """Have Snakemake make a file again that exists.
-
-        Args:
-            file: An output of one of its rules.
-        """
+        """Have Snakemake make a file again that exists."""
         _require(self.workflow, "dag")
         _require(self.workflow.dag, "forcefiles")
         self.workflow.dag.forcefiles.add(file)

@@ -18,7 +18,6 @@ def send(settings: Notify, subject: str, text: str) -> list[str]:
     """Send a message by all that is configured.
 
     Args:
-        settings: Where it goes.
         subject: First line, which an e-mail has as its subject.
 
     Returns:

@@ -10,11 +10,7 @@ from evaluation.orchestration.stops import RunError
 
 
 def remove_special_files(outputs: Iterable[Path]) -> None:
-    """Remove pipes, devices and links to them from the outputs: Snakemake would copy them for ever.
-
-    Args:
-        outputs: Files and folders that the run will make.
-    """
+    """Remove pipes, devices and links to them from the outputs: Snakemake would copy them for ever."""
     for path in outputs:
         if os.path.lexists(path) and not path.is_file() and not path.is_dir():
             path.unlink()
@@ -25,9 +21,6 @@ def reset_future_times(inputs: Iterable[Path]) -> None:
 
     After each job, Snakemake stops if an input is later than an output. Records decide what is
     outdated, so their times mean nothing.
-
-    Args:
-        inputs: Files that the run's jobs read.
 
     Raises:
         RunError: Another user's file has such a time.
@@ -45,9 +38,6 @@ def reset_future_times(inputs: Iterable[Path]) -> None:
 
 def check_writable(entries: Iterable[CacheEntry], states: CacheStates) -> None:
     """Check that outdated caches may be written again.
-
-    Args:
-        entries: Caches that the run needs.
 
     Raises:
         RunError: One may not be; Snakemake's own error names no remedy.

@@ -38,18 +38,11 @@ class Pace:
         self.total = self._left.total()
 
     def begin(self, job: int, rule: str) -> None:
-        """Note that a step begins.
-
-        Args:
-            job: Snakemake's number of the job.
-        """
+        """Note that a step begins."""
         self._begun[job] = (rule, time.monotonic())
 
     def end(self, job: int) -> float:
         """Note that a step is done.
-
-        Args:
-            job: Snakemake's number of the job.
 
         Returns:
             Seconds since it began.

@@ -57,10 +57,6 @@ class RuleInputs:
         Args:
             kind: Kind of the entry, such as `slice` or `tokenizer`.
             setup: Name of the folder for one tokenizer and sequence length.
-            name: Name of the entry; the tokenizer needs none.
-
-        Returns:
-            The entry of the first stage that has it.
 
         Raises:
             RunError: When no stage has it.
@@ -72,11 +68,7 @@ class RuleInputs:
         raise RunError(f"no stage has a {kind} {name!r} in {setup}; see `suites` of the stages")
 
     def cache(self, entry: CacheEntry) -> list[str]:
-        """Return the input files of a prefill rule: the tokenizer, unless the rule makes that.
-
-        Args:
-            entry: The entry that the rule makes.
-        """
+        """Return the input files of a prefill rule: the tokenizer, unless the rule makes that."""
         before = [] if entry.tier is None else [tokenizer_entry(entry.plan).record]
         if self.is_main:
             or_stop(self.outdated.view.caches.check_files, entry)

@@ -29,7 +29,6 @@ def run_config(
     Args:
         content: The configuration as Snakemake merged it from `files` and the command line.
         is_main: Whether this is the run itself, and not one of its jobs.
-        files: Files that it was merged from.
         arguments: The run's command line, which messages repeat, except in runs that a watcher
             started (recognized by their file).
 
@@ -67,12 +66,7 @@ def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
 
 
 def keep_config(config: Config, files: Sequence[str | Path]) -> None:
-    """Write the file that the jobs of a run read.
-
-    Args:
-        config: The configuration that `run_config` returned.
-        files: Files that it was merged from.
-    """
+    """Write the file that the jobs of a run read."""
     given = [Path(file) for file in files if not _is_effective(Path(file))]
     known = [(file.name, commit_of(file)) for file in given]
     origins = [f"{name} at {commit}" if commit else name for name, commit in known]

@@ -42,11 +42,7 @@ _FINDING = re.compile(r"^(?:[\d:]{8} )?(WARNING|warning:|fault:) (.+(?:\n +.+)*)
 
 
 def print_steps(is_dry: bool) -> None:
-    """Print Snakemake's log records as steps, unless `--verbose` or another logger is chosen.
-
-    Args:
-        is_dry: Whether the run is a dry one.
-    """
+    """Print Snakemake's log records as steps, unless `--verbose` or another logger is chosen."""
     own = next((handler for handler in logger.handlers if handler.name == _STREAM), None)
     if isinstance(own, ColorizingTextHandler) and logger.level > logging.DEBUG:
         logger.removeHandler(own)
@@ -67,7 +63,6 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
 
     Args:
         own: Snakemake's handler, whose stream, filters and other messages are used.
-        is_dry: Whether the run is a dry one.
     """
 
     def __init__(self, own: ColorizingTextHandler, is_dry: bool) -> None:
@@ -80,11 +75,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         self._stats = ""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Note steps and their logs, also of records that `--quiet` hides.
-
-        Returns:
-            Whether the record is to be printed.
-        """
+        """Note steps and their logs, also of records that `--quiet` hides."""
         event, about = get_event(record), record.__dict__
         if event == LogEvent.RUN_INFO:
             self.pace.plan(about["stats"])

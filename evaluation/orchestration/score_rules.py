@@ -52,7 +52,6 @@ def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iter
     """Yield the rules that score checkpoints.
 
     Args:
-        inputs: Input files of every rule.
         per_job: Returns how many checkpoints of a stage the profile puts into one job.
 
     Yields:

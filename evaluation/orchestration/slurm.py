@@ -93,11 +93,7 @@ def guard_run(workflow: Any) -> None:
 
 
 def submit_patiently(folder: Path = _COMMANDS) -> None:
-    """Have the executor submit by `submission.py`, as the first sbatch on PATH.
-
-    Args:
-        folder: Folder that gets this sbatch.
-    """
+    """Have the executor submit by `submission.py`, as the first sbatch on PATH."""
     folder = folder.absolute()
     words = [sys.executable, "-I", submission.__file__, str(folder)]
     write_text(folder / "sbatch", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')

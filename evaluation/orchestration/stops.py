@@ -30,9 +30,6 @@ def or_stop(
 ) -> Returned:
     """Call a function; turn its errors, and those of the machine, into one that ends the run.
 
-    Returns:
-        What the function returns.
-
     Raises:
         RunError: In place of an EvaluationError, OSError or MemoryError.
     """
@@ -48,9 +45,6 @@ def or_stop(
 
 def require_checkpoint(subject: Subject) -> None:
     """Stop before anything runs if a checkpoint to be scored is missing.
-
-    Args:
-        subject: The step, merge or bridge to score.
 
     Raises:
         RunError: When it is missing; names its key in the configuration.

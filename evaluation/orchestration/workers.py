@@ -38,7 +38,6 @@ def score_on_all_gpus(
     """Score steps of a stage on all GPUs that the job sees; without a GPU, one after the other.
 
     Args:
-        steps: Numbers of steps, in the order in which they are begun.
         config: The configuration file, which the processes read.
         scores_only: Whether another step, which needs no GPU, writes the tier files.
 
@@ -120,9 +119,6 @@ class Queue:
     """The remaining steps; each process has one of them reserved, which it may prefetch.
 
     A process gets its reserved step, unless another process that ran out of steps took it.
-
-    Args:
-        steps: Numbers of all steps, in the order in which they are begun.
     """
 
     def __init__(self, steps: Sequence[int]) -> None:
@@ -132,9 +128,6 @@ class Queue:
 
     def next(self, process: int) -> tuple[int | None, int | None]:
         """Take the next step for a process.
-
-        Args:
-            process: Number of the process.
 
         Returns:
             The step to score now, and the one reserved after it; None if there is none.
@@ -162,8 +155,6 @@ class _Workers:
     """The steps to score, the processes that score them, and the failed steps.
 
     Args:
-        steps: Numbers of steps, in the order in which they are begun.
-        threads: Threads of each process.
         scores_only: Whether another step, which needs no GPU, writes the tier files.
     """
 
@@ -184,7 +175,6 @@ class _Workers:
         """Have steps scored on a GPU until none is left.
 
         Args:
-            number: Number of the process.
             gpu: CUDA_VISIBLE_DEVICES of the process; None to leave it unchanged.
         """
         process = None

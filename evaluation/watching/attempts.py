@@ -70,9 +70,6 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
     """Store a failure and the number of consecutive failures.
 
     Args:
-        subject: The checkpoint that was not evaluated.
-        state: The checkpoint's state when it was tried.
-        why: What went wrong, in a sentence.
         own: Whether the checkpoint is at fault.
 
     Returns:

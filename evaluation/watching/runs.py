@@ -38,7 +38,6 @@ def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[s
     """Return the command that makes some files with Snakemake.
 
     Args:
-        configuration: Configuration file that Snakemake gets.
         targets: Files to make, or options such as `--unlock` instead.
     """
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
@@ -59,9 +58,6 @@ def run(
     Args:
         beat: Called every `BEAT` seconds with the command's process id.
         appending: Whether the log is appended to, not overwritten.
-
-    Returns:
-        The command's exit code.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     forget_link(log)
@@ -95,11 +91,7 @@ def _snakemake_error(log: Path) -> str:
 
 
 def is_locked(log: Path) -> bool:
-    """Return whether Snakemake ended because another Snakemake works on the same files.
-
-    Returns:
-        True or false; false also if the log cannot be read.
-    """
+    """Return whether Snakemake ended because another Snakemake works on the same files."""
     return "cannot be locked" in _text(log)
 
 
@@ -112,9 +104,6 @@ def _text(log: Path) -> str:
 
 def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
     """Return the stages and pages that do not show all results.
-
-    Args:
-        stages: Names of those that are watched.
 
     Returns:
         Names of stages, then of pages about all stages, in the order in which they are made.
@@ -133,7 +122,6 @@ def make_pages(
     """Make outdated tables, figures and pages, each in a separate process.
 
     Args:
-        stages: Names of those that are watched.
         beat: Called every `BEAT` seconds with the id of the running process.
 
     Yields:

@@ -82,9 +82,6 @@ def name_of(stage: str, label: str = "bridge") -> str:
 
     Args:
         label: The subject's label; by default that of the bridge.
-
-    Returns:
-        The stage's name and the label, separated by a space.
     """
     return f"{stage} {label}"
 
@@ -110,9 +107,6 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
 
     Args:
         quiet: Seconds between the two looks.
-
-    Returns:
-        The checkpoints that are ready to be evaluated, and those that are skipped.
     """
     config = with_known_steps(config)
     plans = plan_stages(config)
@@ -248,7 +242,6 @@ def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject,
     """Look at checkpoints twice.
 
     Args:
-        subjects: Checkpoints that are not scored.
         quiet: Seconds between the two looks.
 
     Returns:

@@ -21,7 +21,15 @@ from tests.histories.economy import Economy
 from tests.histories.edits import ASKS_NOTHING, EDITS
 from tests.histories.edits_of_settings import is_reported
 from tests.histories.model import Model
-from tests.histories.oracle import changed, differences, kept, scored_steps, snapshot, touched
+from tests.histories.oracle import (
+    changed,
+    differences,
+    kept,
+    scored_steps,
+    snapshot,
+    touched,
+    unasked,
+)
 from tests.histories.runner import PATIENCE, Done, Server
 from tests.histories.world import World, environment
 
@@ -274,7 +282,7 @@ class Player:
         self._expect(
             done, first.code if whole.may_fail_to_verify(done.said) else code, "a fresh run"
         )
-        for what in differences(whole, self.folder, fresh):
+        for what in (*differences(whole, self.folder, fresh), *unasked(whole, self.folder)):
             self.wrong(what)
 
 

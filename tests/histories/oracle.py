@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from evaluation.dependencies.other_runs import run_folders, step_of
 from tests.histories.model import Model
 
 TIMES = {"seconds", "tokens_per_second", "tokens_processed", "gpu_busy", "made", "started", "run"}
@@ -57,8 +58,17 @@ def _files(folder: Path, is_root: bool) -> dict[str, Path]:
     return {str(path.relative_to(folder)): path for path in files if path.suffix not in ended}
 
 
+def unasked(model: Model, folder: Path) -> Iterator[str]:
+    """Results of steps that are not requested, but that a reader of a stage's folder takes."""
+    for stage in model.stages:
+        results = folder / model.results(stage)
+        for taken in run_folders(results).values():
+            for step in sorted({*map(step_of, taken)} - {*model.steps(stage)}):
+                yield f"left over and taken: step {step} of {stage}"
+
+
 def _may_stay(model: Model, folder: str, name: str) -> bool:
-    """Results of a step or bridge that is requested no more do no harm."""
+    """Results of a step or bridge that is requested no more do no harm, as no reader takes them (`unasked`)."""
     stage = next((one for one in model.stages if model.results(one) == folder), None)
     top, _, rest = name.partition("/")
     if stage is None or top not in ("bridge", "by_checkpoint"):

@@ -17,10 +17,9 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a copy of the package that has one step more."""
     root = tmp_path_factory.mktemp("toy")
     ignored = shutil.ignore_patterns("__pycache__")
-    for name in ("evaluation", "workflow"):
+    for name in ("evaluation", "workflow", "locks"):
         shutil.copytree(ROOT / name, root / name, ignore=ignored)
-    for file in ("pyproject.toml", "requirements.lock"):
-        shutil.copy(ROOT / file, root)
+    shutil.copy(ROOT / "pyproject.toml", root)
     steps = root / "evaluation/dependencies/steps.py"
     text = steps.read_text(encoding="utf-8")
     for edit in table("toy_step/edits"):
