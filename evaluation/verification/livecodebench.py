@@ -94,8 +94,8 @@ def problem_tests(document: Mapping[str, Any]) -> Tests:
     for case in cases:
         given = ", ".join(repr(json.loads(line)) for line in case["input"].split("\n") if line)
         wanted = json.loads(case["output"])
-        checks.append(f"assert returned_as(Solution().{method}({given}), {wanted!r})")
-    return Tests(source="\n".join([_RETURNED, *checks]))
+        checks.append(f"assert returned_as(solution.{method}({given}), {wanted!r})")
+    return Tests(source="\n".join([_RETURNED, "solution = Solution()", *checks]))
 
 
 def as_function(script: str) -> str:
