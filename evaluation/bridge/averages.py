@@ -139,15 +139,14 @@ def _mean_tier(sides: Sequence[TierResults]) -> TierResults:
 def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
     """Return a slice or task with its means over all checkpoints, and those of its units."""
     first, names = items[0], items[0].values
+    tier = sides[0].tier
     values = {
-        name: math.fsum(one.values[name] for one in items) / len(items)
+        name: tier.metric(name).mean([one.values[name] for one in items])
         for name in names
         if all(name in one.values for one in items)
     }
     if isinstance(first, NatsItem):
-        # As everywhere, the mean perplexity is exp of the mean nats per token.
-        values["ppl"] = math.exp(values["nats_per_token"])
-        blocks = _mean_units(sides, [one.blocks for one in items], "nats")
+        blocks = _mean_units(sides, [one.blocks for one in items], "nats", "more")
         return replace(first, values=values, blocks=blocks)
     credits = {
         name: _mean_units(sides, _judged_by_all([one.credits[name] for one in items]), "credit")
@@ -162,8 +161,8 @@ def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:
     return [reduce(Credits.without, credits, one) for one in credits]
 
 
-def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], name: str) -> Any:
-    """Return the units with the mean of an array, or of each metric's; None where a checkpoint has none.
+def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str) -> Any:
+    """Return the units with the means of arrays, or of each that all have; None where a checkpoint has none.
 
     Raises:
         ResultsError: The checkpoints have different units.
@@ -177,9 +176,12 @@ def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], name: str) -
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
-    arrays = [getattr(one, name) for one in units]
-    if isinstance(arrays[0], Mapping):
-        mean: Any = {key: np.mean([one[key] for one in arrays], axis=0) for key in arrays[0]}
-    else:
-        mean = np.mean(arrays, axis=0)
-    return replace(first, **{name: mean})
+    return replace(first, **{name: _mean([getattr(one, name) for one in units]) for name in names})
+
+
+def _mean(arrays: Sequence[Any]) -> Any:
+    """Return the mean of arrays, or of each array that all mappings have."""
+    if not isinstance(arrays[0], Mapping):
+        return np.mean(arrays, axis=0)
+    common = [key for key in arrays[0] if all(key in one for one in arrays)]
+    return {key: np.mean([one[key] for one in arrays], axis=0) for key in common}

@@ -105,12 +105,9 @@ def headline_delta(tier: TierName) -> str:
 
 
 def leading_deltas(tier: TierName) -> tuple[str, ...]:
-    """Return the names of the deltas of the headline and of the first secondary metric.
-
-    Returns:
-        One or two names, the headline's first.
-    """
-    return (headline_delta(tier), *(f"delta_{one.name}" for one in TIERS[tier].secondary[:1]))
+    """Return the names of the deltas of the headline and of its companion, if it has one."""
+    companion = TIERS[tier].companion
+    return (headline_delta(tier), *([f"delta_{companion}"] if companion else []))
 
 
 def delta_of(

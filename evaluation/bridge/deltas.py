@@ -1,11 +1,10 @@
 """Deltas of one checkpoint against another over the same items.
 
-    nats     delta_nats_per_token, delta_ppl, delta_bits_per_byte for each item       lower is better
-    credit   the headline for each item, by the suite's primary metric, and by others higher is better
-             secondary metrics for each item; of items of which only the right answer is
-             scored, its bits per byte are the headline                            lower is better
-    rates    every rate over all units, the headline for each category                higher is better
-             (but for rates of which less is better)
+    nats     a delta of each metric for each item, such as delta_nats_per_token
+    credit   the headline for each item, by the suite's primary metric, and by others; secondary
+             metrics for each item; of items of which only the right answer is scored, its bits per
+             byte are the headline
+    rates    every rate over all units, the headline for each category
 
 `settings.tiers` lists the tiers with their kinds and metrics. `overall` is the unweighted mean over
 items, and all units for rates. With one tokenizer, equal nats, equal perplexity and equal bits per byte
@@ -30,23 +29,17 @@ import numpy as np
 from evaluation.bridge.delta import OVERALL, Delta, corrected, delta_of
 from evaluation.bridge.estimate import Estimate, Link, derived, identical, unknown
 from evaluation.bridge.means import means, means_over_tiers
-from evaluation.bridge.paired_binary import credits_of
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.pairs import estimate_of
-from evaluation.bridge.statistics import paired_ratio, unpaired_difference
+from evaluation.bridge.statistics import ratio_estimate, unpaired_difference
+from evaluation.bridge.unit_differences import differences_of, differences_of_blocks
 from evaluation.errors import BridgeError
-from evaluation.metrics.differences import Differences
-from evaluation.metrics.ratios import denominators
 from evaluation.results.kinds import Blocks, CreditItem, NatsItem
 from evaluation.results.read import Results
+from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier
 
 _NO_TABLE = "no interval: an external command gave no per-item scores"
-
-PER_BYTE = "bits_per_byte"
-
-FREE_OF_TOKENS = ("fraction", "bits per byte")
-"""Units of the metrics that are compared across tokenizers."""
 
 
 def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) -> list[Delta]:
@@ -79,69 +72,77 @@ def tier_deltas(pair: Pair) -> list[Delta]:
         Deltas of each metric, for items and their means; none for means over several tiers.
     """
     if pair.tier.kind == "nats":
-        return _nats(pair)
+        return _ratios(pair)
     return _rates(pair) if pair.tier.rates else _credits(pair)
 
 
 def _deltas_across(pair: Pair) -> list[Delta]:
     if pair.tier.kind == "nats":
-        rows = list(_bits(pair))
-        return [*rows, *means(rows, len(rows), pair.groups)]
-    return [delta for delta in tier_deltas(pair) if delta.definition.unit in FREE_OF_TOKENS]
+        rows = list(_unpaired(pair))
+        return [*rows, *_means_of_ratios(pair, rows)]
+    return [delta for delta in tier_deltas(pair) if delta.definition.is_free_of_tokens]
 
 
-def _bits(pair: Pair) -> Iterator[Delta]:
+def _unpaired(pair: Pair) -> Iterator[Delta]:
+    """Yield the deltas of metrics that need no common tokenizer; the first one is that of the tests."""
+    metrics = [metric for metric in pair.tier.headline_first if metric.is_free_of_tokens]
     for name, mine, other in pair.both(NatsItem):
-        if PER_BYTE not in mine.values or PER_BYTE not in other.values:
-            raise BridgeError(
-                f"{pair.tier.item} {name!r}: {pair.ours.folder} and {pair.theirs.folder} have other "
-                f"tokenizers, and not both have its bits per byte; {AGAIN}"
-            )
-        values = mine.values[PER_BYTE], other.values[PER_BYTE]
-        known = _no_table(values)
-        if mine.blocks is not None and other.blocks is not None:
-            known = unpaired_difference(*map(_bits_per_byte, (mine.blocks, other.blocks)))
-        yield replace(delta_of(pair.tier, name, mine.group, PER_BYTE, values, known), primary=True)
-
-
-def _bits_per_byte(blocks: Blocks) -> Estimate:
-    weights = denominators(PER_BYTE, blocks.tokens, blocks.bytes)
-    return paired_ratio(blocks.nats, np.zeros_like(blocks.nats), weights)
+        for number, metric in enumerate(metrics):
+            if metric.name not in mine.values or metric.name not in other.values:
+                raise BridgeError(
+                    f"{pair.tier.item} {name!r}: {pair.ours.folder} and {pair.theirs.folder} have other "
+                    f"tokenizers, and not both have its {metric.words}; {AGAIN}"
+                )
+            values = mine.values[metric.name], other.values[metric.name]
+            sides = [one.blocks and one.blocks.ratio(metric) for one in (mine, other)]
+            known = _no_table(values)
+            if sides[0] is not None and sides[1] is not None:
+                known = unpaired_difference(*(ratio_estimate(one) for one in sides if one))
+            delta = delta_of(pair.tier, name, mine.group, metric.name, values, known)
+            yield replace(delta, primary=number == 0)
 
 
 def _no_table(values: tuple[float, float]) -> Estimate:
     return unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
 
 
-def _nats(pair: Pair) -> list[Delta]:
-    """Return the deltas of each item and their means; a mean perplexity is exp of the mean nats."""
-    rows = [delta for one in pair.both(NatsItem) for delta in _nats_item(pair, *one)]
+def _ratios(pair: Pair) -> list[Delta]:
+    """Return the deltas of each item and their means."""
+    rows = [delta for one in pair.both(NatsItem) for delta in _blocks_item(pair, *one)]
+    return [*rows, *_means_of_ratios(pair, rows)]
+
+
+def _means_of_ratios(pair: Pair, rows: Sequence[Delta]) -> list[Delta]:
+    """Return the means of each metric over items; that of an exponential is the exponential of the mean."""
     found: dict[str, dict[str, Delta]] = {}
-    for metric in _headline_first(pair.tier):
-        same = [row for row in rows if row.metric == f"delta_{metric}"]
+    for metric in pair.tier.headline_first:
+        same = [row for row in rows if row.metric == f"delta_{metric.name}"]
         for mean in means(same, len(pair.ours.items), pair.groups):
-            found.setdefault(mean.item, {})[metric] = mean
-    for own in found.values():
-        if "ppl" in own:
-            own["ppl"] = _overall_perplexity(pair, own["nats_per_token"])
-    return [*rows, *(mean for own in found.values() for mean in own.values())]
+            own = found.setdefault(mean.item, {})
+            base = pair.tier.base_of(metric)
+            own[metric.name] = mean
+            if metric.link == "exp" and base.name in own:
+                own[metric.name] = _exponential(mean, own[base.name], metric)
+    return [mean for own in found.values() for mean in own.values()]
 
 
-def _nats_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
+def _exponential(mean: Delta, base: Delta, metric: Metric) -> Delta:
+    """Return the delta of the exponential of another metric's mean."""
+    value, other = (metric.linked(x) or math.inf for x in (base.value, base.bridge_value))
+    estimate = derived(base.estimate, Link("exp", other))
+    return replace(mean, value=value, bridge_value=other, estimate=estimate)
+
+
+def _blocks_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
     estimates: Mapping[str, Estimate] = {}
     if mine.blocks is not None and other.blocks is not None:
         _check_blocks(pair, name, mine.blocks, other.blocks)
-        estimates = nats_estimates(mine.blocks, other.blocks)
-    for metric in _headline_first(pair.tier):
-        if metric in mine.values and metric in other.values:
-            values = mine.values[metric], other.values[metric]
-            known = estimates.get(metric, _no_table(values))
-            yield delta_of(pair.tier, name, mine.group, metric, values, known)
-
-
-def _headline_first(tier: Tier) -> list[str]:
-    names = [metric.name for metric in tier.metrics]
-    return sorted(names, key=lambda name: name != tier.headline)
+        estimates = ratio_estimates(pair.tier, mine.blocks, other.blocks)
+    for metric in pair.tier.headline_first:
+        if metric.name in mine.values and metric.name in other.values:
+            values = mine.values[metric.name], other.values[metric.name]
+            known = estimates.get(metric.name, _no_table(values))
+            yield delta_of(pair.tier, name, mine.group, metric.name, values, known)
 
 
 def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
@@ -153,31 +154,35 @@ def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
         )
 
 
-def nats_estimates(mine: Blocks, other: Blocks) -> dict[str, Estimate]:
-    """Return the difference of each metric of a tier of nats.
+def ratio_estimates(tier: Tier, mine: Blocks, other: Blocks) -> dict[str, Estimate]:
+    """Return the difference of each metric of a tier of blocks.
+
+    A metric with the numerator of an earlier one follows from its difference: with one tokenizer, both are
+    one hypothesis.
 
     Args:
         mine: Blocks of a slice by our side.
         other: The same blocks by the other side, in the same order.
 
     Returns:
-        Estimates by metric; bits per byte only where bytes are known.
+        Estimates by metric; none of metrics that a side lacks.
     """
-    amounts, tokens = mine.nats - other.nats, mine.tokens
-    found = Differences(kind="ratio", amounts=amounts, weights=tokens, layout=mine.layout)
-    nats = estimate_of(found)
-    perplexity = Link("exp", math.exp(other.nats.sum() / tokens.sum()))
-    estimates = {"nats_per_token": nats, "ppl": derived(nats, perplexity)}
-    if mine.bytes.sum() > 0:
-        weights = denominators(PER_BYTE, tokens, mine.bytes)
-        estimates[PER_BYTE] = derived(nats, Link("linear", float(tokens.sum() / weights.sum())))
+    estimates: dict[str, Estimate] = {}
+    for metric in tier.headline_first:
+        known = differences_of_blocks(mine, other, metric)
+        ours, theirs = mine.ratio(metric), other.ratio(metric)
+        if known is None or ours is None or theirs is None:
+            continue
+        base = tier.base_of(metric)
+        if base == metric:
+            estimates[metric.name] = estimate_of(known)
+        elif metric.link == "exp":
+            link = Link("exp", math.exp(theirs.value))
+            estimates[metric.name] = derived(estimates[base.name], link)
+        elif (of_base := mine.ratio(base)) is not None:
+            link = Link("linear", float(of_base.weights.sum() / ours.weights.sum()))
+            estimates[metric.name] = derived(estimates[base.name], link)
     return estimates
-
-
-def _overall_perplexity(pair: Pair, nats: Delta) -> Delta:
-    values = math.exp(nats.value), math.exp(nats.bridge_value)
-    estimate = derived(nats.estimate, Link("exp", values[1]))
-    return delta_of(pair.tier, nats.item, None, "ppl", values, estimate)
 
 
 def _credits(pair: Pair) -> list[Delta]:
@@ -202,12 +207,15 @@ def _secondary_deltas(
     if left is None or right is None:
         return
     pair.check_ids(name, left.ids, right.ids)
+    headline = pair.tier.headline_of(mine.values)
     for metric, ours in left.values.items():
-        theirs = right.values[metric]
-        values = float(ours.mean()), float(theirs.mean())
-        known = estimate_of(Differences(kind="measure", amounts=ours - theirs, layout=left.layout))
-        headline = pair.tier.headline_of(mine.values)
-        yield delta_of(pair.tier, name, mine.group, metric, values, known, headline)
+        known = differences_of(mine, other, pair.tier.metric(metric))
+        if known is not None:
+            values, estimate = (
+                (float(ours.mean()), float(right.values[metric].mean())),
+                estimate_of(known),
+            )
+            yield delta_of(pair.tier, name, mine.group, metric, values, estimate, headline)
 
 
 def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
@@ -240,18 +248,19 @@ def _credit_estimate(
     if left is not None and right is not None:
         left, right = left.without(right), right.without(left)
     pair.check_ids(what, left.ids if left else (), right.ids if right else ())
-    if left is None or right is None or not left.ids:
+    found = differences_of(mine, other, pair.tier.metric(metric))
+    if found is None:
         return None
-    found = left.over_all(credits_of(left.credit, right.credit, left.layout))
-    if np.array_equal(left.credit, right.credit) and _is_same(pair, mine, other):
-        return identical(n=len(left.ids), differences=found)
+    judged = found.judged.amounts
+    if not judged.any() and _is_same(pair, mine, other):
+        return identical(n=len(judged), differences=found)
     return estimate_of(found)
 
 
 def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
     """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
     ours, theirs = mine.secondary, other.secondary
-    if ours is not None and theirs is not None:
+    if ours is not None and theirs is not None and pair.tier.companion is not None:
         return ours.ids == theirs.ids and all(
             np.array_equal(values, theirs.values[metric]) for metric, values in ours.values.items()
         )

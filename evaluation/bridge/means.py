@@ -145,8 +145,8 @@ def decisive_deltas(
         place = f"{tier} of the group {objective.group!r}" if objective.group else tier
         if metric is not None and _find(objective, deltas, TIERS[tier].headline)[1]:
             raise BridgeError(
-                f"{key}: it is on {metric} of {place}, which needs each candidate's log-probability; "
-                "score both sides with per-item tables, or leave `metric` out"
+                f"{key}: it is on {metric} of {place}, which not both sides have; score both sides with "
+                "per-item tables, or leave `metric` out"
             )
         raise BridgeError(
             f"{key}: it is on {place}, of which the two sides have no item in common; {AGAIN}"
@@ -196,7 +196,7 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
 
 
 def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
-    """Return the delta of the tier's first secondary metric over an objective's items.
+    """Return the delta of the headline's companion over an objective's items.
 
     Args:
         deltas: Deltas of the step against the bridge.
@@ -204,9 +204,9 @@ def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
     Returns:
         None where there is none, or where the objective names such a metric itself.
     """
-    secondary = TIERS[objective.tier].secondary
-    if not secondary or objective.decided_on.is_secondary:
+    companion = TIERS[objective.tier].companion
+    if companion is None or objective.decided_on.is_secondary:
         return None
     names = {delta.item for delta in _find(objective, deltas)[0]}
     same = [delta for delta in deltas if delta.item in names or delta.is_mean]
-    return _find(objective, same, secondary[0].name)[1]
+    return _find(objective, same, companion)[1]

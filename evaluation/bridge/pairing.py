@@ -174,6 +174,7 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
     groups = {**mine.file.groups, **other.file.groups}
     apart = [name for name in groups if name not in Pair(mine, other).groups]
     notes = [f"the group {name} is not the same on both sides" for name in apart]
+    notes += _on_one_side(mine, other)
     ours, theirs = mine.file, other.file
     noise = "" if ours.dtype in (None, "float32") else f"; in {ours.dtype} {_MOVES}"
     notes += [
@@ -185,6 +186,21 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
         )
     ]
     return [f"{mine.tier.name}: {note}" for note in notes]
+
+
+def _on_one_side(mine: TierResults, other: TierResults) -> Iterator[str]:
+    """Yield a note for each metric that only one side has of some items, and which is not compared there."""
+    names = [name for name in mine.items if name in other.items]
+    sides = [(name, mine.items[name], other.items[name]) for name in names]
+    for metric in mine.tier.metrics:
+        lacking = [
+            name for name, *both in sides if sum(metric.name in x.metrics for x in both) == 1
+        ]
+        if lacking and not Pair(mine, other).is_external:
+            yield (
+                f"{metric.words} of {first_few(lacking, 4)} is on one side only, whose scores are of a "
+                "later version; it is not compared"
+            )
 
 
 _MOVES = "that moves single items (docs/gpu.md)"

@@ -25,21 +25,17 @@ def estimate_of(found: Differences) -> Estimate:
         The estimate; its variance has an influence, of 0, for units that are not known, too, as another
         step may know them.
     """
-    is_known = np.isfinite(found.amounts)
-    if is_known.all():
+    judged = found.judged
+    if judged is found:
         return _ESTIMATORS[found.kind](found)
-    if not is_known.any():
+    if not len(judged.amounts):
         note = "no interval: no unit could be judged on both sides"
         return unknown(0.0, n=0, units=0, note=note)
-    weights = None if found.weights is None else found.weights[is_known]
-    judged = replace(
-        found, amounts=found.amounts[is_known], weights=weights, layout=found.layout.only(is_known)
-    )
     known = _ESTIMATORS[found.kind](judged)
     if known.variance is None:
         return replace(known, differences=found)
-    everywhere = np.zeros(len(is_known))
-    everywhere[is_known] = known.variance.independent
+    everywhere = np.zeros(len(found.amounts))
+    everywhere[np.isfinite(found.amounts)] = known.variance.independent
     variance = Variance(*known.variance[:4], found.layout)._replace(independent=everywhere)
     return replace(known, variance=variance, differences=found)
 

@@ -19,7 +19,7 @@ import numpy as np
 from evaluation.bridge.estimate import Estimate, by_t, identical, unknown
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, Names
-from evaluation.metrics.serial_dependence import ratio_influence, variance_of
+from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Floats, Variance
 
 _FEWEST = 20
@@ -50,12 +50,11 @@ def mean_difference(found: Differences) -> Estimate:
     Args:
         found: Differences of items that count alike, all of them known.
     """
-    difference, layout = found.amounts, found.layout
-    n, value = len(difference), float(difference.mean())
+    layout, n, value = found.layout, len(found.amounts), float(found.amounts.mean())
     if n < 2 or (layout.groups is not None and not layout.groups.any()):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return _without_variance(value, n, only)
-    variance = variance_of((difference - value) / n, layout)
+    variance = found.variance
     method = "paired t" + (", clustered" if layout.groups is not None else "")
     method += ", stratified" if layout.strata is not None else ""
     skew = _skewness(_units(variance), variance.value)
@@ -111,6 +110,14 @@ def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
     )
 
 
+def ratio_estimate(ratio: Ratio) -> Estimate:
+    """Return a ratio of sums over blocks of text of one side, which count as a sample of their own."""
+    layout = Layout(len(ratio.amounts), is_text=True)
+    return ratio_difference(
+        Differences(kind="ratio", amounts=ratio.amounts, weights=ratio.weights, layout=layout)
+    )
+
+
 def ratio_difference(found: Differences) -> Estimate:
     """Return a difference of two ratios of sums over blocks of text.
 
@@ -125,9 +132,8 @@ def ratio_difference(found: Differences) -> Estimate:
     value = float(amounts.sum() / weights.sum())
     if n < 2:
         return _without_variance(value, n, "one item")
-    influence = ratio_influence(amounts, weights)
-    variance = variance_of(influence, found.layout)
-    skew = _batch_skewness(influence, variance)
+    variance = found.variance
+    skew = _batch_skewness(found.influence, variance)
     known = _from_variance(value, variance, n, skew, "paired ratio, t")
     return replace(known, differences=found)
 

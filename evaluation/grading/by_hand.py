@@ -19,6 +19,7 @@ from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
+from evaluation.settings.tiers import TIERS
 from evaluation.verification.verdicts import Verdict, unless_unfinished
 from evaluation.wording import no_such
 
@@ -64,8 +65,8 @@ def verify_by_hand(
     ]
     prompts = group_samples(completions, verdicts, documents)
     summary = summarize_task(prompts, task.views)
-    for unknown in ("truncated_rate", "mean_tokens"):
-        del summary[unknown]
+    for unknown in TIERS["tier5"].metrics:  # how a completion ended, and its number of tokens
+        summary.pop(unknown.key, None)
     summary["prompts_without_completion"] = len(documents) - len(prompts)
     rows = [_row(line, verdicts, number) for number, line in enumerate(lines)]
     return rows, {"task": name, "primary": task.headline, **summary}

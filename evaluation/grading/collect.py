@@ -118,7 +118,7 @@ def _external_tier(
         known = getattr(subject.plan.suite, section).get(item)
         if isinstance(entry, dict) and hasattr(known, "group"):
             entry["group"] = known.group
-            entry |= {"kind": known.kind} if tier == "tier3" else {}
+            entry |= {"kind": known.kind} if hasattr(known, "kind") else {}
     if not stored.summary["has_items"]:
         return TierFiles(content, None)
     return TierFiles(content, partial(_write_external, stored.table))

@@ -12,6 +12,7 @@ from evaluation.errors import ScoringError
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import StoredCompletion
+from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
@@ -94,7 +95,6 @@ def summarize_task(
         Rates of each verifier and of all, over prompts or samples.
     """
     samples = [sample for prompt in prompts for sample in prompt.samples]
-    tokens = [sample.completion.tokens for sample in samples]
     ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
     others = ours or list(views)
     return {
@@ -106,10 +106,25 @@ def summarize_task(
         "samples": len(samples),
         "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
         "empty_rate": _share(not s.completion.text.strip() for s in samples),
-        "mean_tokens": sum(tokens) / len(tokens),
+        **measured(samples),
         "unfinished": sum(_is_unfinished(sample) for sample in samples),
         "right_by_any_rate": _right_by_any_rate(samples, views),
         "strata": _strata(prompts, next(iter(views))),
+    }
+
+
+FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {
+    "mean_tokens": lambda completion: completion.tokens,
+}
+"""A formula for each secondary metric of Tier5, which is its mean over completions."""
+
+
+def measured(samples: Sequence[VerifiedSample]) -> dict[str, float]:
+    """Return the secondary metrics of some samples, which need no verdicts."""
+    names = [metric.name for metric in TIERS["tier5"].secondary]
+    return {
+        name: math.fsum(FORMULAS[name](one.completion) for one in samples) / len(samples)
+        for name in names
     }
 
 

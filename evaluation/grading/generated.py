@@ -25,6 +25,7 @@ from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
     group_samples,
+    measured,
     summarize_task,
 )
 from evaluation.grading.verdicts import CompletionBatch, find_verdicts
@@ -178,6 +179,7 @@ def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
         "cluster": prompt.line.cluster,
         "question": prompt.line.question,
         "row": prompt.line.row,
+        **measured(prompt.samples),
     }
 
 

@@ -30,12 +30,12 @@ from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.positions import summarize_positions
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
-from evaluation.results.columns import CANDIDATES, arrow_schema
+from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema, with_columns
 from evaluation.results.tier_files import TaskMeans
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices
 from evaluation.settings.sources import Normalization, Task
-from evaluation.settings.tiers import complete
+from evaluation.settings.tiers import TIERS, complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.sandbox.run import describe_sandbox
 
@@ -71,7 +71,7 @@ class TierFiles:
 
 
 def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
-    """Summarize Tier2; the overall perplexity is exp of the slices' mean nats per token, unweighted."""
+    """Summarize Tier2; overall values are unweighted means over slices that all have them."""
     scores = _scores(store, entry, plan.suite.slices)
     slices = {
         name: {
@@ -83,13 +83,15 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
         }
         for name, score in scores.items()
     }
-    nats = _mean([one["nats_per_token"] for one in slices.values()])
-    per_byte = [one["bits_per_byte"] for one in slices.values()]
-    overall = {"ppl": math.exp(nats), "nats_per_token": nats, "bits_per_byte": _mean(per_byte)}
+    overall = {
+        metric.key: metric.mean([one[metric.key] for one in slices.values()])
+        for metric in TIERS["tier2"].metrics
+        if all(metric.key in one for one in slices.values())
+    }
     kinds = {one["attention"] for one in slices.values()}
     attention = kinds.pop() if len(kinds) == 1 else None
     content = {"attention": attention, "overall": overall, "slices": slices}
-    tables = {name: score.table for name, score in scores.items()}
+    tables = {name: with_columns(score.table, BLOCKS[1:]) for name, score in scores.items()}
     spent = [score.summary for score in scores.values()]
     return _tier_files(content, tables, spent, "slice", slices)
 

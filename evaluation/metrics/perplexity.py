@@ -1,4 +1,4 @@
-"""Perplexity, nats per token and bits per byte from stored losses; needs neither model nor torch."""
+"""Tier2's metrics from stored sums over blocks of text; needs neither model nor torch."""
 
 import math
 from typing import Any
@@ -7,11 +7,13 @@ import numpy as np
 import pyarrow as pa
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.ratios import denominators
+from evaluation.metrics.ratios import values_of_blocks
+from evaluation.metrics.variance import Floats
+from evaluation.settings.tiers import TIERS
 
 
 def summarize_blocks(table: pa.Table) -> dict[str, Any]:
-    """Return perplexity, nats per token and bits per byte over the blocks of a table.
+    """Return all metrics of Tier2 over the blocks of a table, but for those whose columns it lacks.
 
     Bits per byte makes models with different tokenizers comparable: the information of all scored
     tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In detail:
@@ -32,15 +34,23 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
         ScoringError: When nothing is scored.
     """
     check_blocks(table)
-    nats, tokens, text = (table[name].to_numpy() for name in ("nats", "tokens", "bytes"))
-    nats_per_token = float(nats.sum() / tokens.sum())
+    columns = columns_of_blocks(table)
     return {
-        "ppl": _perplexity(nats_per_token),
-        "nats_per_token": nats_per_token,
-        "bits_per_byte": float(nats.sum() / denominators("bits_per_byte", tokens, text).sum()),
-        "tokens": int(tokens.sum()),
-        "blocks": len(nats),
-        "bytes": int(text.sum()),
+        **values_of_blocks(TIERS["tier2"].metrics, columns),
+        "tokens": int(columns["tokens"].sum()),
+        "blocks": table.num_rows,
+        "bytes": int(columns["bytes"].sum()),
+    }
+
+
+def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
+    """Return the columns that metrics of blocks need, (blocks,) each; those that were not stored are missing."""
+    metrics = TIERS["tier2"].metrics
+    names = dict.fromkeys(name for one in metrics for name in (one.numerator, one.denominator))
+    return {
+        name: table[name].to_numpy().astype(np.float64)
+        for name in names
+        if name in table.column_names and not table[name].null_count
     }
 
 

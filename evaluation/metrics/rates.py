@@ -17,21 +17,17 @@ Prompts whose answers can only be judged by their meaning (`headline: false`) co
 rates, and for no rate over all prompts. A rate for which no prompt counts is null.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-KINDS: dict[str, frozenset[str]] = {
-    "instruction_match_rate": frozenset({"instruction"}),
-    "all_checks_pass_rate": frozenset({"format", "instruction", "clean", "json", "code"}),
-    "format_valid_rate": frozenset({"format", "json", "code"}),
-    "chat_clean_rate": frozenset({"clean"}),
-    "code_parse_rate": frozenset({"code"}),
-    "json_valid_rate": frozenset({"json"}),
-}
-TRUNCATED = "truncated_rate"
-RATES = (*KINDS, TRUNCATED)
+from evaluation.settings import measured
+from evaluation.settings.tiers import TIERS
+
+TRUNCATED = measured.TRUNCATED.name
+RATES: Mapping[str, frozenset[str]] = {one.name: one.of_checks for one in measured.OF_PROBES}
+"""Kinds of checks that each rate counts; none for the rate of truncated answers."""
 
 COLUMNS = pa.schema(
     [
@@ -71,7 +67,7 @@ def outcome(row: PromptRow, rate: str) -> bool | None:
     """
     if rate == TRUNCATED:
         return bool(row["stop_reason"] == "length")
-    relevant = [check["passed"] for check in row["checks"] if check["kind"] in KINDS[rate]]
+    relevant = [check["passed"] for check in row["checks"] if check["kind"] in RATES[rate]]
     return all(relevant) if relevant else None
 
 
@@ -115,7 +111,7 @@ def _prompt_summary(row: PromptRow) -> dict[str, Any]:
             }
             for check in row["checks"]
         },
-        "passed": outcome(row, "all_checks_pass_rate"),
+        "passed": outcome(row, TIERS["tier4"].headline),
         "stop_reason": row["stop_reason"],
         "prompt_tokens": row["prompt_tokens"],
         "response_tokens": row["response_tokens"],

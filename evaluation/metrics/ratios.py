@@ -1,21 +1,59 @@
-"""Nats per token, perplexity and bits per byte, which all follow from the nats of blocks."""
+"""Metrics of blocks of text: ratios of sums over the blocks, whose two columns `settings.tiers` names.
+
+A slice's value is that of all its blocks together, not a mean over blocks. A mean over slices, or over
+checkpoints, is the mean of the ratios, of which a metric with the link `exp` is the exponential: the mean
+perplexity is exp of the mean nats per token. Scores of earlier versions lack some columns. Metrics of these
+are absent there, which is neither an error nor 0.
+"""
 
 import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from evaluation.metrics.variance import Floats
-from evaluation.settings.metric import LARGEST
+from evaluation.settings.metric import Metric
+
+LN_2 = math.log(2)
 
 
-def denominators(metric: str, tokens: Floats, text: Floats) -> Floats:
-    """Return what a slice's nats are divided by, for nats per token (and perplexity) or bits per byte.
+class Ratio(NamedTuple):
+    """What a metric adds up and what it divides by, (blocks,) each."""
+
+    amounts: Floats
+    weights: Floats
+
+    @property
+    def value(self) -> float:
+        """The ratio over all blocks."""
+        return float(self.amounts.sum() / self.weights.sum())
+
+
+def ratio_of(metric: Metric, columns: Mapping[str, Floats]) -> Ratio | None:
+    """Return a metric's amounts and weights.
 
     Args:
-        tokens: Scored tokens of each block.
-        text: UTF-8 bytes of each block.
+        columns: Columns of a table of blocks, (blocks,) each; some may be missing.
+
+    Returns:
+        None where a column is missing, or the weights add up to 0.
     """
-    return text * math.log(2) if metric == "bits_per_byte" else tokens
+    if metric.numerator not in columns or metric.denominator not in columns:
+        return None
+    weights = columns[metric.denominator] * (LN_2 if metric.in_bits else 1.0)
+    return Ratio(columns[metric.numerator], weights) if weights.sum() > 0 else None
 
 
-def perplexity(nats_per_token: float | None) -> float | None:
-    """Return exp of a loss or of its bound; None where there is none, or no float can hold it."""
-    return None if nats_per_token is None or nats_per_token > LARGEST else math.exp(nats_per_token)
+def values_of_blocks(
+    metrics: Sequence[Metric], columns: Mapping[str, Floats]
+) -> dict[str, float | None]:
+    """Return the values of all metrics whose columns exist, by name.
+
+    Args:
+        columns: Columns of a table of blocks, (blocks,) each.
+    """
+    found = {metric.name: (metric, ratio_of(metric, columns)) for metric in metrics}
+    return {
+        name: metric.linked(ratio.value)
+        for name, (metric, ratio) in found.items()
+        if ratio is not None
+    }

@@ -41,15 +41,15 @@ def in_forest(row: DeltaColumns) -> bool:
 
 
 def has_own_forest(row: DeltaColumns) -> bool:
-    """Return whether the second forest plot, that of the secondary metric, shows a delta.
+    """Return whether the second forest plot, that of the companion, shows a delta.
 
     Args:
         row: A delta of a step or of two checkpoints.
 
     Returns:
-        True for the first secondary metric of the tier.
+        True for the companion of the tier's headline.
     """
-    return row.metric in [f"delta_{one.name}" for one in TIERS[row.tier].secondary[:1]]
+    return row.metric == f"delta_{TIERS[row.tier].companion}"
 
 
 def name_in_forest(row: DeltaColumns) -> str:
@@ -66,6 +66,13 @@ def name_in_forest(row: DeltaColumns) -> str:
 
 def _is_rate(row: DeltaColumns) -> bool:
     return TIERS[row.tier].rates and row.item == OVERALL
+
+
+def loss_units() -> dict[str, str]:
+    """Return the metrics that are one loss in different units, each with its unit; headlines first."""
+    tiers = (tier for tier in TIERS.values() if tier.kind == "nats")
+    metrics = (metric for tier in tiers for metric in tier.headline_first)
+    return {metric.name: metric.unit for metric in metrics if not metric.is_secondary}
 
 
 def tier_words() -> dict[str, Any]:
@@ -91,6 +98,7 @@ def tier_words() -> dict[str, Any]:
                     "lower": not metric.higher_is_better,
                     "words": metric.words,
                     "worth": metric.worth,
+                    "secondary": metric.is_secondary,
                 }
                 for metric in tier.metrics
             },

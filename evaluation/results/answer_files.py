@@ -1,7 +1,7 @@
 """The files on generated answers: Tier4's and Tier5's summaries, and Tier4's completions."""
 
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
@@ -13,21 +13,29 @@ from evaluation.results.files import (
     read_text,
     unusable,
 )
-from evaluation.results.tier_files import ItemEntry, Rate, TierFile
+from evaluation.results.tier_files import ItemEntry, Rate, TierFile, measured
 from evaluation.settings.check_kinds import CheckKind
+from evaluation.settings.tiers import TIERS
+
+if TYPE_CHECKING:
+
+    class _Rates(FileModel):
+        """Rates of prompts."""
+
+    class _CompletionMetrics(ItemEntry):
+        """An entry with the metrics of completions."""
+
+else:
+    _Rates = measured(FileModel, TIERS["tier4"].metrics, "{}.")
+    _CompletionMetrics = measured(
+        ItemEntry, [one for one in TIERS["tier5"].metrics if one.description], "{}."
+    )
 
 
-class CategoryRates(FileModel):
+class CategoryRates(_Rates):
     """Shares of prompts; null where no prompt counts for a rate."""
 
     prompts: int | None = optional("Prompts of the category.", ge=0)
-    instruction_match_rate: Rate | None = optional("Share of answers with the right content.")
-    all_checks_pass_rate: Rate | None = optional("Share of answers that pass all checks.")
-    format_valid_rate: Rate | None = optional("Share of answers in the required format.")
-    chat_clean_rate: Rate | None = optional("Share of answers without chat artifacts.")
-    code_parse_rate: Rate | None = optional("Share of answers whose code is valid Python.")
-    json_valid_rate: Rate | None = optional("Share of answers that are JSON of the schema.")
-    truncated_rate: Rate | None = optional("Share of answers that reached the token limit.")
 
     @property
     def rates(self) -> dict[str, float | None]:
@@ -211,7 +219,7 @@ class WindowEntry(FileModel):
     trained: int | None = optional("Tokens of a training sequence, if recorded at prefill.")
 
 
-class GenerationEntry(ItemEntry):
+class GenerationEntry(_CompletionMetrics):
     """A task of Tier5."""
 
     primary: str = Field(description="The verifier that objectives are decided on.")
@@ -229,9 +237,7 @@ class GenerationEntry(ItemEntry):
         "Prompts that leave fewer than `max_new_tokens` in the window.", ()
     )
     window: WindowEntry | None = optional("The window for generation.")
-    truncated_rate: Rate | None = optional("Share of completions that reached the token limit.")
     empty_rate: Rate | None = optional("Share of completions without any text.")
-    mean_tokens: float | None = optional("Mean number of tokens of a completion.", ge=0)
     unfinished: int = optional(
         "Completions whose thinking never ends; they count as wrong.", 0, ge=0
     )

@@ -44,6 +44,13 @@ BLOCKS = (
         nullable=True,
     ),
     Column("tokens_by_position", "int32[]", "`tokens` in the same bins.", nullable=True),
+    Column("correct", "int32", "Scored tokens that were the most likely one.", nullable=True),
+    Column(
+        "squared_log_totals",
+        "double",
+        "Sum over its scored tokens of log(sum of exp(logit))², in squared nats.",
+        nullable=True,
+    ),
 )
 """`tier2_ppl_blocks.parquet`: a row per block."""
 
@@ -101,6 +108,10 @@ COMPLETED = (
     Column("strata", "string", "The prompt's groups by grouping, as JSON."),
     Column("cluster", "string", "Sampled group, such as a passage, that it belongs to.", True),
     *SOURCES,
+    *(
+        Column(metric.name, "double", metric.description, nullable=True)
+        for metric in TIERS["tier5"].secondary
+    ),
 )
 """`tier5_verified_prompts.parquet`: a row per prompt and verifier, a prompt's rows together."""
 
@@ -134,6 +145,16 @@ def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
     import pyarrow as pa
 
     return pa.schema([(column.name, _arrow_type(column.type)) for column in columns])
+
+
+def with_columns(table: "pa.Table", columns: Sequence[Column]) -> "pa.Table":
+    """Return a table with all columns in order; those that an earlier version did not store are null."""
+    import pyarrow as pa
+
+    missing = (column for column in columns if column.name not in table.column_names)
+    for column in missing:
+        table = table.append_column(column.name, pa.nulls(table.num_rows, _arrow_type(column.type)))
+    return table.select([column.name for column in columns])
 
 
 def _arrow_type(name: str) -> "pa.DataType":

@@ -11,7 +11,7 @@ from evaluation.metrics.rates import TRUNCATED
 from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
 from evaluation.results.files import SCORE_AGAIN, unusable
-from evaluation.results.kinds import CreditItem, Credits, Items
+from evaluation.results.kinds import CreditItem, Credits, Items, SecondaryMetrics
 from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:
@@ -42,8 +42,10 @@ def _item(
         rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
     rates = {_metric(tier, entry, view): one for view, one in entry.verifiers.items()}
     values = {metric: one.pass_rate for metric, one in rates.items()}
-    if entry.truncated_rate is not None:
-        values[TRUNCATED] = entry.truncated_rate
+    described = (metric for metric in tier.metrics if not metric.is_secondary)
+    for metric in described:
+        if (value := getattr(entry, metric.key, None)) is not None:
+            values[metric.name] = value
     groupings: dict[str, dict[str, str]] = {}
     for row in rows:
         for grouping, group in json.loads(row["strata"]).items():
@@ -60,6 +62,7 @@ def _item(
         },
         entry=entry,
         credits=_task_credits(tier, rows, name, entry, path) if rows else {},
+        secondary=_secondary(tier, [row for row in rows if row["verifier"] == entry.primary]),
         groupings=groupings,
         bounds={
             metric: (one.low, one.high)
@@ -92,6 +95,26 @@ def _task_credits(
     return {tier.headline: first, **found, TRUNCATED: truncated}
 
 
+def _secondary(tier: Tier, rows: Rows) -> SecondaryMetrics | None:
+    """Return the metrics of all prompts that do not depend on verdicts; None where none is stored."""
+    values = {
+        metric.name: np.asarray([row[metric.name] for row in rows], dtype=np.float64)
+        for metric in tier.secondary
+        if rows and all(row.get(metric.name) is not None for row in rows)
+    }
+    return SecondaryMetrics(values=values, **_about(rows)) if values else None
+
+
+def _about(rows: Rows) -> dict[str, Any]:
+    """Return the ids of prompts, and how they depend on one another."""
+    return {
+        "ids": tuple(row["id"] for row in rows),
+        "clusters": _clusters(rows),
+        "strata": _strata(rows),
+        "sources": [[row.get(key) for row in rows] for key in ("question", "row")],
+    }
+
+
 def _credits(name: str, rows: Rows, path: Path) -> Credits:
     ids = [row["id"] for row in rows]
     if not rows or len(set(ids)) < len(ids):
@@ -101,11 +124,8 @@ def _credits(name: str, rows: Rows, path: Path) -> Credits:
     if ((credit < 0) | (credit > 1)).any():
         raise unusable(path, f"a mean score of {name!r} is not in [0, 1]")
     return Credits(
-        ids=tuple(row["id"] for row in known),
         credit=credit,
-        clusters=_clusters(known),
-        strata=_strata(known),
-        sources=[[row.get(key) for row in known] for key in ("question", "row")],
+        **_about(known),
         excluded={r["id"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
     )
 

@@ -21,6 +21,7 @@ from evaluation.metrics.accuracy import (
     layout_of,
 )
 from evaluation.metrics.measures import choice_measures, greedy
+from evaluation.metrics.perplexity import columns_of_blocks
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.rates import RATES, outcome
 from evaluation.metrics.variance import Floats
@@ -116,8 +117,10 @@ def _read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Block
         raise unusable(path, f"{name!r} has no scored token, or less than none")
     if not 0 <= columns["nats"].sum() <= LARGEST * columns["tokens"].sum():
         raise unusable(path, f"the losses of {name!r} give no perplexity")
-    amounts = {key: columns[key].astype(np.float64) for key in ("nats", "tokens", "bytes")}
-    return Blocks(ids=ids, **amounts, positions=_positions(rows, name, path, length))
+    sums = columns_of_blocks(rows)
+    nats, tokens, size = (sums.pop(key) for key in ("nats", "tokens", "bytes"))
+    by_position = _positions(rows, name, path, length)
+    return Blocks(ids=ids, nats=nats, tokens=tokens, bytes=size, positions=by_position, more=sums)
 
 
 def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Positions | None:

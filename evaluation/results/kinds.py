@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Identities, Layout, Names
 from evaluation.metrics.positions import Positions
+from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
 from evaluation.results.columns import Column
 from evaluation.results.files import FileModel
 from evaluation.results.tier_files import TierFile
+from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 class Blocks:
     """Nats, tokens and bytes of blocks of text, (n,) each, in the text's order.
 
+    `more` are other sums by column, (n,) each, which scores of earlier versions lack.
     `positions` is None where the scorer stored none. `data` identifies the text, which two slices may share.
     """
 
@@ -39,6 +42,12 @@ class Blocks:
     bytes: Floats
     positions: Positions | None = None
     data: str | None = None
+    more: Mapping[str, Floats] = field(default_factory=dict)
+
+    def ratio(self, metric: Metric) -> Ratio | None:
+        """Return the ratio of sums that a metric is, or follows from; None where it is unknown."""
+        known = {"nats": self.nats, "tokens": self.tokens, "bytes": self.bytes, **self.more}
+        return ratio_of(metric, known)
 
     @cached_property
     def layout(self) -> Layout:
@@ -161,6 +170,11 @@ class ScoredItem:
     same: Mapping[str, Any]
     entry: FileModel
 
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Names of the metrics that both files give."""
+        return frozenset(self.values)
+
 
 @dataclass(frozen=True, kw_only=True)
 class NatsItem(ScoredItem):
@@ -191,6 +205,11 @@ class CreditItem(ScoredItem):
     groupings: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     bounds: Mapping[str, tuple[float, float]] = field(default_factory=dict, repr=False)
     rows: "pa.Table | None" = field(default=None, repr=False)
+
+    @property
+    def metrics(self) -> frozenset[str]:
+        """Names of the metrics that both files give."""
+        return frozenset([*self.values, *(self.secondary.values if self.secondary else ())])
 
     @property
     def light(self) -> "CreditItem":

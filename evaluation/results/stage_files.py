@@ -177,6 +177,7 @@ class SummaryRow(FileModel):
     deleted: bool = Field(description="Whether the checkpoint was deleted since it was scored.")
     note: str | None = optional("Why the value has no interval.")
     merge: str | None = optional("Name of the merge; null for a checkpoint.")
+    stderr: float | None = optional("Standard error of the value over items.")
 
 
 class RetentionRow(FileModel):
@@ -208,7 +209,7 @@ class QualityRow(FileModel):
     tier: TierName = Field(description="Name of the tier.")
     item: str = Field(description="Slice or task.")
     group: str | None = Field(description="Group that objectives refer to.")
-    metric: str = Field(description="The headline, or the first secondary metric.")
+    metric: str = Field(description="The headline, or a secondary metric.")
     checkpoints: int = Field(description="Checkpoints of the stage that have it.")
     value: float = Field(description="Its value at the last one.")
     above_chance: float | None = Field(description="Standard errors above chance (z).")

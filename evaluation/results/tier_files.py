@@ -5,13 +5,13 @@ Files on generated answers are in `answer_files`.
 An external program's files may hold less; `_lacking` names what only the engine's must have.
 """
 
-import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, create_model, model_validator
 
 from evaluation.results.files import FileModel, optional
-from evaluation.settings.metric import LARGEST
+from evaluation.settings.metric import Metric
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
 
@@ -117,12 +117,60 @@ class PositionEntry(FileModel):
     stderr: float | None = Field(ge=0, description="Its standard error; null for a single block.")
 
 
-class SliceEntry(ItemEntry):
+def measured(
+    base: type[FileModel], metrics: Iterable[Metric], text: str, required: str = ""
+) -> type[FileModel]:
+    """Return a model with a field for each metric, which only the required one's must have.
+
+    Args:
+        text: What a field means, with the metric's description in it.
+        required: Key of a metric.
+    """
+    fields: dict[str, Any] = {}
+    for metric in metrics:
+        least, most = metric.bounds
+        about: dict[str, Any] = {
+            "description": text.format(metric.description.rstrip(".")),
+            "ge": least,
+            "le": most,
+        }
+        is_required = metric.key == required
+        kind = float if is_required else float | None
+        fields[metric.key] = kind, Field(**about) if is_required else Field(None, **about)
+    return create_model(f"Measured{base.__name__}", __base__=base, **fields)
+
+
+if TYPE_CHECKING:
+
+    class _SliceMetrics(ItemEntry):
+        """An entry with the metrics of a slice."""
+
+    class SliceMeans(FileModel):
+        """Their unweighted means over slices."""
+
+    class _TaskMetrics(ItemEntry):
+        """An entry with the metrics of a task's candidates."""
+
+    class _TaskMeanMetrics(FileModel):
+        """Their means."""
+
+else:
+    _TIER2, _TIER3 = TIERS["tier2"], TIERS["tier3"]
+    _SliceMetrics = measured(ItemEntry, _TIER2.metrics, "{}.", required=_TIER2.shown)
+    SliceMeans = measured(FileModel, _TIER2.metrics, "{}, as a mean over slices.")
+    _TaskMetrics = measured(ItemEntry, _TIER3.secondary, "{}, mean over questions.")
+    _TaskMeanMetrics = measured(FileModel, _TIER3.secondary, "{}, mean over tasks.")
+
+
+def _stored(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, float]:
+    """Return the values that a file has, by metric."""
+    found = {metric.name: getattr(entry, metric.key, None) for metric in metrics}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+class SliceEntry(_SliceMetrics):
     """A slice of Tier2."""
 
-    ppl: float = Field(gt=0, description="Perplexity, exp of `nats_per_token`.")
-    nats_per_token: float | None = optional("Loss per scored token.", le=LARGEST)
-    bits_per_byte: float | None = optional("Loss per UTF-8 byte of scored text.")
     tokens: int | None = optional("Scored tokens.", ge=0)
     blocks: int | None = optional("Packed blocks.", ge=0)
     bytes: int | None = optional("UTF-8 bytes of the scored text.", ge=0)
@@ -133,18 +181,11 @@ class SliceEntry(ItemEntry):
 
     @property
     def values(self) -> dict[str, float]:
-        """Its values by metric."""
-        nats = math.log(self.ppl) if self.nats_per_token is None else self.nats_per_token
-        found = {"ppl": self.ppl, "nats_per_token": nats, "bits_per_byte": self.bits_per_byte}
-        return {name: value for name, value in found.items() if value is not None}
-
-
-class SliceMeans(FileModel):
-    """Unweighted means over all slices."""
-
-    ppl: float | None = optional("exp of the mean nats per token.", gt=0)
-    nats_per_token: float | None = optional("Mean over slices.")
-    bits_per_byte: float | None = optional("Mean over slices, if all have it.")
+        """Its values by metric; an external program may state only the one that is shown."""
+        tier = TIERS["tier2"]
+        found = _stored(self, tier.metrics)
+        shown = tier.metric(tier.shown)
+        return {tier.headline: shown.unlinked(found[tier.shown]), **found}
 
 
 class Tier2File(TierFile):
@@ -155,38 +196,14 @@ class Tier2File(TierFile):
     slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
 
     def _lacking(self) -> str | None:
+        key = TIERS["tier2"].headline
         for name, entry in self.slices.items():
-            if entry.nats_per_token is None:
-                return f"slices.{name}.nats_per_token is missing"
+            if getattr(entry, key) is None:
+                return f"slices.{name}.{key} is missing"
         return None
 
 
-def _measured(base: type[FileModel], text: str) -> type[FileModel]:
-    """Return a model with a field for each metric that is computed from candidates."""
-    fields: dict[str, Any] = {
-        metric.name: (
-            float | None,
-            optional(text.format(metric.description.rstrip(".")), ge=metric.least, le=metric.most),
-        )
-        for metric in TIERS["tier3"].secondary
-    }
-    return create_model(f"Measured{base.__name__}", __base__=base, **fields)
-
-
-if TYPE_CHECKING:
-
-    class _MeasuredEntry(ItemEntry):
-        """An entry with these fields."""
-
-    class _MeasuredMeans(FileModel):
-        """Means with these fields."""
-
-else:
-    _MeasuredEntry = _measured(ItemEntry, "{}, mean over questions.")
-    _MeasuredMeans = _measured(FileModel, "{}, mean over tasks.")
-
-
-class TaskEntry(_MeasuredEntry):
+class TaskEntry(_TaskMetrics):
     """A task of Tier3."""
 
     kind: TaskKind = optional("`ranked`, or `gold`: only the right answer was scored.", "ranked")
@@ -210,20 +227,20 @@ class TaskEntry(_MeasuredEntry):
     @property
     def values(self) -> dict[str, float]:
         """Its values by metric, the metric that decides objectives first."""
-        found = {"acc": self.accuracy}
-        if self.kind == "gold":
-            found = {name: getattr(self, name) for name in TIERS["tier3"].unranked}
-        return {name: value for name, value in found.items() if value is not None}
+        tier = TIERS["tier3"]
+        names = (tier.headline,) if self.kind == "ranked" else tier.unranked
+        return _stored(self, map(tier.metric, names))
 
     @model_validator(mode="after")
     def _has_headline(self) -> Self:
-        key = "accuracy" if self.kind == "ranked" else "gold_bits_per_byte"
+        tier = TIERS["tier3"]
+        key = tier.metric(tier.metrics_by(self.kind)[0]).key
         if getattr(self, key) is None:
             raise ValueError(f"`{key}` is missing")
         return self
 
 
-class TaskMeans(_MeasuredMeans):
+class TaskMeans(_TaskMeanMetrics):
     """Unweighted means over all tasks that have the metric."""
 
     accuracy: Rate | None = optional("Mean of the primary accuracies.")

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -229,18 +228,15 @@ def _wrong_numbers(content: dict[str, Any], name: TierName, plan: StagePlan) -> 
 
 def _expected(name: TierName, plan: StagePlan) -> dict[tuple[str, ...], tuple[float, float]]:
     """Return the keys of a tier file's numbers, each with its least and greatest value."""
-    if name == "tier4":
-        return {("summary", "all_checks_pass_rate"): (0, 1)}
     tier = TIERS[name]
+    if tier.rates:
+        return {("summary", tier.headline): (0, 1)}
     greatest = 1 if tier.kind == "credit" else sys.float_info.max
-    ranked = _RANKED.get(name, tier.headline), float(name == "tier2"), greatest
+    shown = tier.metric(tier.shown)
+    ranked = shown.key, shown.bounds[0] or 0.0, greatest
     gold = "".join(tier.unranked[:1]), 0.0, sys.float_info.max
     expected: dict[tuple[str, ...], tuple[float, float]] = {}
     for item, definition in getattr(plan.suite, tier.section).items():
         key, low, high = gold if getattr(definition, "kind", None) == "gold" else ranked
         expected[tier.section, item, key] = low, high
     return expected
-
-
-_RANKED: Mapping[TierName, str] = {"tier2": "ppl", "tier3": "accuracy"}
-"""The key of each item's number, if it is not the tier's headline; a perplexity is at least 1."""

@@ -58,7 +58,9 @@ def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention)
         _scored_bytes(cache, attention),
     ]
     by_position = [found.nats_by_position, found.tokens_by_position]
-    columns = [*map(pa.array, amounts), *(pa.array(one.tolist()) for one in by_position)]
+    of_tokens = [found.correct, found.squared_log_totals]
+    columns = [*amounts, *(one.tolist() for one in by_position), *of_tokens]
+    columns = [pa.array(column) for column in columns]
     table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)
     check_blocks(table)
     return StoredScore(table, {})

@@ -1,6 +1,9 @@
 """A metric of a tier's items: its unit, its direction, and how it is written."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Literal
 
 LARGEST = 700.0
 """Largest number of nats whose exp is a finite float."""
@@ -13,7 +16,11 @@ class Metric:
     `is_secondary` marks a secondary metric: it detects smaller differences, belongs to no family of tests,
     and decides nothing unless an objective names it. `worth` is the smallest difference that matters where
     no objective gives a margin. `description` and the bounds `least` and `most` are those of a value in
-    files, where the metric is computed from a table of candidates (`metrics.measures`).
+    files; `stored_as` is its key there, if that is not its name. `kind` is that of a variant of another metric.
+
+    A metric of blocks of text is the ratio of two columns' sums over the blocks, or its exponential
+    (`metrics.ratios`); `in_bits` divides nats by ln 2. A metric of candidates has a formula in
+    `metrics.measures`. A rate of probes counts checks of some kinds (`metrics.rates`).
     """
 
     name: str
@@ -27,6 +34,29 @@ class Metric:
     description: str = ""
     least: float | None = None
     most: float | None = None
+    stored_as: str | None = None
+    kind: str | None = None
+    numerator: str = ""
+    denominator: str = ""
+    in_bits: bool = False
+    link: Literal["identity", "exp"] = "identity"
+    of_checks: frozenset[str] = frozenset()
+
+    @property
+    def key(self) -> str:
+        """Its key in files."""
+        return self.stored_as or self.name
+
+    @property
+    def bounds(self) -> tuple[float | None, float | None]:
+        """Least and greatest possible value; None where there is none."""
+        is_share = self.unit == "fraction" and self.least is None and self.most is None
+        return (0.0, 1.0) if is_share else (self.least, self.most)
+
+    @property
+    def is_free_of_tokens(self) -> bool:
+        """Whether it means the same with every tokenizer."""
+        return self.unit in ("fraction", "bits per byte") and self.denominator != "tokens"
 
     @property
     def words(self) -> str:
@@ -47,6 +77,21 @@ class Metric:
     def column(self) -> str:
         """Its name in a table of such numbers, with the unit where files have another."""
         return f"{self.name}, points" if self.unit == "fraction" else self.name
+
+    def linked(self, ratio: float | None) -> float | None:
+        """Return the value for a ratio, or for its bound; None where no float can hold it."""
+        if ratio is None or self.link == "identity":
+            return ratio
+        return None if ratio > LARGEST else math.exp(ratio)
+
+    def unlinked(self, value: float) -> float:
+        """Return the ratio that a value stands for."""
+        return value if self.link == "identity" else math.log(value)
+
+    def mean(self, values: Sequence[float]) -> float:
+        """Return the unweighted mean of values; that of an exponential is the exponential of the mean."""
+        mean = self.linked(math.fsum(map(self.unlinked, values)) / len(values))
+        return math.inf if mean is None else mean
 
     def number(self, value: float, sign: str = "") -> str:
         """Format a value or difference without its unit.

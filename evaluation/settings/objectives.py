@@ -28,9 +28,13 @@ class Objective(Settings):
     group: Label | None = Field(None, description="Only slices or tasks of this group.")
     metric: str | None = Field(
         None,
-        description="Metric that decides it, if not the tier's headline: for tier3 "
-        + ", ".join(f"`{metric.name}`" for metric in TIERS["tier3"].secondary)
-        + " or `greedy`.",
+        description="Metric that decides it, if not the tier's headline: "
+        + "; ".join(
+            f"for {name} {', '.join(f'`{one}`' for one in tier.others)}"
+            for name, tier in TIERS.items()
+            if tier.others
+        )
+        + ".",
     )
     margin: Fraction = Field(
         ge=0,
@@ -48,8 +52,7 @@ class Objective(Settings):
     @model_validator(mode="after")
     def _metric_is_known(self) -> Self:
         tier = TIERS[self.tier]
-        known = [tier.headline, *(metric.name for metric in tier.secondary), *tier.unranked]
-        known = list(dict.fromkeys(known))
+        known = [tier.headline, *tier.others]
         if self.metric is not None and self.metric not in known:
             hint = did_you_mean(self.metric, known)
             raise ValueError(

@@ -16,7 +16,13 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, Field
 
 from evaluation.errors import ConfigError
-from evaluation.settings.measured import OF_CANDIDATES
+from evaluation.settings.measured import (
+    OF_BLOCKS,
+    OF_CANDIDATES,
+    OF_COMPLETIONS,
+    OF_PROBES,
+    TRUNCATED,
+)
 from evaluation.settings.metric import Metric
 from evaluation.wording import no_such
 
@@ -79,6 +85,8 @@ class Tier:
     protocol: str
     """A version, raised whenever numbers would change; scores of other versions are made again."""
     rates: bool = False
+    companion: str | None = None
+    """The secondary metric that is shown with an undecided headline, as it detects smaller differences."""
     unranked: tuple[str, ...] = ()
     """Metrics of items for which only the right answer is scored; their headline first."""
     figures: tuple[Figure, ...] = ("curves", "forest")
@@ -91,14 +99,33 @@ class Tier:
 
     @property
     def secondary(self) -> tuple[Metric, ...]:
-        """The secondary metrics; the first one decides where the headline does not."""
+        """The secondary metrics."""
         return tuple(metric for metric in self.metrics if metric.is_secondary)
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Names of the metrics besides the headline that an objective may name."""
+        names = (*(metric.name for metric in self.secondary), *self.unranked)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def headline_first(self) -> tuple[Metric, ...]:
+        """All metrics, the headline first."""
+        return tuple(sorted(self.metrics, key=lambda metric: metric.name != self.headline))
 
     @property
     def counted(self) -> tuple[str, ...]:
         """Metrics of an item that a mean over tiers can use: fractions for which higher is better."""
         found = map(self.metric, (self.headline, *self.unranked))
         return tuple(m.name for m in found if m.unit == "fraction" and m.higher_is_better)
+
+    def base_of(self, metric: Metric) -> Metric:
+        """Return the metric that another one follows from, as both have one numerator; often itself.
+
+        Args:
+            metric: A metric of blocks of text.
+        """
+        return next(one for one in self.headline_first if one.numerator == metric.numerator)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
         """Return the names of headline and secondary metrics of items of a kind.
@@ -151,7 +178,8 @@ class Tier:
             Its description; one that a suite adds is of the headline's kind.
         """
         name, head = name.removeprefix("delta_"), self.head
-        other = Metric(name, unit=head.unit, higher_is_better=head.higher_is_better)
+        up, kind = head.higher_is_better, head.key
+        other = Metric(name, unit=head.unit, higher_is_better=up, kind=kind)
         return next((metric for metric in self.metrics if metric.name == name), other)
 
 
@@ -166,14 +194,11 @@ _TABLE = (
         cache=Cache(name="slice", folder="ppl_slices"),
         summary_file="tier2_ppl.json",
         items_file="tier2_ppl_blocks.parquet",
-        metrics=(
-            Metric("ppl", unit="perplexity", higher_is_better=False, digits=3),
-            Metric("nats_per_token", unit="nats per token", higher_is_better=False, worth=0.02),
-            Metric("bits_per_byte", unit="bits per byte", higher_is_better=False),
-        ),
+        metrics=OF_BLOCKS,
         headline="nats_per_token",
         shown="ppl",
         protocol="tier2-3",
+        figures=("curves", "measures", "forest"),
     ),
     Tier(
         name="tier3",
@@ -186,11 +211,12 @@ _TABLE = (
         summary_file="tier3_cf.json",
         items_file="tier3_cf_candidates.parquet",
         metrics=(
-            Metric("acc", called="accuracy"),
+            Metric("acc", called="accuracy", stored_as="accuracy"),
             *OF_CANDIDATES,
             Metric("greedy", called="greedy rate"),
         ),
         headline="acc",
+        companion="gold_bits_per_byte",
         unranked=("gold_bits_per_byte", "greedy"),
         shown="acc",
         protocol="tier3-3",
@@ -206,15 +232,7 @@ _TABLE = (
         cache=Cache(name="probes", folder="sft_native", per_stage=True),
         summary_file="tier4_sft_native.json",
         items_file="tier4_sft_native_generations.jsonl",
-        metrics=(
-            Metric("all_checks_pass_rate"),
-            Metric("instruction_match_rate"),
-            Metric("format_valid_rate"),
-            Metric("chat_clean_rate"),
-            Metric("code_parse_rate"),
-            Metric("json_valid_rate"),
-            Metric("truncated_rate", higher_is_better=False),
-        ),
+        metrics=OF_PROBES,
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
         protocol="tier4-6",
@@ -230,11 +248,11 @@ _TABLE = (
         unit="prompts",
         summary_file="tier5_verified.json",
         items_file="tier5_verified_prompts.parquet",
-        metrics=(Metric("pass_rate"), Metric("truncated_rate", higher_is_better=False)),
+        metrics=(Metric("pass_rate"), TRUNCATED, *OF_COMPLETIONS),
         headline="pass_rate",
         shown="pass_rate",
         protocol="tier5-3",
-        figures=("curves", "forest", "moves"),
+        figures=("curves", "measures", "forest", "moves"),
     ),
 )
 

@@ -1,7 +1,6 @@
 """Results as the scorer writes them, drawn at random with a planted difference."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +15,12 @@ from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_jsonl, write_parquet
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.metrics.measures import summarize_gold
+from evaluation.metrics.measures import choice_measures, summarize_gold
+from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.metrics.variance import Floats
+from evaluation.results.tier_files import TaskMeans
 from evaluation.settings.config import validate_config
 from evaluation.settings.groups import group_weights
 from evaluation.settings.plan import StagePlan
@@ -167,33 +168,30 @@ def _tier2(folder: Path, plan: StagePlan, about: Any, nats: float, seed: int, bl
         per_token = nats + shared.normal(0, 0.3, blocks) + own.normal(0, 0.02, blocks)
         total, size = per_token * tokens, tokens * 4
         by_position = split_by_position(total, tokens, plan.sequence_length)
-        tables.append(
-            pa.table(
-                {
-                    "slice": [name] * blocks,
-                    "block": np.arange(blocks, dtype=np.int32),
-                    "nats": total,
-                    "tokens": tokens.astype(np.int32),
-                    "bytes": size.astype(np.int64),
-                    NATS: by_position.nats.tolist(),
-                    TOKENS: by_position.tokens.astype(int).tolist(),
-                }
-            )
+        table = pa.table(
+            {
+                "block": np.arange(blocks, dtype=np.int32),
+                "nats": total,
+                "tokens": tokens.astype(np.int32),
+                "bytes": size.astype(np.int64),
+                NATS: by_position.nats.tolist(),
+                TOKENS: by_position.tokens.astype(int).tolist(),
+                "correct": own.binomial(tokens, 0.4).astype(np.int32),
+                "squared_log_totals": tokens * own.normal(80, 5, blocks),
+            }
         )
-        mean = float(total.sum() / tokens.sum())
+        tables.append(table.add_column(0, "slice", pa.array([name] * blocks)))
         entries[name] = {
-            "ppl": math.exp(mean),
-            "nats_per_token": mean,
-            "bits_per_byte": float(total.sum() / math.log(2) / size.sum()),
+            **summarize_blocks(table),
             "data": name,
             "data_checksum": {"packed_tokens.pt": name},
             "group": item.group,
         }
     write_parquet(folder / "tier2_ppl_blocks.parquet", pa.concat_tables(tables))
-    mean = float(np.mean([entry["nats_per_token"] for entry in entries.values()]))
-    overall = {"ppl": math.exp(mean), "nats_per_token": mean}
-    content = {**about, "attention": "block", "overall": overall, "slices": entries}
-    write_json(folder / "tier2_ppl.json", content)
+    metrics = TIERS["tier2"].metrics
+    overall = {one.key: one.mean([e[one.key] for e in entries.values()]) for one in metrics}
+    about |= {"attention": "block", "overall": overall, "slices": entries}
+    write_json(folder / "tier2_ppl.json", about)
 
 
 def candidates(name: str, number: int, skill: float, seed: int, items: int) -> pa.Table:
@@ -226,8 +224,10 @@ def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, i
         table = table.filter(table["gold"]) if task.kind == "gold" else table
         tables.append(table.add_column(0, "task", pa.array([name] * table.num_rows)))
         summary = summarize_gold(table) if task.kind == "gold" else summarize_choices(table, "raw")
+        means = {key: float(one.mean()) for key, one in choice_measures(table, task.kind).items()}
         entries[name] = {
             **summary,
+            **means,
             "data": name,
             "data_checksum": {"examples.jsonl": name},
             "group": task.group,
@@ -235,7 +235,7 @@ def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, i
     write_parquet(folder / "tier3_cf_candidates.parquet", pa.concat_tables(tables))
     overall = {
         key: float(np.mean([entry[key] for entry in entries.values() if key in entry]))
-        for key in ("accuracy", "centered", "gold_bits_per_byte")
+        for key in TaskMeans.model_fields
         if any(key in entry for entry in entries.values())
     }
     write_json(folder / "tier3_cf.json", {**about, "overall": overall, "tasks": entries})

@@ -6,12 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.bridge.delta import corrected
-from evaluation.bridge.deltas import nats_estimates
+from evaluation.bridge.deltas import ratio_estimates
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha, p_beyond, paired_rate
 from evaluation.bridge.statistics import paired_mean, paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.results.kinds import Blocks
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import accuracy_delta
 
 KINDS = ("pass or fail", "of 16 samples", "mean of 3", "ties", "measure", "nats")
@@ -43,7 +44,7 @@ def estimates(kind: str, n: int, shift: float, seed: int) -> list[Estimate]:
             Blocks(ids=ids, nats=nats * tokens, tokens=tokens, bytes=size)
             for nats in (ours, theirs)
         ]
-        return list(nats_estimates(*sides).values())
+        return list(ratio_estimates(TIERS["tier2"], *sides).values())
     independent = (None, None)
     if kind == "measure":
         all_groups = (independent, (clusters, None), (None, strata))

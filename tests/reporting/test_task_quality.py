@@ -8,6 +8,7 @@ from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.task_quality import write_quality
 from evaluation.results.stage_files import QUALITY_COLUMNS, TaskQuality
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited, make_plans, write_side, write_stage_of
 from tests.reporting.pages import STEPS, rows_of, write_report
 
@@ -32,8 +33,10 @@ def test_a_stage_with_a_bridge(plan: StagePlan) -> None:
     found = write_quality(read_stage(plan, STEPS))
     rows = {(row.item, row.metric): row for row in found.rows}
     assert set(rows) == {
-        *(("web", "nats_per_token"), ("code", "nats_per_token")),
-        *((task, metric) for task in ("quiz", "exam") for metric in ("acc", "gold_bits_per_byte")),
+        (item, metric)
+        for tier, items in (("tier2", ("web", "code")), ("tier3", ("quiz", "exam")))
+        for item in items
+        for metric in TIERS[tier].metrics_by("ranked")
     }
     acc, bits = rows["quiz", "acc"], rows["quiz", "gold_bits_per_byte"]
     assert (acc.n, acc.compared_with, acc.checkpoints) == (400, "bridge", 3)
@@ -84,5 +87,6 @@ def test_an_external_program_without_items(tmp_path: Path) -> None:
     for folder, step in ((plan.bridge_folder, 100), (plan.step_folder(10), 10)):
         write_side(folder, plan, step=step, per_item=False, protocol="external: launch")
     rows = write_quality(read_stage(plan, (10,))).rows
-    assert {row.metric for row in rows} == {"nats_per_token", "acc"}
+    in_summaries = {"nats_per_token", "token_accuracy", "z_loss", "acc"}
+    assert {row.metric for row in rows} == in_summaries
     assert all(row.needed is None and row.compared_with is None for row in rows)

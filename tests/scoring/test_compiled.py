@@ -128,8 +128,10 @@ def test_a_model_without_layers_is_refused(monkeypatch):
 def test_generated_code_scores_as_plain_passes():
     torch._dynamo.reset()
     scored, plain = engine("llama", "inductor"), tiny.engine("llama", ROW_TOKENS)
-    found, expected = (score_blocks(one, text(2, 256)).nats for one in (scored, plain))
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    for found, expected in zip(
+        *(score_blocks(one, text(2, 256)) for one in (scored, plain)), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("pairs", [1, 3, 40])
@@ -150,6 +152,8 @@ def test_heads_score_as_log_softmax(pairs, spread, counting):
             found = head.score(hidden, query, token)
             torch.testing.assert_close(found.logprob.double(), expected, atol=1e-6, rtol=1e-5)
             assert torch.equal(found.is_greedy, logits.argmax(-1)[query] == token)
+            total = logits.double().logsumexp(-1)[query]
+            torch.testing.assert_close(found.log_total.double(), total, atol=1e-6, rtol=1e-5)
     assert len(counting.graphs) == 1
     assert counting.rows[0] > MANY_ROWS
     written = [node for node in counting.graphs[0].graph.nodes if node.op == "call_method"]

@@ -39,6 +39,7 @@ from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.settings.candidates import Candidate, candidate_rank
+from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
@@ -244,7 +245,8 @@ def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterato
         mine, theirs = item.blocks, other.blocks
         if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
             continue
-        loss, others = _nats_per_token(mine), _nats_per_token(theirs)
+        metric = pair.tier.head
+        loss, others = _of_each(mine, metric), _of_each(theirs, metric)
         flips = []
         for place, change in largest(others - loss, most):
             block, text = int(mine.ids[place]), {"text": NOT_CACHED}
@@ -261,10 +263,13 @@ def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterato
             item=name,
             gain=others - loss,
             shown=flips,
-            label="nats per token",
+            label=metric.words,
         )
 
 
-def _nats_per_token(blocks: Blocks) -> Floats:
-    nats: Floats = blocks.nats / np.maximum(blocks.tokens, 1)
-    return nats
+def _of_each(blocks: Blocks, metric: Metric) -> Floats:
+    """Return a metric of each block; 0 where nothing is scored."""
+    ratio = blocks.ratio(metric)
+    assert ratio is not None  # which only tables of earlier versions lack, and not of the headline
+    values: Floats = ratio.amounts / np.where(ratio.weights > 0, ratio.weights, 1.0)
+    return values

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.deltas import PER_BYTE
 from evaluation.checkpoints.subjects import candidates_so_far
 from evaluation.errors import ResultsError
 from evaluation.files import write_text
-from evaluation.reporting.headlines import provisional, tier_words
+from evaluation.reporting.headlines import loss_units, provisional, tier_words
 from evaluation.reporting.pages.curves import (
     Series,
     follows,
@@ -131,8 +130,9 @@ def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
         for one in leads
         if (one.tier, one.item) == (lead.tier, OVERALL)
     }
-    names = (TIERS[lead.tier].headline_of(known), PER_BYTE)
-    return lead.item == OVERALL and lead.metric.removeprefix("delta_") in names
+    tier, metric = TIERS[lead.tier], lead.metric.removeprefix("delta_")
+    is_loss = tier.kind == "nats" and not tier.metric(metric).is_secondary
+    return lead.item == OVERALL and (is_loss or metric == tier.headline_of(known))
 
 
 def _overview(cards: Sequence[Mapping[str, Any]], runs: Sequence[Mapping[str, Any]]) -> str:
@@ -179,7 +179,7 @@ def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
         own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
         names = [objective.decided_on.name if objective else TIERS[tier].headline_of(own)]
         if TIERS[tier].kind == "nats":
-            names += [one.name for one in TIERS[tier].metrics if one.name not in names]
+            names += [name for name in loss_units() if name not in names]
         if known := [own[name] for name in names if name in own]:
             return [{**one, "sentence": _headline(found, one)} for one in known]
     return []

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.deltas import FREE_OF_TOKENS, compare
+from evaluation.bridge.deltas import compare
 from evaluation.bridge.pairing import Pair
 from evaluation.dependencies.other_runs import references
 from evaluation.errors import EvaluationError
@@ -98,5 +98,5 @@ def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> 
         (one.tier, one.item, one.metric): one.value
         for one in values_of(replace(theirs, tiers=tiers))
         if one.item != OVERALL or one.tier not in partial
-        if one.tier not in across or tiers[one.tier].tier.metric(one.metric).unit in FREE_OF_TOKENS
+        if one.tier not in across or tiers[one.tier].tier.metric(one.metric).is_free_of_tokens
     }

@@ -21,7 +21,7 @@ import jinja2
 
 from evaluation.escaping import printable_lines
 from evaluation.files import write_text
-from evaluation.reporting.headlines import name_in_forest
+from evaluation.reporting.headlines import loss_units, name_in_forest
 from evaluation.reporting.palette import DARK, LIGHT
 from evaluation.results.deltas_file import DeltaColumns
 from evaluation.settings.tiers import TIERS
@@ -46,7 +46,7 @@ for _name, _colours in (("light", LIGHT), ("dark", DARK)):
     _css = " ".join(f"--{name}: {colour};" for name, colour in _colours.items())
     ENVIRONMENT.globals[_name] = _css
 
-DEFAULTS = {"unit": "nats_per_token", "metric": "", "find": ""}
+DEFAULTS = {"unit": next(iter(loss_units())), "metric": "", "find": ""}
 """The default of each choice that is part of every page's address."""
 
 DELTAS_DEFAULTS = {"search": "", "sort": "step", "of": "", "tier": "", "flag": ""}

@@ -16,6 +16,7 @@ from evaluation.results.delta_notes import notes_by_steps
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.results.tier_files import Counts, TierFile
+from evaluation.settings.measured import TRUNCATED
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderChoices, ProviderTask
@@ -131,7 +132,7 @@ def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
 
 def _rates_row(found: TierResults) -> tuple[str, ...]:
     """Return one row for all units of a tier of rates, as they come from the suite itself."""
-    rate = found.overall.values.get("truncated_rate") if found.overall else None
+    rate = found.overall.values.get(TRUNCATED.name) if found.overall else None
     cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
     data, used = _text(getattr(found.file, "data", None)), _count(found.file.items)
     return found.tier.section, "the suite", data, used, "–", "–", cut

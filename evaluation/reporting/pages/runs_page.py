@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL
-from evaluation.bridge.deltas import FREE_OF_TOKENS, PER_BYTE
 from evaluation.errors import BridgeError, ResultsError
-from evaluation.reporting.headlines import tier_words
+from evaluation.reporting.headlines import loss_units, tier_words
 from evaluation.reporting.pages.curves import Key, Series, rank_of, with_scales
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import (
@@ -90,7 +89,7 @@ def _defaults(
     is_drawn = bool(compared) and compared[0].stage_a in curves
     return {
         **DEFAULTS,
-        "unit": DEFAULTS["unit"] if DEFAULTS["unit"] in known else PER_BYTE,
+        "unit": next((name for name in loss_units() if name in known), DEFAULTS["unit"]),
         "stage": compared[0].stage_a if is_drawn else next(iter(curves), ""),
         "axis": compared[0].by if compared else "steps",
         "pair": "",
@@ -141,7 +140,7 @@ def _overlaid(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
     lines: dict[Key, list[dict[str, Any]]] = {}
     for number, (name, (points, tokenizers)) in enumerate(runs.items()):
         for key, own in points.items():
-            if tokenizers <= first or TIERS[key[0]].metric(key[2]).unit in FREE_OF_TOKENS:
+            if tokenizers <= first or TIERS[key[0]].metric(key[2]).is_free_of_tokens:
                 line = {"name": name, "number": number, "points": own}
                 lines.setdefault(key, []).append(line)
     return [

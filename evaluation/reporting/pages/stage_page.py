@@ -206,7 +206,8 @@ def _deltas(
 def _rows(content: StepDeltas) -> list[dict[str, Any]]:
     rows = []
     for row in content.deltas:
-        is_loss = TIERS[row.tier].kind == "nats"  # in all units, of which the reader chooses one
+        # A loss is in all units, of which the reader chooses one.
+        is_loss = TIERS[row.tier].kind == "nats" and not row.definition.is_secondary
         headline = is_loss or in_forest(row) or has_own_forest(row)
         values = {"step": row.candidate, "value": row.value, "bridge": row.bridge_value}
         rows.append(delta_row(row, **values, headline=headline))

@@ -1,12 +1,14 @@
 """Tables of verified answers: every verifier's rates side by side, and how answers were generated."""
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from evaluation.reporting.pages.page import Table, cells_of
 from evaluation.results.answer_files import GenerationEntry, OtherEngine, VerifierRates, WindowEntry
 from evaluation.results.deltas_file import GroupDelta, StepDeltas
 from evaluation.results.read import Results
 from evaluation.settings.candidates import Candidate
+from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS
 
 Sides = Mapping[str, Results]
@@ -66,6 +68,13 @@ def _by_instruction(rates: VerifierRates) -> str:
     return "–" if share == _percent(rates.pass_rate) else share
 
 
+def _of_completions(metric: Metric, view: VerifierRates, task: GenerationEntry) -> str:
+    """Return a metric that no verifier decides."""
+    del view
+    value = getattr(task, metric.key)
+    return "–" if value is None else metric.level(value)
+
+
 RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
     "pass rate [95 %]": lambda view, _: _rate(view.pass_rate, view.low, view.high),
     "by instruction": lambda view, _: _by_instruction(view),
@@ -78,9 +87,12 @@ RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
     "unguarded": lambda view, _: str(view.unguarded or "–"),
     "forged": lambda view, _: str(view.forged or "–"),
     "errors": lambda view, task: f"{view.errors} of {task.samples}",
-    "truncated": lambda _, task: _percent(task.truncated_rate),
     "empty": lambda _, task: _percent(task.empty_rate),
-    "tokens": lambda _, task: "–" if task.mean_tokens is None else f"{task.mean_tokens:.0f}",
+    **{
+        metric.words: partial(_of_completions, metric)
+        for metric in TIERS["tier5"].metrics
+        if metric.key in GenerationEntry.model_fields
+    },
 }
 
 

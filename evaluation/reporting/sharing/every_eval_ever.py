@@ -127,19 +127,16 @@ def _result(item: SharedItem, name: str, value: SharedValue) -> dict[str, Any]:
 
 def _metric(value: SharedValue) -> dict[str, Any]:
     metric = value.metric
-    is_share = metric.unit == "fraction"
-    bounds: dict[str, float | str] = {"min_score": 0.0, "max_score": 1.0} if is_share else {}
-    if metric.unit in ("perplexity", "nats per token", "bits per byte"):
-        least = 1.0 if metric.unit == "perplexity" else 0.0
-        bounds = {"min_score": least, "max_score": "Infinity"}
+    least, most = metric.bounds
     return {
         "metric_id": metric.name,
         "metric_name": metric.words,
-        "metric_kind": "accuracy" if metric.name.startswith("acc") else metric.name,
-        "metric_unit": "proportion" if is_share else metric.unit,
+        "metric_kind": metric.kind or metric.key,
+        "metric_unit": "proportion" if metric.unit == "fraction" else metric.unit,
         "lower_is_better": not metric.higher_is_better,
         "score_type": "continuous",
-        **(bounds or {"min_score": "-Infinity", "max_score": "Infinity"}),
+        "min_score": "-Infinity" if least is None else least,
+        "max_score": "Infinity" if most is None else most,
     }
 
 

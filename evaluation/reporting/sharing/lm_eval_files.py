@@ -18,6 +18,7 @@ from evaluation.reporting.sharing.every_eval_ever import LIBRARY
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import SharedCheckpoint, SharedItem, accuracy_names
 from evaluation.results.kinds import NatsItem
+from evaluation.settings.tiers import Tier
 
 ACCURACIES: Mapping[str, str] = {
     "raw": "acc",
@@ -27,9 +28,6 @@ ACCURACIES: Mapping[str, str] = {
     "pmi": "acc_mutual_info",
 }
 """The harness' names of accuracies; its `acc_norm` divides by characters."""
-
-Z = 1.959963984540054
-"""Half-width of a 95 % interval in standard errors."""
 
 
 def write_lm_eval_files(
@@ -96,14 +94,12 @@ def _name(item: SharedItem, metric: str) -> str:
 
 
 def _values(item: SharedItem) -> dict[str, Any]:
-    """Return values and standard errors; these follow from the 95 % interval's width."""
+    """Return values and standard errors."""
     content: dict[str, Any] = {"alias": item.label}
     for value in item.values:
         name = _name(item, value.metric.name)
         content[f"{name},none"] = value.value
-        content[f"{name}_stderr,none"] = "N/A"
-        if value.low is not None and value.high is not None:
-            content[f"{name}_stderr,none"] = (value.high - value.low) / 2 / Z
+        content[f"{name}_stderr,none"] = "N/A" if value.stderr is None else value.stderr
     return content
 
 
@@ -137,7 +133,7 @@ def _task(item: SharedItem) -> dict[str, Any]:
 
 def _samples(checkpoint: SharedCheckpoint, item: SharedItem) -> list[dict[str, Any]]:
     if isinstance(item.result, NatsItem):
-        return _blocks(item.result)
+        return _blocks(item.tier.tier, item.result)
     if not has_samples(item.tier, item.name):
         return []
     by_prompt: dict[str, list[Sample]] = {}
@@ -146,16 +142,26 @@ def _samples(checkpoint: SharedCheckpoint, item: SharedItem) -> list[dict[str, A
     return [_prompt_line(number, item, same) for number, same in enumerate(by_prompt.values())]
 
 
-def _blocks(item: NatsItem) -> list[dict[str, Any]]:
+def _blocks(tier: Tier, item: NatsItem) -> list[dict[str, Any]]:
     """Return a line for each block of text, whose tokens stay in the cache."""
     if item.blocks is None:
         return []
+    ratios = {
+        metric.name: ratio
+        for metric in tier.headline_first
+        if metric.link == "identity" and (ratio := item.blocks.ratio(metric)) is not None
+    }
     columns = (item.blocks.ids, item.blocks.nats, item.blocks.tokens, item.blocks.bytes)
     lines = []
-    for block, nats, tokens, size in zip(*(column.tolist() for column in columns), strict=True):
+    for place, (block, nats, tokens, size) in enumerate(
+        zip(*(column.tolist() for column in columns), strict=True)
+    ):
         document = {"block": block, "tokens": tokens, "bytes": size}
-        scores = {"nats_per_token": nats / tokens} if tokens else {}
-        scores |= {"bits_per_byte": nats / math.log(2) / size} if size else {}
+        scores = {
+            name: float(amounts[place] / weights[place])
+            for name, (amounts, weights) in ratios.items()
+            if weights[place]
+        }
         lines.append(_line(block, document, "", [["", ""]], [[-nats, False]], scores))
     return lines
 

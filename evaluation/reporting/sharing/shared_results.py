@@ -19,13 +19,14 @@ from evaluation.settings.plan import StagePlan
 
 @dataclass(frozen=True, kw_only=True)
 class SharedValue:
-    """A metric of an item, with its 95 % interval where there is one."""
+    """A metric of an item, with its 95 % interval and standard error where there are some."""
 
     metric: Metric
     value: float
     low: float | None
     high: float | None
     n: int
+    stderr: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,6 +137,7 @@ def _items(
                 low=row["low"],
                 high=row["high"],
                 n=row["n"],
+                stderr=row["stderr"],
             )
             for row in rows
             if (row["tier"], row["item"]) == (tier.tier.name, name)

@@ -19,7 +19,7 @@ from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
+from evaluation.settings.tiers import TIERS, Tier
 
 SCHEMA = arrow_schema(SUMMARY_COLUMNS)
 
@@ -75,7 +75,7 @@ def write_tables(found: StageResults) -> None:
 
 
 def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
-    """Return a table of each tier's headline, and of each secondary metric.
+    """Return a table of each metric, of losses only in the unit that is shown.
 
     Each item is a row, each step a column; the delta against the bridge is in brackets.
 
@@ -95,12 +95,19 @@ def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
     parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
     for name, tier in TIERS.items():
-        for metric in (tier.shown, *(metric.name for metric in tier.secondary)):
+        for metric in _metrics_shown(tier):
             shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
             if shown:
                 heading = tier.metric(metric).column
                 parts.append(f"## {name}: {heading}\n\n{_markdown_table(shown)}\n")
     return "\n".join(parts)
+
+
+def _metrics_shown(tier: Tier) -> list[str]:
+    """Return the names of a tier's metrics, without those that are what is shown in another unit."""
+    same = [] if tier.kind == "credit" else [one for one in tier.metrics if not one.is_secondary]
+    others = (one.name for one in tier.metrics if one not in same)
+    return list(dict.fromkeys([tier.shown, *others]))
 
 
 def _verdict_lines(found: StageResults) -> list[str]:

@@ -13,16 +13,14 @@ from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import Series, agreement, needed_units
 from evaluation.bridge.statistics import paired_mean
+from evaluation.bridge.unit_differences import differences_of
 from evaluation.errors import CacheError, ResultsError
-from evaluation.metrics.ratios import denominators
-from evaluation.metrics.serial_dependence import ratio_influence, serial_variance
-from evaluation.metrics.variance import Floats, grouped_variance
 from evaluation.prefill.entries import read_meta
 from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.kinds import Blocks, CreditItem, Credits, Item, NatsItem, SecondaryMetrics
+from evaluation.results.kinds import CreditItem, Item, NatsItem
 from evaluation.results.read import TierResults
 from evaluation.results.stage_files import (
     QUALITY,
@@ -110,7 +108,7 @@ def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
     if sides is None:
         return
     for name, item in sides.ours.items.items():
-        metrics = [tier.metric(one) for one in tier.metrics_of(item.values)[:2]]
+        metrics = [tier.metric(one) for one in tier.metrics_of(item.values)]
         series = {one.name: points.get((name, one.name), {}) for one in metrics}
         for metric in metrics:
             if series[metric.name]:
@@ -162,7 +160,7 @@ def _row(
     noise, signal = gained.noise, gained.signal
     value = points[max(points)]
     other = sides.theirs.items.get(name) if sides.theirs is not None else None
-    pair = None if other is None else _paired_items(item, other, metric.name)
+    pair = None if other is None else _paired_items(item, other, metric)
     difference = _difference_to_decide(plan, sides.ours.tier, item.group, metric)
     needed = None if pair is None else needed_units(pair.variance, difference, pair.turning)
     n = pair.n if pair else _size(item)
@@ -218,12 +216,12 @@ def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
 
 
 def _agreement(tier: Tier, metric: Metric, series: Mapping[str, Points]) -> float | None:
-    """Return the agreement of the headline with the first secondary metric, over the steps of both."""
-    if metric.is_secondary or not tier.secondary:
+    """Return the agreement of the headline with its companion, over the steps of both."""
+    if metric.is_secondary or tier.companion is None:
         return None
-    other = tier.secondary[0]
+    other = tier.metric(tier.companion)
     sign = 1 if metric.higher_is_better == other.higher_is_better else -1
-    mine, theirs = series[metric.name], series[other.name]
+    mine, theirs = series[metric.name], series.get(other.name, {})
     steps = [step for step in mine if step in theirs]
     return agreement([mine[step] for step in steps], [sign * theirs[step] for step in steps])
 
@@ -263,37 +261,11 @@ class PairedItems(NamedTuple):
     turning: float | None = None
 
 
-def _paired_items(mine: Item, other: Item, metric: str) -> PairedItems | None:
+def _paired_items(mine: Item, other: Item, metric: Metric) -> PairedItems | None:
     """Return the variation of paired units; None where units are unknown, or differ between the sides."""
-    if isinstance(mine, NatsItem) and isinstance(other, NatsItem):
-        return _blocks(mine.blocks, other.blocks, metric)
-    if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+    known = differences_of(mine, other, metric)
+    if known is None or len(amounts := known.judged.amounts) < 2:
         return None
-    ours: Credits | SecondaryMetrics | None
-    theirs: Credits | SecondaryMetrics | None
-    if is_credit := metric in mine.credits and metric in other.credits:
-        left, right = mine.credits[metric], other.credits[metric]
-        ours, theirs = left.without(right), right.without(left)
-    else:
-        ours, theirs = mine.secondary, other.secondary
-    if ours is None or theirs is None or ours.ids != theirs.ids or len(ours.ids) < 2:
-        return None
-    difference, n = _values(ours, metric) - _values(theirs, metric), len(ours.ids)
-    variance = grouped_variance((difference - difference.mean()) / n, ours.clusters, ours.strata)
-    return PairedItems(
-        n, variance.value * n, np.count_nonzero(difference) / n if is_credit else None
-    )
-
-
-def _values(units: Credits | SecondaryMetrics, metric: str) -> Floats:
-    return units.credit if isinstance(units, Credits) else units.values[metric]
-
-
-def _blocks(mine: Blocks | None, other: Blocks | None, metric: str) -> PairedItems | None:
-    if mine is None or other is None or not np.array_equal(mine.ids, other.ids):
-        return None
-    weights = denominators(metric, mine.tokens, mine.bytes)
-    if len(mine.ids) < 2 or not weights.sum():
-        return None
-    variance = serial_variance(ratio_influence(mine.nats - other.nats, weights))
-    return PairedItems(len(mine.ids), variance.value * len(mine.ids))
+    n = len(amounts)
+    turning = np.count_nonzero(amounts) / n if known.kind == "credit" else None
+    return PairedItems(n, known.judged.variance.value * n, turning)

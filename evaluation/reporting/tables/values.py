@@ -16,10 +16,10 @@ from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.statistics import mean_difference, ratio_difference
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
-from evaluation.metrics.ratios import denominators, perplexity
 from evaluation.metrics.variance import Floats, wilson
 from evaluation.results.kinds import CreditItem, NatsItem, Units
 from evaluation.results.read import Results, TierResults
+from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier, TierName
 
 NO_ITEMS = "no per-item scores"
@@ -39,6 +39,7 @@ class Value:
     low: float | None
     high: float | None
     n: int
+    stderr: float | None = None
     chance: float | None = None
     note: str | None = None
 
@@ -87,7 +88,7 @@ def _tier_values(found: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
     if found.tier.kind == "nats":
         nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
-        return [_value(found.tier, *row) for row in _nats(found, nats)]
+        return [_value(found.tier, *row) for row in _ratios(found, nats)]
     credits = {name: one for name, one in found.items.items() if isinstance(one, CreditItem)}
     rows = _rates if found.tier.rates else _credits
     return [_value(found.tier, *row) for row in rows(found, credits)]
@@ -106,28 +107,36 @@ def _value(
         low=known.low,
         high=known.high,
         n=known.n,
+        stderr=known.se,
         chance=chance,
         note=None if known.low is not None else known.note or "too few items",
     )
 
 
-def _nats(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
-    nats, ratios, bits = {}, {}, {}
+def _ratios(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
+    """Yield the metrics of all slices and their means; that of an exponential is the exponential of the mean."""
+    known: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
-        nats[name] = _ratio(item, "nats_per_token") or _no_items(item.values["nats_per_token"])
-        stored = item.values.get("bits_per_byte")
-        if stored is not None:
-            ratios[name] = _ratio(item, "bits_per_byte") or _no_items(stored)
-            bits[name] = replace(ratios[name], value=stored, n=nats[name].n)
-        known = _nats_metrics(found.tier, nats[name], item.values["ppl"], bits.get(name))
-        yield from ((name, item.group, metric, one, None) for metric, one in known)
+        for metric in found.tier.metrics:
+            if (stored := item.values.get(metric.name)) is None:
+                continue
+            ratio = _ratio(item, metric) or _no_items(metric.unlinked(stored))
+            known.setdefault(metric.name, {})[name] = ratio
+            yield name, item.group, metric.name, replace(_linked(metric, ratio), value=stored), None
     for whole, weights in weights_of_means(items, len(items), found.file.groups):
-        mean, mean_bits = _mean(nats, weights), None
-        if weights.keys() <= bits.keys():
-            value = _mean(bits, weights).value
-            mean_bits = replace(_mean(ratios, weights), value=value, n=mean.n)
-        known = _nats_metrics(found.tier, mean, math.exp(mean.value), mean_bits)
-        yield from ((whole, None, metric, one, None) for metric, one in known)
+        for metric in found.tier.metrics:
+            own = known.get(metric.name, {})
+            if weights.keys() <= own.keys():
+                yield whole, None, metric.name, _linked(metric, _mean(own, weights)), None
+
+
+def _linked(metric: Metric, ratio: Estimate) -> Estimate:
+    """Return the estimate of a metric that is a ratio, or follows from it."""
+    if metric.link == "identity":
+        return ratio
+    value, low, high = (metric.linked(x) for x in (ratio.value, ratio.low, ratio.high))
+    value = math.inf if value is None else value
+    return replace(ratio, value=value, low=low, high=high, se=ratio.se and value * ratio.se)
 
 
 def _mean(known: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
@@ -138,30 +147,15 @@ def _no_items(value: float) -> Estimate:
     return unknown(value, n=0, units=0, note=NO_ITEMS)
 
 
-def _ratio(item: NatsItem, metric: str) -> Estimate | None:
-    """Return nats per token, or bits per byte; None where it is unknown."""
-    if item.blocks is None:
+def _ratio(item: NatsItem, metric: Metric) -> Estimate | None:
+    """Return the ratio that a metric is, or follows from; None where it is unknown."""
+    ratio = None if item.blocks is None else item.blocks.ratio(metric)
+    if ratio is None or item.blocks is None:
         return None
-    blocks = item.blocks
-    weights = denominators(metric, blocks.tokens, blocks.bytes)
-    if not weights.sum() > 0:
-        return None
+    amounts, weights = ratio
     return ratio_difference(
-        Differences(kind="ratio", amounts=blocks.nats, weights=weights, layout=blocks.layout)
+        Differences(kind="ratio", amounts=amounts, weights=weights, layout=item.blocks.layout)
     )
-
-
-def _nats_metrics(
-    tier: Tier, nats: Estimate, ppl: float, bits: Estimate | None
-) -> Iterator[tuple[str, Estimate]]:
-    known = {
-        "ppl": replace(nats, value=ppl, low=perplexity(nats.low), high=perplexity(nats.high)),
-        "nats_per_token": nats,
-        "bits_per_byte": bits,
-    }
-    for metric in tier.metrics:
-        if (one := known.get(metric.name)) is not None:
-            yield metric.name, one
 
 
 def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
@@ -240,4 +234,5 @@ def _rates(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]
 
 def _rate(value: float, n: int) -> Estimate:
     low, high = wilson(value, n) if n > 0 else (None, None)
-    return replace(unknown(value, n=n, units=n, note=NO_ITEMS), low=low, high=high)
+    error = math.sqrt(value * (1 - value) / (n - 1)) if n > 1 else None
+    return replace(unknown(value, n=n, units=n, note=NO_ITEMS), low=low, high=high, se=error)

@@ -23,17 +23,22 @@ MANY_ROWS = 512
 
 
 class DeviceScores(NamedTuple):
-    """Log-probability of each pair in nats (float32), and whether its token is the most likely."""
+    """Log-probability of each pair in nats (float32), and whether its token is the most likely.
+
+    `log_total` is the logarithm of the sum over the vocabulary of exp(logit).
+    """
 
     logprob: torch.Tensor  # (P,)
     is_greedy: torch.Tensor  # (P,) bool
+    log_total: torch.Tensor  # (P,)
 
 
 class PairScores(NamedTuple):
-    """Log-probability of each pair in nats, and whether its token is the most likely; on the host."""
+    """The same on the host."""
 
     logprob: NDArray[np.float64]
     is_greedy: NDArray[np.bool_]
+    log_total: NDArray[np.float64]
 
 
 class Pending:
@@ -48,6 +53,7 @@ class Pending:
         self._order = order
         self._logprob = _to_host(scored.logprob.double())
         self._is_greedy = _to_host(scored.is_greedy)
+        self._log_total = _to_host(scored.log_total.double())
         self._done = torch.cuda.Event() if scored.logprob.is_cuda else None  # type: ignore[no-untyped-call]
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(scored.logprob.device))
@@ -60,11 +66,12 @@ class Pending:
         """
         if self._done is not None:
             self._done.synchronize()
-        logprob = np.empty(len(self._order))
+        logprob, log_total = np.empty(len(self._order)), np.empty(len(self._order))
         is_greedy = np.empty(len(self._order), dtype=np.bool_)
         logprob[self._order] = self._logprob.numpy()
         is_greedy[self._order] = self._is_greedy.numpy()
-        return PairScores(logprob, is_greedy)
+        log_total[self._order] = self._log_total.numpy()
+        return PairScores(logprob, is_greedy, log_total)
 
 
 def _to_host(values: torch.Tensor) -> torch.Tensor:
@@ -159,8 +166,7 @@ class Head:
             # Of another length than the logits: the compiler would specialize on equal lengths, and on 1.
             score(*map(_many, (many, *(query.new_zeros(MANY_ROWS + 1) for _ in range(2)))))
             self._is_warm = True
-        logprob, is_greedy = score(*map(_many, (logits, query, token)))
-        return DeviceScores(logprob[:pairs], is_greedy[:pairs])
+        return DeviceScores(*(part[:pairs] for part in score(*map(_many, (logits, query, token)))))
 
 
 def _many(part: torch.Tensor) -> torch.Tensor:
@@ -173,16 +179,16 @@ def _many(part: torch.Tensor) -> torch.Tensor:
 
 def _score(
     logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor
-) -> tuple[torch.Tensor, torch.Tensor]:
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """Score pairs from logits (q, V), without a second tensor of their size: a reduction, then a gather."""
     top, likeliest = logits.max(dim=-1)
-    log_total = top + (logits - top[:, None]).exp().sum(dim=-1).log()
-    return logits[query, token] - log_total[query], likeliest[query] == token
+    log_total = (top + (logits - top[:, None]).exp().sum(dim=-1).log())[query]
+    return logits[query, token] - log_total, likeliest[query] == token, log_total
 
 
 def _score_in_place(logits: torch.Tensor, query: torch.Tensor, token: torch.Tensor) -> DeviceScores:
     """Score pairs and overwrite the logits (q, V), to need no second tensor of their size."""
     chosen = logits[query, token]
     top, likeliest = logits.max(dim=-1)
-    log_total = top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_()
-    return DeviceScores(chosen - log_total[query], likeliest[query] == token)
+    log_total = (top + logits.sub_(top[:, None]).exp_().sum(dim=-1).log_())[query]
+    return DeviceScores(chosen - log_total, likeliest[query] == token, log_total)

@@ -56,11 +56,14 @@ class PackedWork:
 class Totals(NamedTuple):
     """Summed log-probability of each owner in nats, and whether all its tokens are greedy.
 
-    For blocks of text also the summed log-probabilities and the numbers of tokens by position.
+    For blocks of text also the numbers of greedy tokens, the summed squares of the logarithms of the sums of
+    exp(logit), and the summed log-probabilities and the numbers of tokens by position.
     """
 
     logprob: NDArray[np.float64]  # (owners,)
     is_greedy: NDArray[np.bool_]  # (owners,)
+    greedy_tokens: NDArray[np.int64]  # (owners,)
+    squared_log_totals: NDArray[np.float64]  # (owners,)
     logprob_by_position: NDArray[np.float64]  # (owners, bins)
     tokens_by_position: NDArray[np.int64]  # (owners, bins)
 
@@ -132,6 +135,8 @@ def _run(engine: Engine, work: PackedWork, label: str | None) -> Totals:
     totals = Totals(
         np.zeros(owners),
         np.ones(owners, dtype=np.bool_),
+        np.zeros(owners, dtype=np.int64),
+        np.zeros(owners),
         np.zeros(shape),
         np.zeros(shape, dtype=np.int64),
     )
@@ -160,6 +165,11 @@ def _add(engine: Engine, work: PackedWork, totals: Totals, batch: Batch, pending
     totals.logprob[batch.owners] = np.add.reduceat(scores.logprob, starts)
     totals.is_greedy[batch.owners] = np.logical_and.reduceat(scores.is_greedy, starts)
     if work.is_text:
+        totals.greedy_tokens[batch.owners] = np.add.reduceat(
+            scores.is_greedy, starts, dtype=np.int64
+        )
+        squares = np.add.reduceat(scores.log_total**2, starts)
+        totals.squared_log_totals[batch.owners] = squares
         number = np.searchsorted(work.bins, batch.positions, side="right") - 1
         place = np.repeat(batch.owners, batch.counts), number
         np.add.at(totals.logprob_by_position, place, scores.logprob)
@@ -193,7 +203,7 @@ def score_blocks(
     *,
     progress: str | None = None,
 ) -> BlockNats:
-    """Return the negative log-likelihood of blocks of text, in total and by position.
+    """Return the negative log-likelihood of blocks of text, in total and by position, and counts of tokens.
 
     Every token but the first is predicted from all tokens before it in its block. With
     `document_starts` only those of its document count, and a document's first token is not scored.
@@ -204,7 +214,7 @@ def score_blocks(
         progress: Label of a progress bar on stderr; None: no bar.
 
     Returns:
-        The blocks' nats and their numbers of scored tokens.
+        The blocks' sums over their scored tokens.
     """
     blocks, length = tokens.shape
     begins = np.zeros((blocks, length), dtype=np.bool_)
@@ -227,7 +237,8 @@ def score_blocks(
     )
     totals = _run(engine, work, progress)
     by_position = -totals.logprob_by_position, totals.tokens_by_position
-    return BlockNats(-totals.logprob, scored, *by_position)
+    of_tokens = totals.greedy_tokens, totals.squared_log_totals
+    return BlockNats(-totals.logprob, scored, *of_tokens, *by_position)
 
 
 def _block_row(tokens: NDArray[np.integer], begins: NDArray[np.bool_], block: int) -> PackedRow:

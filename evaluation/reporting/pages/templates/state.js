@@ -126,7 +126,8 @@ function matching(rows, textOf, wanted) {
 }
 
 /* Units that losses are shown in: one at a time, on the whole page */
-const UNITS = { nats_per_token: "nats per token", bits_per_byte: "bits per byte", ppl: "perplexity" };
+const UNITS = Object.fromEntries(Object.values(DATA.tiers).filter((tier) => tier.kind === "nats").flatMap(({ headline, metrics }) =>
+  [headline, ...Object.keys(metrics)].filter((name) => !metrics[name].secondary).map((name) => [name, metrics[name].unit])));
 const isLoss = (tier) => DATA.tiers[tier].kind === "nats";
 const isShownUnit = (tier, metric) => !isLoss(tier) || !(metric in UNITS) || metric === chosen("unit");
 const shownMetric = (tier) => (isLoss(tier) ? chosen("unit") : DATA.tiers[tier].shown);
