@@ -198,7 +198,7 @@ def candidates(name: str, number: int, skill: float, seed: int, items: int) -> p
     """Four candidates an item; the first is gold."""
     shared, own = np.random.default_rng(50 + number), np.random.default_rng([seed, 50 + number])
     logprob = shared.normal(-10, 1, (items, 4)) + own.normal(0, 0.2, (items, 4))
-    logprob[:, 0] += 0.5 + skill
+    logprob[:, 0] = np.minimum(logprob[:, 0] + 0.5 + skill, 0.0)
     clusters = [f"subject {i % 20}" if name == "exam" else None for i in range(items)]
     rows = items * 4
     return pa.table(

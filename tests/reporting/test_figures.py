@@ -23,7 +23,7 @@ def texts(path: Path) -> list[str]:
 def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> None:
     plan = reported["second"]
     paths = plan.figures
-    assert len(paths) == 7
+    assert len(paths) == 8
     curves = texts(paths["curves", "tier2"])
     assert {"web", "code", "overall", "step", "ppl", "perplexity"} <= set(curves)
     forest = texts(paths["forest", "tier3"])
@@ -36,6 +36,7 @@ def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> 
         measures
     )
     assert measures.count("quiz") == measures.count("overall") == len(TIERS["tier3"].secondary)
+    assert {"token_accuracy", "z_loss"} <= set(texts(paths["measures", "tier2"]))
     title = paths["curves", "tier2"].read_text().split("<dc:title>")[1]
     assert title.startswith("second: Perplexity, curves<")
     before = {path: path.read_bytes() for path in paths.values()}
