@@ -48,6 +48,16 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         metavar="NAME=DIR",
         help="a stage and its folder of checkpoints; repeat it in training order: each is compared with the one before",
     )
+    _add_contents(command)
+    command.add_argument(
+        "--suites",
+        action="store_true",
+        help=f"also copy the suites, to change them in {SUITES.name}",
+    )
+
+
+def _add_contents(command: argparse.ArgumentParser) -> None:
+    """Add what the configuration says of the stages."""
     command.add_argument(
         "--bridge",
         type=a_name,
@@ -79,11 +89,6 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         default=[],
         metavar="NAME=FILES",
         help="own text files (a pattern) as a slice of Tier2; repeat it for others",
-    )
-    command.add_argument(
-        "--suites",
-        action="store_true",
-        help=f"also copy the suites, to change them in {SUITES.name}",
     )
 
 
