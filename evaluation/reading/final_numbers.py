@@ -11,6 +11,7 @@ from evaluation.reading.number_statements import (
     EQUALS,
     FinalNumber,
     asserted_by,
+    converted_in,
     is_alone,
     named,
     read_number_words,
@@ -168,6 +169,7 @@ def _last(text: str, context: str) -> Iterator[FinalNumber | None]:
         if read_numbers(outside, context):
             yield stated_by(outside, context)
             yield from asserted_by(outside, context)
+            yield from converted_in(sentence, context)
             return
         if written := read_number_words(outside):
             yield written

@@ -76,11 +76,12 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
         clause = clause[: beside.start()]
     sign = max((sign.end() for sign in _SIGN.finditer(clause)), default=0)
     numbers = read_numbers(clause, context)
-    main = [
+    free = [
         number
         for place, number in enumerate(numbers)
-        if not _is_complement(clause, number) and not _is_contested(clause, numbers, place)
+        if not _is_contested(clause, numbers, place) and not _is_denied(clause, number)
     ]
+    main = [number for number in free if not _is_complement(clause, number)] or free
     sums = [number for number in main if _SUM.match(clause, number.end)]
     main = [one for one in sums if clause[: one.start].rstrip().endswith((",", ":"))] or main
     behind = [number for number in main if number.start >= sign - 1]
@@ -111,12 +112,23 @@ def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
         if place in (number, number + 1) and any(
             pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR)
         ):
-            return not (_are_same(text, one, other) or _is_restated(text, one, other))
+            return not (_are_same(text, one, other) or _is_restated(text, one, other, numbers))
     return False
 
 
-def _is_restated(text: str, one: Number, other: Number) -> bool:
-    """Return whether `, or` joins numbers of different things: `18 dollars, or $126 per week`."""
+def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
+    """Yield numbers in brackets that repeat the one before them in another unit: `5 km (5000 m)`."""
+    for one, other in pairwise(read_numbers(sentence, context)):
+        between = sentence[one.end : other.start]
+        if re.fullmatch(r"\s*\S{0,12}\s*\(\D{0,8}", between) and _are_same(sentence, one, other):
+            yield named(other, sentence)
+
+
+def _is_restated(text: str, one: Number, other: Number, numbers: Sequence[Number]) -> bool:
+    """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126 per week`."""
+    before = [number for number in numbers if number.end <= one.start]
+    if before and _OPERATOR.fullmatch(text[before[-1].end : one.start]):
+        return True
     if not re.fullmatch(r"\s*[^\W\d_]+,\s*or\s+", text[one.end : other.start]):
         return False
     words = [re.match(r"\s*([^\W\d_]*)", text[number.end :]) for number in (one, other)]
@@ -130,6 +142,8 @@ def _are_same(text: str, one: Number, other: Number) -> bool:
         word = re.match(r"[ -]?([A-Za-z]+)", text[number.end :])
         unit = unit_named(word[1] if word else "")
         values.append((unit.dimension, number.value * unit.size))
+    if one.is_percent != other.is_percent:
+        return other.value in (100 * one.value, one.value / 100)
     return values[0] == values[1] and values[0][0] != ""
 
 

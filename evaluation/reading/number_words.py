@@ -10,6 +10,7 @@ _TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
 _WORDS = {
     **{word: number for number, word in enumerate(_TO_NINETEEN.split(), 1)},
     **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
+    "zero": 0,
     "a": 1,
     "hundred": 100,
     "thousand": 1_000,

@@ -39,9 +39,10 @@ _IT_IS = re.compile(
     r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
 _ABOUT = re.compile(r",?\s*(?:\(|or )?\s*(?:about|approximately|roughly)\b", re.IGNORECASE)
+_CONDITION = re.compile(r"\s*[(,]\s*(?:where |for |if |provided )?[^(),]*[≠<>≤≥][^(),]*\)?$")
 _ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that)\b:?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms)\b:?|[:：是为]|="
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
@@ -152,6 +153,8 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     bare = text.strip("*_ .")
     if bare:
         yield bare
+    yield _ARTICLE.sub("", bare[:1].lower() + bare[1:])
+    yield _CONDITION.sub("", bare)
     exact = _ABOUT.split(bare, maxsplit=1)[0]
     for statement in dict.fromkeys((bare, exact)):
         for verb in _VERBS.finditer(statement):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 
 from evaluation.reading.formula_tokens import Tree
-from evaluation.verification.identities import names_in
+from evaluation.verification.identities import CONSTANTS, names_in
 
 
 def simplified(tree: Tree) -> Tree:
@@ -44,7 +44,8 @@ def is_label(tree: Tree) -> bool:
     if tree[0] == "^":  # of an inverse matrix
         return tree[1][0] == "name" and tree[1][1].isupper() and not names_in(tree[2])
     if tree[0] == "apply":
-        return tree[1] in ("angle", "overline", "°")
+        is_size = tree[1] == "abs" and is_label(tree[2])
+        return is_size or tree[1] in ("angle", "overline", "°")
     return tree[0] in ("name", "words") and tree[1] not in ("π", "e", "i", "∞")
 
 
@@ -54,7 +55,7 @@ def _interval(signs: Sequence[str], operands: Sequence[Tree]) -> Tree | None:
         (sign,), (left, right) = signs, operands
         if right[0] == "name" and left[0] != "name":
             left, right, sign = right, left, {"<": ">", ">": "<", "≤": "≥", "≥": "≤"}[sign]
-        if left[0] != "name" or names_in(right):
+        if left[0] != "name" or names_in(right) - CONSTANTS:
             return None
         infinity: Tree = ("name", "∞")
         minus: Tree = ("-", ("number", Fraction(0)), infinity)
@@ -64,8 +65,7 @@ def _interval(signs: Sequence[str], operands: Sequence[Tree]) -> Tree | None:
     if (
         len(operands) != 3
         or operands[1][0] != "name"
-        or names_in(operands[0])
-        or names_in(operands[2])
+        or (names_in(operands[0]) | names_in(operands[2])) - CONSTANTS
     ):
         return None
     low, _, high = operands
