@@ -41,28 +41,28 @@ def _average_objective(
 ) -> AverageRow:
     """Judge an objective by the mean over the last checkpoints."""
     headline = decisive_deltas(objective, mean, key)[1]
-    single = [decisive_deltas(objective, own, key)[1] for own in deltas.values()]
+    single = [decisive_deltas(objective, step_deltas, key)[1] for step_deltas in deltas.values()]
     noise, count = scatter([one.estimate for one in single], single[0].item), len(single)
-    known = with_checkpoints(headline.estimate, noise, 1 + 1 / count, count)
-    verdict = verdict_on(objective, *gain_interval(headline.sign, known))
+    widened = with_checkpoints(headline.estimate, noise, 1 + 1 / count, count)
+    verdict = verdict_on(objective, *gain_interval(headline.sign, widened))
     group = f" {objective.group}" if objective.group else ""
     return AverageRow(
         tier=objective.tier,
         group=objective.group,
         metric=headline.metric,
         steps=tuple(deltas),
-        delta=known.value,
-        low=known.low,
-        high=known.high,
+        delta=widened.value,
+        low=widened.low,
+        high=widened.high,
         se_items=headline.estimate.se,
         se_checkpoints=None if noise is None else math.sqrt(noise.level * (1 + 1 / count)),
         verdict=verdict,
         sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
-        f"{headline.definition.words} {_change(headline, known)}: {verdict} "
+        f"{headline.definition.words} {_change(headline, widened)}: {verdict} "
         f"(the last one alone {_change(headline, single[-1].estimate)})",
     )
 
 
-def _change(delta: Delta, known: Estimate) -> str:
-    change = delta.definition.change(known.value, known.low, known.high)
-    return f"{change}, no interval" if known.low is None else change
+def _change(delta: Delta, estimate: Estimate) -> str:
+    change = delta.definition.change(estimate.value, estimate.low, estimate.high)
+    return f"{change}, no interval" if estimate.low is None else change

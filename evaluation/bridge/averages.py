@@ -55,12 +55,12 @@ def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
     Returns:
         Variances of one checkpoint; None where a variance is unknown or the numbers of items differ.
     """
-    found = [leaves(estimate, name) for estimate in estimates]
+    leaf_tables = [leaves(estimate, name) for estimate in estimates]
     flicker = 0.0
-    for leaf in found[0]:
+    for leaf in leaf_tables[0]:
         rows = []
-        for one in found:
-            weight, variance = one.get(leaf, (0.0, None))
+        for leaf_table in leaf_tables:
+            weight, variance = leaf_table.get(leaf, (0.0, None))
             if variance is None:
                 return None
             rows.append(weight * variance.independent)
@@ -72,31 +72,40 @@ def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
 
 
 def with_checkpoints(
-    estimate: Estimate, found: Scatter | None, times: float, count: int, alpha: float = ALPHA
+    estimate: Estimate,
+    checkpoint_scatter: Scatter | None,
+    times: float,
+    count: int,
+    alpha: float = ALPHA,
 ) -> Estimate:
     """Return an estimate whose interval includes the variation between checkpoints.
 
     Args:
         estimate: A difference with its interval over items.
-        found: How much checkpoints vary; None if unknown.
+        checkpoint_scatter: How much checkpoints vary; None if unknown.
         times: How often the variance of one checkpoint enters: 1/k for the mean over k.
-        count: Number of checkpoints from which `found` was estimated.
+        count: Number of checkpoints from which `checkpoint_scatter` was estimated.
         alpha: Error rate of the interval, as of the estimate's own.
 
     Returns:
         The wider estimate; the same one where it has no interval.
     """
-    if not estimate.se or estimate.low is None or estimate.high is None or found is None:
+    if (
+        not estimate.se
+        or estimate.low is None
+        or estimate.high is None
+        or checkpoint_scatter is None
+    ):
         return estimate
-    items = max(0.0, 1 - times * found.flicker / estimate.se**2)
-    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(times * found.between)
+    items = max(0.0, 1 - times * checkpoint_scatter.flicker / estimate.se**2)
+    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(times * checkpoint_scatter.between)
     below, above = (
         max(own, math.hypot(math.sqrt(items) * own, reach))
         for own in (estimate.value - estimate.low, estimate.high - estimate.value)
     )
     return replace(
         estimate,
-        se=math.sqrt(estimate.se**2 + times * found.level),
+        se=math.sqrt(estimate.se**2 + times * checkpoint_scatter.level),
         low=estimate.value - below,
         high=estimate.value + above,
         p=None,
@@ -141,24 +150,24 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
     first, names = items[0], items[0].values
     tier = sides[0].tier
     values = {
-        name: tier.metric(name).mean([one.values[name] for one in items])
+        name: tier.metric(name).mean([item.values[name] for item in items])
         for name in names
-        if all(name in one.values for one in items)
+        if all(name in item.values for item in items)
     }
     if isinstance(first, NatsItem):
-        blocks = _mean_units(sides, [one.blocks for one in items], "nats", "more")
+        blocks = _mean_units(sides, [item.blocks for item in items], "nats", "more")
         return replace(first, values=values, blocks=blocks)
     credits = {
-        name: _mean_units(sides, _judged_by_all([one.credits[name] for one in items]), "credit")
+        name: _mean_units(sides, _judged_by_all([item.credits[name] for item in items]), "credit")
         for name in first.credits
-        if all(name in one.credits for one in items)
+        if all(name in item.credits for item in items)
     }
-    secondary = _mean_units(sides, [one.secondary for one in items], "values")
+    secondary = _mean_units(sides, [item.secondary for item in items], "values")
     return replace(first, values=values, credits=credits, secondary=secondary)
 
 
 def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:
-    return [reduce(Credits.without, credits, one) for one in credits]
+    return [reduce(Credits.without, credits, credit) for credit in credits]
 
 
 def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str) -> Any:
@@ -170,8 +179,8 @@ def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str)
     first = units[0]
     if any(one is None for one in units):
         return None
-    for side, one in zip(sides, units, strict=True):
-        if list(one.ids) != list(first.ids):
+    for side, unit in zip(sides, units, strict=True):
+        if list(unit.ids) != list(first.ids):
             raise ResultsError(
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"

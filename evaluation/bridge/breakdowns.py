@@ -49,8 +49,12 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
     if blocks is None or blocks.positions is None:
         return []
     return [
-        BinValue(one.first, one.last, paired_ratio(one.nats, np.zeros_like(one.nats), one.tokens))
-        for one in bins_of(blocks.positions, length)
+        BinValue(
+            values.first,
+            values.last,
+            paired_ratio(values.nats, np.zeros_like(values.nats), values.tokens),
+        )
+        for values in bins_of(blocks.positions, length)
     ]
 
 
@@ -97,14 +101,14 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
             f"different numbers of tokens at the same positions; {AGAIN}"
         )
     length = pair.ours.file.sequence_length
-    for one, other in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        known, tokens = paired_ratio(one.nats, other.nats, one.tokens), one.tokens.sum()
-        values = float(one.nats.sum() / tokens), float(other.nats.sum() / tokens)
+    for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
+        known, tokens = paired_ratio(first.nats, second.nats, first.tokens), first.tokens.sum()
+        values = float(first.nats.sum() / tokens), float(second.nats.sum() / tokens)
         yield {
             "tier": pair.tier.name,
             "item": name,
-            "first": one.first,
-            "last": one.last,
+            "first": first.first,
+            "last": first.last,
             "tokens": int(tokens),
             **change_columns(values, known),
             "n": known.n,
@@ -121,10 +125,10 @@ def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
                 left, right = ours.only(names), theirs.only(names)
                 if left.ids:
                     about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
-                    known = paired_rate(left.credit, right.credit)
+                    rate = paired_rate(left.credit, right.credit)
                     values = float(left.credit.mean()), float(right.credit.mean())
-                    tested = {"prompts": len(left.ids), "p": known.p, "mde": known.mde}
-                    yield {**about, **change_columns(values, known), **tested}
+                    tested = {"prompts": len(left.ids), "p": rate.p, "mde": rate.mde}
+                    yield {**about, **change_columns(values, rate), **tested}
 
 
 def _pass_rate_rows(pair: Pair) -> Iterator[dict[str, Any]]:

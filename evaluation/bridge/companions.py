@@ -86,7 +86,7 @@ def limited_by(delta: Delta, alpha: float) -> str | None:
     left = {name: part for name, part in parts.items() if name != most}
     total = math.fsum(weights[name] for name in left)
     without = macro_mean(left, {name: weights[name] / total for name in left})
-    sizes = {name: part.n / sum(one.n for one in parts.values()) for name, part in parts.items()}
+    sizes = {name: part.n / sum(part.n for part in parts.values()) for name, part in parts.items()}
     by_questions = macro_mean(parts, sizes)
     found = [(f"without {most}", without), ("weighed by questions", by_questions)]
     metric = delta.definition
@@ -109,20 +109,20 @@ def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> Rec
     Returns:
         None for fewer than three steps, or where the items are unknown.
     """
-    known = of_recipe(delta.estimate, [one.estimate for one in last], delta.item)
-    if known is None or known.low is None or known.high is None:
+    recipe = of_recipe(delta.estimate, [delta.estimate for delta in last], delta.item)
+    if recipe is None or recipe.low is None or recipe.high is None:
         return None
-    verdict = verdict_on(objective, *gain_interval(delta.sign, known))
+    verdict = verdict_on(objective, *gain_interval(delta.sign, recipe))
     metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
-    count = len(last_ones([one.estimate for one in last]))
-    se = math.sqrt(max(0.0, (known.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
+    count = len(last_ones([delta.estimate for delta in last]))
+    se = math.sqrt(max(0.0, (recipe.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
     return RecipeRow(
-        low=known.low,
-        high=known.high,
+        low=recipe.low,
+        high=recipe.high,
         se_checkpoints=se,
         checkpoints=count,
         verdict=verdict,
         sentence=f"{metric.words}{group} of the recipe: {verdict}, "
-        f"{metric.change(known.value, known.low, known.high)} with the noise of the last {count} "
+        f"{metric.change(recipe.value, recipe.low, recipe.high)} with the noise of the last {count} "
         "checkpoints, the bridge's assumed equal",
     )

@@ -112,16 +112,19 @@ def decide(
         BridgeError: When nothing of an objective was scored.
     """
     decisive = [
-        [decisive_deltas(one, own, f"stages.{stage}.objective.{i}")[1] for own in deltas.values()]
-        for i, one in enumerate(objectives)
+        [
+            decisive_deltas(goal, rows, f"stages.{stage}.objective.{i}")[1]
+            for rows in deltas.values()
+        ]
+        for i, goal in enumerate(objectives)
     ]
     alphas = _alphas(objectives, decisive, awaited)
-    secondary = [[secondary_delta(one, own) for own in deltas.values()] for one in objectives]
-    secondary_alphas = [_alpha([one for one in own if one], awaited) for own in secondary]
+    secondary = [[secondary_delta(goal, rows) for rows in deltas.values()] for goal in objectives]
+    secondary_alphas = [_alpha([change for change in own if change], awaited) for own in secondary]
     judged = []
-    for step, own in deltas.items():
-        alone = [row.verdict for row in objective_verdicts(objectives, own, stage)]
-        rows = objective_verdicts(objectives, own, stage, alphas, secondary_alphas)
+    for step, changes in deltas.items():
+        alone = [row.verdict for row in objective_verdicts(objectives, changes, stage)]
+        rows = objective_verdicts(objectives, changes, stage, alphas, secondary_alphas)
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
@@ -149,15 +152,15 @@ def _with_recipes(
     steps = steps_among(candidates)
     places = [candidates.index(step) for step in steps]
     rows = []
-    for number, one in enumerate(judged):
-        own = list(one.objectives)
+    for number, verdict in enumerate(judged):
+        own = list(verdict.objectives)
         for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
-            if one.step in steps:
+            if verdict.step in steps:
                 last = [of_all[i] for i in places]
                 own[place] = own[place].model_copy(
                     update={"recipe": recipe_row(objective, of_all[number], last)}
                 )
-        rows.append(replace(one, objectives=own))
+        rows.append(replace(verdict, objectives=own))
     return rows
 
 
@@ -169,16 +172,16 @@ def _column(delta: Delta) -> Leaves:
 def _alphas(
     objectives: Sequence[Objective], decisive: Sequence[Sequence[Delta]], awaited: int
 ) -> list[float]:
-    own = [_alpha(known, awaited) for known in decisive]
+    alphas = [_alpha(of_objective, awaited) for of_objective in decisive]
     if len(objectives) < 2:
-        return own
+        return alphas
     nearest = []
     for of_step in zip(*decisive, strict=True):
         distances = list(map(_distance, objectives, of_step))
         if None not in distances:
             nearest.append(of_step[distances.index(min(d for d in distances if d is not None))])
     mixed = _alpha(nearest, awaited)
-    return [min(alpha, mixed) for alpha in own]
+    return [min(alpha, mixed) for alpha in alphas]
 
 
 def _alpha(deltas: Sequence[Delta], awaited: int) -> float:

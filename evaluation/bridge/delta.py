@@ -84,13 +84,13 @@ class Delta:
     @property
     def columns(self) -> dict[str, Any]:
         """Its columns in `results.deltas_file`, without those that name the checkpoints."""
-        known = self.estimate
+        estimate = self.estimate
         own = ("tier", "item", "group", "metric", "p_holm", "primary", "flag")
         return {
-            **change_columns((self.value, self.bridge_value), known),
+            **change_columns((self.value, self.bridge_value), estimate),
             **{name: getattr(self, name) for name in own},
-            **{name: getattr(known, name) for name in ("p", "mde", "n", "method", "note")},
-            "clusters": known.units,
+            **{name: getattr(estimate, name) for name in ("p", "mde", "n", "method", "note")},
+            "clusters": estimate.units,
             "higher_is_better": self.definition.higher_is_better,
         }
 

@@ -58,11 +58,11 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
     """
     check_comparable(ours, theirs, across_tokenizers=across_tokenizers)
     find = _deltas_across if across_tokenizers else tier_deltas
-    found: list[Delta] = []
+    deltas: list[Delta] = []
     for pair in tier_pairs(ours, theirs):
-        found += find(pair)
-        found += means_over_tiers(pair.tier, pair.ours.items, pair.groups, found)
-    return corrected(found)
+        deltas += find(pair)
+        deltas += means_over_tiers(pair.tier, pair.ours.items, pair.groups, deltas)
+    return corrected(deltas)
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:
@@ -95,10 +95,10 @@ def _unpaired(pair: Pair) -> Iterator[Delta]:
                 )
             values = mine.values[metric.name], other.values[metric.name]
             sides = [one.blocks and one.blocks.ratio(metric) for one in (mine, other)]
-            known = _no_table(values)
+            table = _no_table(values)
             if sides[0] is not None and sides[1] is not None:
-                known = unpaired_difference(*(ratio_estimate(one) for one in sides if one))
-            delta = delta_of(pair.tier, name, mine.group, metric.name, values, known)
+                table = unpaired_difference(*(ratio_estimate(side) for side in sides if side))
+            delta = delta_of(pair.tier, name, mine.group, metric.name, values, table)
             yield replace(delta, primary=number == 0)
 
 
@@ -114,16 +114,16 @@ def _ratios(pair: Pair) -> list[Delta]:
 
 def _means_of_ratios(pair: Pair, rows: Sequence[Delta]) -> list[Delta]:
     """Return the means of each metric over items; that of an exponential is the exponential of the mean."""
-    found: dict[str, dict[str, Delta]] = {}
+    deltas: dict[str, dict[str, Delta]] = {}
     for metric in pair.tier.headline_first:
         same = [row for row in rows if row.metric == f"delta_{metric.name}"]
         for mean in means(same, len(pair.ours.items), pair.groups):
-            own = found.setdefault(mean.item, {})
+            delta = deltas.setdefault(mean.item, {})
             base = pair.tier.base_of(metric)
-            own[metric.name] = mean
-            if metric.link == "exp" and base.name in own:
-                own[metric.name] = _exponential(mean, own[base.name], metric)
-    return [mean for own in found.values() for mean in own.values()]
+            delta[metric.name] = mean
+            if metric.link == "exp" and base.name in delta:
+                delta[metric.name] = _exponential(mean, delta[base.name], metric)
+    return [mean for own in deltas.values() for mean in own.values()]
 
 
 def _exponential(mean: Delta, base: Delta, metric: Metric) -> Delta:
@@ -141,8 +141,8 @@ def _blocks_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iter
     for metric in pair.tier.headline_first:
         if metric.name in mine.values and metric.name in other.values:
             values = mine.values[metric.name], other.values[metric.name]
-            known = estimates.get(metric.name, _no_table(values))
-            yield delta_of(pair.tier, name, mine.group, metric.name, values, known)
+            estimate = estimates.get(metric.name, _no_table(values))
+            yield delta_of(pair.tier, name, mine.group, metric.name, values, estimate)
 
 
 def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
@@ -169,13 +169,13 @@ def ratio_estimates(tier: Tier, mine: Blocks, other: Blocks) -> dict[str, Estima
     """
     estimates: dict[str, Estimate] = {}
     for metric in tier.headline_first:
-        known = differences_of_blocks(mine, other, metric)
+        differences = differences_of_blocks(mine, other, metric)
         ours, theirs = mine.ratio(metric), other.ratio(metric)
-        if known is None or ours is None or theirs is None:
+        if differences is None or ours is None or theirs is None:
             continue
         base = tier.base_of(metric)
         if base == metric:
-            estimates[metric.name] = estimate_of(known)
+            estimates[metric.name] = estimate_of(differences)
         elif metric.link == "exp":
             link = Link("exp", math.exp(theirs.value))
             estimates[metric.name] = derived(estimates[base.name], link)
@@ -209,11 +209,11 @@ def _secondary_deltas(
     pair.check_ids(name, left.ids, right.ids)
     headline = pair.tier.headline_of(mine.values)
     for metric, ours in left.values.items():
-        known = differences_of(mine, other, pair.tier.metric(metric))
-        if known is not None:
+        differences = differences_of(mine, other, pair.tier.metric(metric))
+        if differences is not None:
             values, estimate = (
                 (float(ours.mean()), float(right.values[metric].mean())),
-                estimate_of(known),
+                estimate_of(differences),
             )
             yield delta_of(pair.tier, name, mine.group, metric, values, estimate, headline)
 
@@ -222,10 +222,10 @@ def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> 
     """Yield a delta for each metric, with the stored value where there is one, else its units' mean."""
     headline = pair.tier.headline_of(mine.values)
     for metric in mine.credits if other.credits and mine.credits else mine.values:
-        known = _credit_estimate(pair, name, metric, mine, other)
+        estimate = _credit_estimate(pair, name, metric, mine, other)
         values = _value(pair, name, metric, mine), _value(pair, name, metric, other)
-        known = known or _no_table(values)
-        yield delta_of(pair.tier, name, mine.group, metric, values, known, headline)
+        estimate = estimate or _no_table(values)
+        yield delta_of(pair.tier, name, mine.group, metric, values, estimate, headline)
 
 
 def _value(pair: Pair, name: str, metric: str, item: CreditItem) -> float:
@@ -248,13 +248,13 @@ def _credit_estimate(
     if left is not None and right is not None:
         left, right = left.without(right), right.without(left)
     pair.check_ids(what, left.ids if left else (), right.ids if right else ())
-    found = differences_of(mine, other, pair.tier.metric(metric))
-    if found is None:
+    estimate = differences_of(mine, other, pair.tier.metric(metric))
+    if estimate is None:
         return None
-    judged = found.judged.amounts
+    judged = estimate.judged.amounts
     if not judged.any() and _is_same(pair, mine, other):
-        return identical(n=len(judged), differences=found)
-    return estimate_of(found)
+        return identical(n=len(judged), differences=estimate)
+    return estimate_of(estimate)
 
 
 def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
@@ -275,6 +275,6 @@ def _rates(pair: Pair) -> list[Delta]:
         for rate in mine.values:
             if rate in names and rate in other.values:
                 values = mine.values[rate], other.values[rate]
-                known = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
-                rows.append(delta_of(pair.tier, OVERALL, None, rate, values, known))
+                estimate = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
+                rows.append(delta_of(pair.tier, OVERALL, None, rate, values, estimate))
     return rows + [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]

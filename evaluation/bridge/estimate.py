@@ -136,11 +136,11 @@ def identical(*, n: int, differences: Differences | None = None) -> Estimate:
         An estimate of 0 whose interval has no width.
     """
     note = "both sides score the same on every item"
-    known = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
+    estimate = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
     layout = None if differences is None else differences.layout
     zeros = np.zeros(n if layout is None else layout.size)
     variance = Variance(zeros, None, n, max(1, n - 1), layout)
-    return replace(known, p=1.0, note=note, variance=variance, differences=differences)
+    return replace(estimate, p=1.0, note=note, variance=variance, differences=differences)
 
 
 def derived(base: Estimate, link: Link) -> Estimate:

@@ -42,15 +42,15 @@ def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
 
     It is the headline's; for items of which only the right answer is scored, it is the greedy rate's.
     """
-    found: dict[str, Delta] = {}
+    by_group: dict[str, Delta] = {}
     for delta in deltas:
         tier = TIERS[delta.tier]
         counted = [f"delta_{name}" for name in (() if tier.rates else tier.counted)]
         if delta.is_mean or delta.metric not in counted:
             continue
-        if delta.item not in found or delta.metric == counted[0]:
-            found[delta.item] = delta
-    return found
+        if delta.item not in by_group or delta.metric == counted[0]:
+            by_group[delta.item] = delta
+    return by_group
 
 
 def means(
@@ -75,25 +75,25 @@ def means_over_tiers(
     tier: Tier,
     items: Collection[str],
     groups: Mapping[str, Mapping[str, float]],
-    found: Sequence[Delta],
+    deltas: Sequence[Delta],
 ) -> Iterator[Delta]:
     """Yield the means of a tier's groups that hold items of earlier tiers, too.
 
     Args:
         tier: The tier of the groups, whose headline the means are shown under.
         groups: Weights of items in each group of this tier.
-        found: Deltas of this tier and of those before it.
+        deltas: Deltas of this tier and of those before it.
 
     Yields:
         A delta for each such group, in order.
     """
-    counted = _counted_deltas(found)
+    counted = _counted_deltas(deltas)
     for name, weights in groups.items():
         if weights.keys() <= set(items) or not weights.keys() <= counted.keys():
             continue
         rows = [counted[leaf] for leaf in weights]
         mean = _macro(rows, group_item(name), weights)
-        tiers = [one for one in TIERS if one in {row.tier for row in rows}]
+        tiers = [name for name in TIERS if name in {row.tier for row in rows}]
         note = mean.estimate.note or f"a mean over tasks of {' and '.join(tiers)}"
         yield replace(
             mean,

@@ -72,29 +72,29 @@ def credits_of(ours: Floats, theirs: Floats, layout: Layout) -> Differences:
     return Differences(kind="credit", amounts=ours - theirs, layout=layout, passes=passes)
 
 
-def credit_difference(found: Differences) -> Estimate:
+def credit_difference(differences: Differences) -> Estimate:
     """Return the difference of mean credits.
 
     With few discordant items in clusters, it is the exact result or the clustered one, whichever is
     wider, as neither is certain.
 
     Args:
-        found: Differences of items that count alike, all of them known.
+        differences: Differences of items that count alike, all of them known.
 
     Returns:
         The mean difference, in fractions.
     """
-    return replace(limited(_credit_difference(found), 1.0), differences=found)
+    return replace(limited(_credit_difference(differences), 1.0), differences=differences)
 
 
-def _credit_difference(found: Differences) -> Estimate:
-    difference = found.amounts
+def _credit_difference(differences: Differences) -> Estimate:
+    difference = differences.amounts
     n, discordant = len(difference), int(np.count_nonzero(difference))
-    is_binary = not discordant or found.passes
+    is_binary = not discordant or differences.passes
     if is_binary and n < 2:
         note = "no interval: one item, so its variance is not known"
         return unknown(float(difference.mean()), n=n, units=n, note=note)
-    known = mean_difference(found)
+    known = mean_difference(differences)
     if not is_binary:
         # Items that are equal on both sides say little about the size of a change: with four items that
         # all changed in one direction, t with n - 1 degrees of freedom rejects; the exact test would not.
@@ -103,8 +103,8 @@ def _credit_difference(found: Differences) -> Estimate:
         return by_t(replace(known, df=df)) if has_more else known
     if discordant >= FEW:
         return known
-    exact = _exact(difference, found.layout)
-    if found.layout.groups is None or exact.se is None:
+    exact = _exact(difference, differences.layout)
+    if differences.layout.groups is None or exact.se is None:
         return exact
     is_wider = known.se is not None and known.se > exact.se
     return known if is_wider else replace(exact, units=known.units)
@@ -118,7 +118,7 @@ def _exact(difference: Floats, layout: Layout) -> Estimate:
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     low, high = exact_interval(counts, ALPHA)
     variance = grouped_variance((difference - value) / n)._replace(layout=layout)
-    known = Estimate(
+    estimate = Estimate(
         value=value,
         n=n,
         units=n,
@@ -132,7 +132,7 @@ def _exact(difference: Floats, layout: Layout) -> Estimate:
         counts=counts,
         variance=variance,
     )
-    return replace(known, mde=_exact_detectable(known, ALPHA))
+    return replace(estimate, mde=_exact_detectable(estimate, ALPHA))
 
 
 def at_alpha(estimate: Estimate, alpha: float) -> Estimate:

@@ -18,26 +18,26 @@ _ESTIMATORS = {
 }
 
 
-def estimate_of(found: Differences) -> Estimate:
+def estimate_of(differences: Differences) -> Estimate:
     """Return the estimate of paired differences, over the units that are known on both sides.
 
     Returns:
         The estimate; its variance has an influence, of 0, for units that are not known, too, as another
         step may know them.
     """
-    judged = found.judged
-    if judged is found:
-        return _ESTIMATORS[found.kind](found)
+    judged = differences.judged
+    if judged is differences:
+        return _ESTIMATORS[differences.kind](differences)
     if not len(judged.amounts):
         note = "no interval: no unit could be judged on both sides"
         return unknown(0.0, n=0, units=0, note=note)
-    known = _ESTIMATORS[found.kind](judged)
+    known = _ESTIMATORS[differences.kind](judged)
     if known.variance is None:
-        return replace(known, differences=found)
-    everywhere = np.zeros(len(found.amounts))
-    everywhere[np.isfinite(found.amounts)] = known.variance.independent
-    variance = Variance(*known.variance[:4], found.layout)._replace(independent=everywhere)
-    return replace(known, variance=variance, differences=found)
+        return replace(known, differences=differences)
+    everywhere = np.zeros(len(differences.amounts))
+    everywhere[np.isfinite(differences.amounts)] = known.variance.independent
+    variance = Variance(*known.variance[:4], differences.layout)._replace(independent=everywhere)
+    return replace(known, variance=variance, differences=differences)
 
 
 def difference_of(ours: Estimate, theirs: Estimate, item: str) -> Estimate | None:
@@ -52,7 +52,7 @@ def difference_of(ours: Estimate, theirs: Estimate, item: str) -> Estimate | Non
         ours - theirs; None where the differences of units are unknown.
     """
     parts = {}
-    mine, other = (one.parts or {item: one} for one in (ours, theirs))
+    mine, other = (side.parts or {item: side} for side in (ours, theirs))
     for name in mine:
         left, right = mine[name].differences, other[name].differences
         if left is None or right is None:

@@ -112,19 +112,19 @@ def _points(change: float) -> str:
 @functools.cache
 def _most_losses(n: int) -> NDArray[np.int64]:
     """Return how many of 0 to n changed prompts may be losses so that the test rejects; -1: none."""
-    found = np.full(n + 1, -1, dtype=np.int64)
+    largest = np.full(n + 1, -1, dtype=np.int64)
     for pairs in range(1, n + 1):  # one prompt more allows one loss more at most
-        losses = found[pairs - 1] + 1
-        found[pairs] = losses if mcnemar(pairs - losses, losses) < ALPHA else losses - 1
-    return found
+        losses = largest[pairs - 1] + 1
+        largest[pairs] = losses if mcnemar(pairs - losses, losses) < ALPHA else losses - 1
+    return largest
 
 
 def _binomial(n: int, share: float) -> Floats:
     """Return the binomial probabilities of 0 to n successes, each with probability `share`."""
     k = np.arange(n + 1)
     ways = special.gammaln(n + 1) - special.gammaln(k + 1) - special.gammaln(n - k + 1)
-    found: Floats = np.exp(ways + special.xlogy(k, share) + special.xlog1py(n - k, -share))
-    return found
+    probabilities: Floats = np.exp(ways + special.xlogy(k, share) + special.xlog1py(n - k, -share))
+    return probabilities
 
 
 def needed_units(variance: float, difference: float, turning: float | None = None) -> int | None:
@@ -149,12 +149,12 @@ def needed_units(variance: float, difference: float, turning: float | None = Non
 
 def _by_t(variance: float, difference: float) -> int:
     """Return the smallest n by Student's t with n - 1 degrees of freedom, by fixed-point iteration."""
-    found, df = 2.0, None
+    effect, df = 2.0, None
     for _ in range(20):
         reach = quantile(1 - ALPHA / 2, df) + quantile(POWER, df)
-        found = min(float(_MOST), reach**2 * variance / difference**2)
-        df = max(1.0, found - 1)
-    return max(2, math.ceil(found - 1e-6))
+        effect = min(float(_MOST), reach**2 * variance / difference**2)
+        df = max(1.0, effect - 1)
+    return max(2, math.ceil(effect - 1e-6))
 
 
 def _exact(least: int, difference: float, share: float) -> int:
@@ -225,7 +225,7 @@ def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
         return None
     above = np.triu_indices(len(ours), 1)
     sides = [
-        np.sign(np.subtract.outer(np.asarray(one), np.asarray(one)))[above]
-        for one in (ours, theirs)
+        np.sign(np.subtract.outer(np.asarray(ranks), np.asarray(ranks)))[above]
+        for ranks in (ours, theirs)
     ]
     return float((1 + sides[0] * sides[1]).mean() / 2)

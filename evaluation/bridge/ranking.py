@@ -47,10 +47,10 @@ class Ranking:
         Returns:
             Low and high bound of ours - theirs.
         """
-        known = at_alpha(self.pairs[min(ours, theirs), max(ours, theirs)], self.alpha)
-        if ours < theirs or known.low is None or known.high is None:
-            return known.low, known.high
-        return -known.high, -known.low
+        alpha = at_alpha(self.pairs[min(ours, theirs), max(ours, theirs)], self.alpha)
+        if ours < theirs or alpha.low is None or alpha.high is None:
+            return alpha.low, alpha.high
+        return -alpha.high, -alpha.low
 
 
 def rank(
@@ -72,16 +72,16 @@ def rank(
         return None
     pairs = {}
     for i, j in combinations(range(len(columns)), 2):
-        known = difference_of(estimates[i], estimates[j], item)
-        if known is None:
+        difference = difference_of(estimates[i], estimates[j], item)
+        if difference is None:
             return None
-        pairs[i, j] = known
+        pairs[i, j] = difference
     shape = (len(columns), len(columns))
     z, lead = np.zeros(shape), np.zeros(shape)
-    for (i, j), known in pairs.items():
-        p = 1.0 if known.p is None else known.p
+    for (i, j), difference in pairs.items():
+        p = 1.0 if difference.p is None else difference.p
         z[i, j] = z[j, i] = -special.ndtri(max(p, 1e-300) / 2)
-        lead[i, j], lead[j, i] = sign * known.value, -sign * known.value
+        lead[i, j], lead[j, i] = sign * difference.value, -sign * difference.value
     plain = np.sqrt(_of_differences(cov))
     left = np.triu((plain > 0) & (z > 0), 1)
     every = np.triu(plain > 0, 1)
@@ -103,8 +103,8 @@ def rank(
 
 def _of_differences(cov: Floats) -> Floats:
     own = np.diag(cov)
-    found = own[:, None] + own[None, :] - 2 * cov
-    return np.where(found > 1e-12 * (own[:, None] + own[None, :]), found, 0.0)
+    variances = own[:, None] + own[None, :] - 2 * cov
+    return np.where(variances > 1e-12 * (own[:, None] + own[None, :]), variances, 0.0)
 
 
 def _largest_pair(vectors: Floats, plain: Floats, left: NDArray[np.bool_]) -> Floats:

@@ -70,9 +70,9 @@ def of_two_runs(
         return None
     parts = {}
     for name in last[0].parts or {item: last[0]}:
-        own = [(one.parts or {item: one})[name].differences for one in last]
-        known = [one for one in own if one is not None]
-        if len(known) < len(own):
+        differences = [(estimate.parts or {item: estimate})[name].differences for estimate in last]
+        known = [difference for difference in differences if difference is not None]
+        if len(known) < len(differences):
             return None
         parts[name] = estimate_of(mean_differences(known))
     mean = macro_mean(parts, last[0].weights if last[0].parts else None)

@@ -97,7 +97,7 @@ def recommend(
         "why": _why(best, decision.steps, headline),
         "corrected_for": _corrected_for(decision, is_open=is_open),
         "secondary": [
-            one.secondary.sentence for one in best.objectives if one.secondary is not None
+            goal.secondary.sentence for goal in best.objectives if goal.secondary is not None
         ],
         "recipe": _of_recipe(best),
         "confidence": [round(1 - alpha, 6) for alpha in decision.alphas],

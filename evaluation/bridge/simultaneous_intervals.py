@@ -70,9 +70,12 @@ def covariance_of(columns: Sequence[Leaves]) -> Floats | None:
             one is None and name in column for (_, one), column in zip(own, columns, strict=True)
         ):
             return None
-        size = next(len(one.independent) for _, one in own if one is not None)
+        size = next(len(variance.independent) for _, variance in own if variance is not None)
         block = np.stack(
-            [np.zeros(size) if one is None else weight * one.independent for weight, one in own]
+            [
+                np.zeros(size) if variance is None else weight * variance.independent
+                for weight, variance in own
+            ]
         )
         if shared is None:
             total += block @ block.T
@@ -90,10 +93,10 @@ def _shared_rows(
     """Return the dependent groups of all leaves' items; None where no two leaves share a source row."""
     layouts = []
     for own in known.values():
-        one = next((variance for _, variance in own if variance is not None), None)
-        if one is None:
+        first = next((variance for _, variance in own if variance is not None), None)
+        if first is None:
             return None
-        layouts.append(one.layout or Layout(len(one.independent)))
+        layouts.append(first.layout or Layout(len(first.independent)))
     return shared_groups(tuple(layouts))
 
 
@@ -150,13 +153,13 @@ def simultaneous_alpha(
     # A fixed point of alpha * wanted / joint error. The search starts at Bonferroni's, which is never too large.
     # The joint error grows at most in proportion to alpha, as more misses coincide, so a round never passes
     # the fixed point: wherever the search ends, the intervals hold simultaneously.
-    errors, found = _JointErrors(cov, df), alpha / count
+    errors, each_alpha = _JointErrors(cov, df), alpha / count
     for _ in range(_ROUNDS):
-        joint = errors.of(found) + awaited * found
-        before, found = found, min(alpha, alpha * found / joint)
-        if found - before <= _CLOSE * found:
+        joint = errors.of(each_alpha) + awaited * each_alpha
+        before, each_alpha = each_alpha, min(alpha, alpha * each_alpha / joint)
+        if each_alpha - before <= _CLOSE * each_alpha:
             break
-    return found
+    return each_alpha
 
 
 class _JointErrors:

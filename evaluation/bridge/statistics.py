@@ -44,21 +44,25 @@ def paired_mean(
     return mean_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
 
 
-def mean_difference(found: Differences) -> Estimate:
+def mean_difference(differences: Differences) -> Estimate:
     """Return the mean of paired differences.
 
     Args:
-        found: Differences of items that count alike, all of them known.
+        differences: Differences of items that count alike, all of them known.
     """
-    layout, n, value = found.layout, len(found.amounts), float(found.amounts.mean())
+    layout, n, value = (
+        differences.layout,
+        len(differences.amounts),
+        float(differences.amounts.mean()),
+    )
     if n < 2 or (layout.groups is not None and not layout.groups.any()):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return _without_variance(value, n, only)
-    variance = found.variance
+    variance = differences.variance
     method = "paired t" + (", clustered" if layout.groups is not None else "")
     method += ", stratified" if layout.strata is not None else ""
     skew = _skewness(_units(variance), variance.value)
-    return replace(_from_variance(value, variance, n, skew, method), differences=found)
+    return replace(_from_variance(value, variance, n, skew, method), differences=differences)
 
 
 def paired_measure(
@@ -76,20 +80,20 @@ def paired_measure(
     return measure_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
 
 
-def measure_difference(found: Differences) -> Estimate:
+def measure_difference(differences: Differences) -> Estimate:
     """Return the mean of paired differences of a real-valued measure.
 
     Values that are equal on every item are no coincidence, so the sides count as identical.
 
     Args:
-        found: Differences of items that count alike, all of them known.
+        differences: Differences of items that count alike, all of them known.
 
     Returns:
         The mean; `identical` where values are equal on every one of several items.
     """
-    if len(found.amounts) > 1 and not found.amounts.any():
-        return identical(n=len(found.amounts), differences=found)
-    return mean_difference(found)
+    if len(differences.amounts) > 1 and not differences.amounts.any():
+        return identical(n=len(differences.amounts), differences=differences)
+    return mean_difference(differences)
 
 
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
@@ -118,24 +122,24 @@ def ratio_estimate(ratio: Ratio) -> Estimate:
     )
 
 
-def ratio_difference(found: Differences) -> Estimate:
+def ratio_difference(differences: Differences) -> Estimate:
     """Return a difference of two ratios of sums over blocks of text.
 
     Args:
-        found: Differences of the amounts, with the denominators as weights.
+        differences: Differences of the amounts, with the denominators as weights.
     """
-    amounts, weights = found.amounts, found.weights
+    amounts, weights = differences.amounts, differences.weights
     assert weights is not None
     n = len(amounts)
     if not amounts.any():
-        return identical(n=n, differences=found)
+        return identical(n=n, differences=differences)
     value = float(amounts.sum() / weights.sum())
     if n < 2:
         return _without_variance(value, n, "one item")
-    variance = found.variance
-    skew = _batch_skewness(found.influence, variance)
+    variance = differences.variance
+    skew = _batch_skewness(differences.influence, variance)
     known = _from_variance(value, variance, n, skew, "paired ratio, t")
-    return replace(known, differences=found)
+    return replace(known, differences=differences)
 
 
 def _without_variance(value: float, n: int, only: str) -> Estimate:
@@ -150,8 +154,10 @@ def _from_variance(value: float, variance: Variance, n: int, skew: float, method
         same = "both sides score the same on every item" if value == 0 else "all items differ alike"
         note = f"no interval: {same}, so its variance is not known"
         return unknown(value, n=n, units=variance.units, note=note)
-    known = Estimate(value=value, n=n, units=variance.units, method=method, se=se, df=variance.df)
-    return by_t(replace(known, skew=skew, variance=variance))
+    estimate = Estimate(
+        value=value, n=n, units=variance.units, method=method, se=se, df=variance.df
+    )
+    return by_t(replace(estimate, skew=skew, variance=variance))
 
 
 def _units(variance: Variance) -> Floats:
@@ -197,9 +203,9 @@ def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
     third = ours.skew * a.value**1.5 - theirs.skew * b.value**1.5
     independent = np.concatenate([a.independent, -b.independent])
     dependent = np.concatenate([_scaled_units(a), -_scaled_units(b)])
-    known = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
+    estimate = Estimate(value=value, n=n, units=units, method="two samples, t (Welch)", df=df)
     variance = Variance(independent, dependent, units, df)
-    return by_t(replace(known, se=math.sqrt(total), skew=third / total**1.5, variance=variance))
+    return by_t(replace(estimate, se=math.sqrt(total), skew=third / total**1.5, variance=variance))
 
 
 def _scaled_units(variance: Variance) -> Floats:

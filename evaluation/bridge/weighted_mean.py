@@ -75,18 +75,18 @@ def joint_influences(estimates: Sequence[Estimate]) -> Floats | None:
         Influences, (items, groups); None where no two items share a source row. An item of which no unit
         differs has the same influence on each of its units.
     """
-    known = [one.variance for one in estimates if one.variance is not None]
-    layouts = [one.layout or Layout(len(one.independent)) for one in known]
-    if len(known) < len(estimates) or not any(one.names for one in layouts):
+    variances = [estimate.variance for estimate in estimates if estimate.variance is not None]
+    layouts = [leaf.layout or Layout(len(leaf.independent)) for leaf in variances]
+    if len(variances) < len(estimates) or not any(layout.names for layout in layouts):
         return None
     labels = shared_groups(tuple(layouts))
     if labels is None:
         return None
     groups = 1 + max(int(own.max()) for own in labels)
     rows = np.zeros((len(labels), groups))
-    for row, own, one in zip(rows, labels, known, strict=True):
-        has_influence = one.independent.any()
-        row[:] = np.bincount(own, one.independent if has_influence else None, groups)
+    for row, label, variance in zip(rows, labels, variances, strict=True):
+        has_influence = variance.independent.any()
+        row[:] = np.bincount(label, variance.independent if has_influence else None, groups)
         length = math.sqrt(float(row @ row))
         row /= length if length > 0 else 1.0
     return rows

@@ -100,7 +100,7 @@ def _init(options: argparse.Namespace) -> int:
         if os.path.lexists(folder / name):
             raise ConfigError(f"{folder / name}: is there already; choose another folder")
     start = _starting_point(options)
-    own = start.suite()
+    suite = start.suite()
     text = start.text() if _is_more(options) else _configuration(*next(iter(start.stages.items())))
     validate_config(parse_yaml(text), f"{CONFIG}, as init would write it for {folder}")
     _check_suites(start)
@@ -110,17 +110,17 @@ def _init(options: argparse.Namespace) -> int:
         shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("__pycache__"))
         temporary.rename(folder / source.name)
     write_text(folder / CONFIG, text)
-    if own is not None:
+    if suite is not None:
         (folder / SUITES.name).mkdir(exist_ok=True)
-        write_text(folder / SUITES.name / f"{OWN}.yaml", own)
+        write_text(folder / SUITES.name / f"{OWN}.yaml", suite)
     write_text(folder / "Snakefile", _snakefile())
-    files = [] if own is None else [f"{SUITES.name}/{OWN}.yaml"]
+    files = [] if suite is None else [f"{SUITES.name}/{OWN}.yaml"]
     names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), *files, "Snakefile"])
     for note in start.notes():
         print(f"note: {note}")
     print(f"{folder} has {names}. Next:\n\n    cd {folder}")
-    own = "staged-evaluation" if IS_INSTALLED else program(folder)
-    for command in ("snakemake prefill --cores 4", f"{own} doctor", "snakemake --cores 4"):
+    suite = "staged-evaluation" if IS_INSTALLED else program(folder)
+    for command in ("snakemake prefill --cores 4", f"{suite} doctor", "snakemake --cores 4"):
         print(f"    {command}")
     return 0
 

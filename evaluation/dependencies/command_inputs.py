@@ -60,13 +60,13 @@ class CommandInputs:
                 raise self._error(step, outdated)
 
     def _with_ancestors(self, read: Iterable[tuple[Step, Place]]) -> list[tuple[Step, Place]]:
-        found: dict[tuple[str, Path], tuple[Step, Place]] = {}
+        steps: dict[tuple[str, Path], tuple[Step, Place]] = {}
         waiting = list(read)
         for step, place in waiting:
-            if (step.name, place.folder) not in found:
-                found[step.name, place.folder] = step, place
+            if (step.name, place.folder) not in steps:
+                steps[step.name, place.folder] = step, place
                 waiting += sources(step, place, self.plans)
-        return list(found.values())
+        return list(steps.values())
 
     def _check_caches(self, places: Iterable[Place]) -> None:
         """Raise CacheError, like `score`, if caches are outdated (missing ones do not count)."""
@@ -109,7 +109,7 @@ def check_run(config: Path) -> None:
     On a machine without the run's suites or checkpoints, nothing can be checked.
     """
     listed = with_known_steps(load_config(config))
-    needed = [Path(listed.suites), *(Path(one.checkpoints) for one in listed.stages.values())]
+    needed = [Path(listed.suites), *(Path(stage.checkpoints) for stage in listed.stages.values())]
     if all(path.is_dir() for path in needed):
         plans = plan_stages(listed)
         inputs = CommandInputs(config, plans)

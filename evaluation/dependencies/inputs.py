@@ -33,7 +33,9 @@ def score_inputs(place: Place) -> dict[str, Any]:
     """
     states = CacheStates()
     entries = stage_entries(place.plan)
-    caches = {one.place: _describe_entry(one, check_current(states, one)) for one in entries}
+    caches = {
+        entry.place: _describe_entry(entry, check_current(states, entry)) for entry in entries
+    }
     tokenizer = states.tokenizer(place.plan)
     return {"caches": caches, "tokenizer": tokenizer, **recorded_state(place.subject.checkpoint)}
 
@@ -48,7 +50,7 @@ def are_scores_of(record: Record, records: Records, place: Place, view: View) ->
     about, checkpoint = record.about, place.subject.checkpoint
     used, tokenizer = about.get("caches", {}), about.get("tokenizer")
     entries = stage_entries(place.plan)
-    if not all(_agrees(view.caches, one, used.get(one.place), tokenizer) for one in entries):
+    if not all(_agrees(view.caches, entry, used.get(entry.place), tokenizer) for entry in entries):
         return False
     if state := view.state(checkpoint):
         return is_left_of(state, about.get("checkpoint_state"))
@@ -62,8 +64,10 @@ def result_inputs(place: Place) -> dict[str, Any]:
         Documents by the place of their cache, and the metadata's checksum.
     """
     states, metadata = CacheStates(), metadata_state(place.subject.checkpoint)
-    entries = {one.place: states.record(one) for one in graded_entries(place.plan)}
-    documents = {name: _describe_documents(one) for name, one in entries.items() if one is not None}
+    entries = {entry.place: states.record(entry) for entry in graded_entries(place.plan)}
+    documents = {
+        name: _describe_documents(entry) for name, entry in entries.items() if entry is not None
+    }
     return {"documents": documents, "metadata": metadata}
 
 
@@ -75,8 +79,8 @@ def are_results_of(record: Record, records: Records, place: Place, view: View) -
     (score,) = records
     used, tokenizer = record.about.get("documents", {}), score and score.about.get("tokenizer")
     if not all(
-        _agrees(view.caches, one, used.get(one.place), tokenizer, graded=True)
-        for one in graded_entries(place.plan)
+        _agrees(view.caches, entry, used.get(entry.place), tokenizer, graded=True)
+        for entry in graded_entries(place.plan)
     ):
         return False
     counted = metadata_state(place.subject.checkpoint)

@@ -65,20 +65,20 @@ def known_steps(config: Config, name: str) -> tuple[int, ...]:
     """
     stage = config.stages[name]
     try:
-        found = find_steps(Path(stage.checkpoints), stage.steps, stage.listed)
+        steps = find_steps(Path(stage.checkpoints), stage.steps, stage.listed)
     except CheckpointError:  # reported when this stage is used; a command may use another
-        found = ()
+        steps = ()
     if isinstance(stage.steps, tuple):
-        return found
+        return steps
     results = Path(stage.results or Path(config.results) / name)
     others = [step for step in _steps_with_results(results) if is_requested(step, stage.steps)]
-    absent = [step for step in others if step not in found]
+    absent = [step for step in others if step not in steps]
     if not absent:
-        return found
+        return steps
     plan = plan_stage(config, name)
     outdated = Outdated({name: plan})
     kept = [step for step in absent if is_retained(step_subject(plan, step), outdated)]
-    return tuple(sorted([*found, *_of_this_training(plan, found, kept)]))
+    return tuple(sorted([*steps, *_of_this_training(plan, steps, kept)]))
 
 
 def _of_this_training(plan: StagePlan, on_disk: Sequence[int], deleted: list[int]) -> list[int]:
@@ -124,6 +124,6 @@ def is_retained(subject: Subject, outdated: Outdated) -> bool:
 
 def _steps_with_results(results: Path) -> list[int]:
     """Return the steps that have a record of scores; other outputs could be made again."""
-    found = results.glob(f"by_checkpoint/step_*/{FOLDER}/{SCORE}.json")
-    steps = (step_named(path.parents[1].name.removeprefix("step_")) for path in found)
+    paths = results.glob(f"by_checkpoint/step_*/{FOLDER}/{SCORE}.json")
+    steps = (step_named(path.parents[1].name.removeprefix("step_")) for path in paths)
     return [step for step in steps if step is not None]

@@ -66,13 +66,13 @@ def _error_of(
     return None
 
 
-def _remove(step: Step, place: Place, made: Sequence[Path]) -> None:
+def _remove(step: Step, place: Place, paths: Sequence[Path]) -> None:
     """Remove the files that a step made before in its folder, and did not make now."""
     record = read_record(place.folder, step.name)
     before = [
         Path(os.path.normpath(place.folder / name)) for name in (record.files if record else ())
     ]
     listed = [path for files in step.outputs(place).values() for path in files]
-    for path in {*before, *listed}.difference(made):
+    for path in {*before, *listed}.difference(paths):
         if path.is_relative_to(place.folder):
             path.unlink(missing_ok=True)

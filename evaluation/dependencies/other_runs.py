@@ -108,19 +108,21 @@ def _states(folder: Path) -> Iterator[list[object]]:
 def _configured(path: Path) -> dict[str, list[Path]]:
     """Return folders of the steps that a configuration requests."""
     config = load_config(path)
-    found = {}
+    by_stage = {}
     for name, stage in config.stages.items():
         folder = Path(stage.results or Path(config.results) / name)
-        found[name] = [one for one in _steps_in(folder) if is_requested(step_of(one), stage.steps)]
-    return found
+        by_stage[name] = [
+            step for step in _steps_in(folder) if is_requested(step_of(step), stage.steps)
+        ]
+    return by_stage
 
 
 def _stages_in(path: Path) -> dict[str, list[Path]]:
     """Return the steps of a stage's folder itself, or of all folders in a folder of results."""
     if (path / CHECKPOINTS).is_dir():
         return {path.resolve().name: _steps_of_run(path)}
-    inner = sorted(one.parent for one in path.glob(f"*/{CHECKPOINTS}") if one.is_dir())
-    return {one.name: _steps_of_run(one) for one in inner}
+    inner = sorted(path.parent for path in path.glob(f"*/{CHECKPOINTS}") if path.is_dir())
+    return {folder.name: _steps_of_run(folder) for folder in inner}
 
 
 def _steps_of_run(stage: Path) -> list[Path]:
@@ -133,10 +135,10 @@ def _steps_of_run(stage: Path) -> list[Path]:
     folders = list(_steps_in(stage))
     if not isinstance(candidates, list):
         return folders
-    others = tuple(str(step_of(one)) for one in folders if step_of(one) not in candidates)
+    others = tuple(str(step_of(folder)) for folder in folders if step_of(folder) not in candidates)
     if others:
         _warn_of_others(stage, others)
-    return [one for one in folders if step_of(one) in candidates]
+    return [folder for folder in folders if step_of(folder) in candidates]
 
 
 @functools.cache
@@ -150,7 +152,7 @@ def _warn_of_others(stage: Path, steps: tuple[str, ...]) -> None:
 
 def _steps_in(stage: Path) -> Iterator[Path]:
     if (stage / CHECKPOINTS).is_dir():  # a glob would skip unreadable folders
-        folders = [one for one in (stage / CHECKPOINTS).iterdir() if _is_step(one)]
+        folders = [path for path in (stage / CHECKPOINTS).iterdir() if _is_step(path)]
         yield from sorted(folders, key=step_of)
 
 

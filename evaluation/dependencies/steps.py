@@ -217,7 +217,7 @@ def sources(step: Step, place: Place, plans: Plans | None = None) -> Iterator[tu
             yield from ((parent, bridge) for bridge in bridge_places(place.plan, plans))
         else:
             for plan in place.plans:
-                yield from ((parent, one) for one in places_in(parent.scope, plan, plans))
+                yield from ((parent, place) for place in places_in(parent.scope, plan, plans))
 
 
 def records_of(read: Sequence[tuple[Step, Place]]) -> list[Record | None]:

@@ -45,7 +45,7 @@ def verify_by_hand(
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
     documents, texts_of = read_documents(folder), read_prompts(folder).prompts
     task = settled_task(plan.suite.generation_tasks[name], read_meta(folder))
-    lines = read_completions(path, {one.id: one.prompt for one in texts_of}).lines
+    lines = read_completions(path, {prompt.id: prompt.prompt for prompt in texts_of}).lines
     answers = _answers(folder, task, lines)
     texts = [answer or "" for answer in answers]
     jobs: list[AnswerJob] = [
@@ -53,9 +53,9 @@ def verify_by_hand(
         for verifier in task.views.values()
         for line, text in zip(lines, texts, strict=True)
     ]
-    found = dict(run_verifiers(plan, jobs))
+    outcomes = dict(run_verifiers(plan, jobs))
     in_order = (
-        unless_unfinished(found[number], answers[number % len(lines)] is None)
+        unless_unfinished(outcomes[number], answers[number % len(lines)] is None)
         for number in range(len(jobs))
     )
     verdicts = {view: list(islice(in_order, len(lines))) for view in task.views}
@@ -79,7 +79,7 @@ def _row(
         "id": line.id,
         "sample": line.sample,
         "completion": line.completion,
-        "verdicts": {view: _shown(own[number]) for view, own in verdicts.items()},
+        "verdicts": {view: _shown(of_view[number]) for view, of_view in verdicts.items()},
     }
 
 
@@ -102,8 +102,8 @@ def _shown(verdict: Verdict) -> dict[str, Any]:
 
 
 def _cut(completion: str, stops: Sequence[str]) -> str:
-    found = cut(completion, stops)
-    return completion if found is None else found
+    shortened = cut(completion, stops)
+    return completion if shortened is None else shortened
 
 
 def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -145,4 +145,4 @@ def pass_rates(
     for row in rows:
         if (credit := row["verdicts"][chosen]["credit"]) is not None:
             credits.setdefault(row["id"], []).append(credit)
-    return [(id, math.fsum(found) / len(found)) for id, found in credits.items()]
+    return [(id, math.fsum(of_prompt) / len(of_prompt)) for id, of_prompt in credits.items()]

@@ -62,15 +62,15 @@ def _store(subject: Subject, score: Record) -> ScoreStore:
 def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) -> list[Path]:
     summarized = {name: _summarize(subject, store, name, about) for name in subject.plan.tiers}
     files = []
-    for tier_name, one in summarized.items():
+    for tier_name, summary in summarized.items():
         tier = TIERS[tier_name]
-        if one.write_items is not None:
-            one.write_items(subject.folder / tier.items_file)
+        if summary.write_items is not None:
+            summary.write_items(subject.folder / tier.items_file)
             files.append(subject.folder / tier.items_file)
-        for name, write in one.others.items():
+        for name, write in summary.others.items():
             write(subject.folder / name)
             files.append(subject.folder / name)
-        write_json(subject.folder / tier.summary_file, one.content)
+        write_json(subject.folder / tier.summary_file, summary.content)
         files.append(subject.folder / tier.summary_file)
         if "external" in about["tiers"][tier_name]:
             _check_readable(subject, tier_name)
@@ -93,12 +93,12 @@ def _summarize(
 ) -> TierFiles:
     entry = about["tiers"][name]
     if "external" in entry:
-        found = _external_tier(subject, store, name, about)
-        return replace(found, content={**found.content, **_groups(subject, name, found.content)})
-    found = SUMMARIZERS[name](subject.plan, store, entry)
-    top = header(subject, name, about, found.summaries, found.counts)
-    groups = _groups(subject, name, found.content)
-    return replace(found, content={**top, **groups, **found.content})
+        tier = _external_tier(subject, store, name, about)
+        return replace(tier, content={**tier.content, **_groups(subject, name, tier.content)})
+    tier = SUMMARIZERS[name](subject.plan, store, entry)
+    top = header(subject, name, about, tier.summaries, tier.counts)
+    groups = _groups(subject, name, tier.content)
+    return replace(tier, content={**top, **groups, **tier.content})
 
 
 def _external_tier(
@@ -141,7 +141,9 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
     if not groups:
         return {}
     used = {item: entry.get("items") for item, entry in content[TIERS[name].section].items()}
-    counts = {item: one["used"] if isinstance(one, dict) else one for item, one in used.items()}
+    counts = {
+        item: count["used"] if isinstance(count, dict) else count for item, count in used.items()
+    }
     questions = {item: count for item, count in counts.items() if count}
     try:
         return {"groups": {one: group_weights(one, every, questions) for one in groups}}

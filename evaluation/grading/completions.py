@@ -123,7 +123,7 @@ def measured(samples: Sequence[VerifiedSample]) -> dict[str, float]:
     """Return the secondary metrics of some samples, which need no verdicts."""
     names = [metric.name for metric in TIERS["tier5"].secondary]
     return {
-        name: math.fsum(FORMULAS[name](one.completion) for one in samples) / len(samples)
+        name: math.fsum(FORMULAS[name](sample.completion) for sample in samples) / len(samples)
         for name in names
     }
 
@@ -207,16 +207,18 @@ def _over_samples(
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
-    found: dict[str, Any] = {"pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}}
+    statistics: dict[str, Any] = {
+        "pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}
+    }
     if (bare := _bare_answer(verifier)) is None:
-        return found
+        return statistics
     valid = [prompt.valid(view) for prompt in prompts]
     answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in valid]
     right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in valid]
     votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
-    distinct = [len({one for one in a if one is not None}) for a in answers]
+    distinct = [len({answer for answer in a if answer is not None}) for a in answers]
     return {
-        **found,
+        **statistics,
         "cons_at_n": _with_interval(votes),
         "distinct_answers": sum(distinct) / len(distinct),
     }
@@ -251,15 +253,15 @@ def _with_interval(values: Sequence[float]) -> dict[str, Any]:
 
 def _strata(prompts: Sequence[SampledPrompt], view: str) -> dict[str, dict[str, Any]]:
     """Return the primary verifier's rate, by the names of the grouping and of the group."""
-    found: dict[str, dict[str, list[SampledPrompt]]] = {}
+    by_stratum: dict[str, dict[str, list[SampledPrompt]]] = {}
     for prompt in prompts:
         for grouping, group in prompt.line.strata.items():
-            found.setdefault(grouping, {}).setdefault(group, []).append(prompt)
+            by_stratum.setdefault(grouping, {}).setdefault(group, []).append(prompt)
     return {
         grouping: {
             group: {**_with_interval(credits), "prompts": len(credits)}
             for group, members in sorted(groups.items())
             for credits in [_credits(members, view)]
         }
-        for grouping, groups in found.items()
+        for grouping, groups in by_stratum.items()
     }

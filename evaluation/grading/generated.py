@@ -73,8 +73,8 @@ def verify_task(
     """
     folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
-    asked = plan.suite.generation_tasks[name]
-    task = settled_task(asked, cache.meta)
+    generation_task = plan.suite.generation_tasks[name]
+    task = settled_task(generation_task, cache.meta)
     check_cached_golds(plan, name)
     keys = [sample_key(k, n) for k in entry["prompts"].values() for n in range(task.sampling.n)]
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
@@ -106,7 +106,7 @@ def _verified(
     texts: Mapping[str, str],
 ) -> list[SampledPrompt]:
     """Return the task's prompts in order, each with its samples and their verdicts."""
-    found = [
+    verified = [
         (prompt, index, stored[sample_key(key, index)])
         for prompt, key in prompt_keys.items()
         for index in range(task.sampling.n)
@@ -114,14 +114,14 @@ def _verified(
     mark = task.answer_after
     answers = [
         read_answer(one.text, mark, is_required=not is_closed_by(texts[prompt], mark))
-        for prompt, _, one in found
+        for prompt, _, one in verified
     ]
     read = [
         (documents[prompt].document, answer or "")
-        for (prompt, _, _), answer in zip(found, answers, strict=True)
+        for (prompt, _, _), answer in zip(verified, answers, strict=True)
     ]
     keys = [fingerprint([unordered(document), text]) for document, text in read]
-    places = [f"sample {index} of {prompt}" for prompt, index, _ in found]
+    places = [f"sample {index} of {prompt}" for prompt, index, _ in verified]
     batches = [
         CompletionBatch(
             name=f"{name}: {view}",
@@ -143,7 +143,7 @@ def _verified(
         ]
         for view, by_case in zip(task.views, find_verdicts(plan, store, batches), strict=True)
     }
-    return group_samples(found, verdicts, documents)
+    return group_samples(verified, verdicts, documents)
 
 
 def _in_a_file_name(view: str) -> str:
@@ -206,7 +206,9 @@ def task_files(
         "prompts.parquet": partial(write_parquet, table=prompt_rows(prompts, views)),
         "summary.json": partial(write_json, content=dict(summary)),
     }
-    at_k = {v: one["pass_at_k"] for v, one in summary["verifiers"].items() if "pass_at_k" in one}
+    at_k = {
+        v: rates["pass_at_k"] for v, rates in summary["verifiers"].items() if "pass_at_k" in rates
+    }
     if at_k:
         files["pass_at_k.json"] = partial(write_json, content=at_k)
     return {f"{FOLDER}/{name}/{file}": write for file, write in files.items()}

@@ -98,7 +98,7 @@ def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     Returns:
         `gpu_busy`, from 0 to 1; nothing without a GPU, or where it was not measured.
     """
-    measured = [one for one in summaries if one.get("busy_seconds") is not None]
+    measured = [summary for summary in summaries if summary.get("busy_seconds") is not None]
     seconds = sum(one["seconds"] for one in measured)
     if not seconds:
         return {}

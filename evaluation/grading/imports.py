@@ -93,7 +93,7 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
 def _subject(plans: Plans, plan: StagePlan, checkpoint: str) -> Subject:
     if checkpoint == "bridge":
         return bridge_subject(plan, plans)
-    known = {str(one): one for one in stage_candidates(plan)}
+    known = {str(candidate): candidate for candidate in stage_candidates(plan)}
     if checkpoint not in known:
         what = no_such("checkpoint", checkpoint, [*known, "bridge"])
         raise ConfigError(f"stages.{plan.name}: {what}")
@@ -111,7 +111,7 @@ def _score_again(plans: Plans, subject: Subject) -> None:
     place = real_location(subject.checkpoint)
     for plan in plans.values():
         candidates = candidates_so_far(plan)
-        subjects = [candidate_subject(plan, one) for one in candidates]
+        subjects = [candidate_subject(plan, candidate) for candidate in candidates]
         if plan.stage.bridge is not None:
             subjects.append(bridge_subject(plan, plans))
         for other in subjects:

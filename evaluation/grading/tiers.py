@@ -102,16 +102,16 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
         name: _scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
     }
     tasks: dict[str, dict[str, Any]] = {}
-    for name, one in scored.items():
+    for name, table in scored.items():
         task = plan.suite.tasks[name]
         tasks[name] = {
-            **{key: sum(score[key] for score in one.scores) for key in SPENT},
-            **_summarize_task(one, task),
-            "truncated_contexts": one.truncated,
-            **_origin(one.origin, task.group),
+            **{key: sum(score[key] for score in table.scores) for key in SPENT},
+            **_summarize_task(table, task),
+            "truncated_contexts": table.truncated,
+            **_origin(table.origin, task.group),
             "task": task.model_dump(mode="json"),
         }
-    found = {key: [one[key] for one in tasks.values() if key in one] for key in _TASK_MEANS}
+    found = {key: [task[key] for task in tasks.values() if key in task] for key in _TASK_MEANS}
     overall = {key: _mean(values) for key, values in found.items() if values}
     kinds = {name: plan.suite.tasks[name].kind for name in scored}
     measured = {name: with_measures(one.table, kinds[name]) for name, one in scored.items()}
@@ -216,7 +216,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     }
     tasks = {name: one.summary for name, one in verified.items()}
     prompts = {name: one.prompts for name, one in verified.items()}
-    primary = [one["verifiers"][one["primary"]]["pass_rate"] for one in tasks.values()]
+    primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
         "overall": {"pass_rate": _mean(primary)},
@@ -276,7 +276,7 @@ def _scores(
     store: ScoreStore, entry: Mapping[str, Any], names: Iterable[str]
 ) -> dict[str, StoredScore]:
     """Return stored scores in the order of the suite, which may differ from the order of scoring."""
-    found = {}
+    scores = {}
     for name in names:
         item = entry["items"][name]
         score = store.read(item["score"])
@@ -285,8 +285,8 @@ def _scores(
                 f"{store.folder / item['score']}: the score of {name} is missing; score this "
                 "checkpoint again"
             )
-        found[name] = score
-    return found
+        scores[name] = score
+    return scores
 
 
 def _origin(item: Mapping[str, Any], group: str | None) -> dict[str, Any]:

@@ -90,13 +90,13 @@ def find_verdicts(
     for number, verdict in run_verifiers(plan, [job for _, _, job in missing]):
         item, key, _ = missing[number]
         item.add(key, verdict)
-    found = []
+    complete = []
     for item, batch in zip(items, batches, strict=True):
         item.flush()
-        found.append([item.verdicts[key] for key in batch.keys])
-    for batch, verdicts in zip(batches, found, strict=True):
+        complete.append([item.verdicts[key] for key in batch.keys])
+    for batch, verdicts in zip(batches, complete, strict=True):
         check_errors(batch.name, batch.places, verdicts, batch.max_error_share)
-    return found
+    return complete
 
 
 class _StoredVerdicts:
@@ -181,16 +181,16 @@ def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[
     Yields:
         Number of the job, and its verdict.
     """
-    own: dict[int, VerifierJob] = {}
+    verifier_jobs: dict[int, VerifierJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (verifier, document, text) in enumerate(jobs):
         if isinstance(verifier, Provided):
             provided.setdefault(verifier.model_copy(update={"metric": ""}), []).append(number)
         else:
-            own[number] = (verifier, document, text)
-    how, numbers = plan.config.verification, list(own)
+            verifier_jobs[number] = (verifier, document, text)
+    how, numbers = plan.config.verification, list(verifier_jobs)
     for place, verdict in verify_all(
-        list(own.values()),
+        list(verifier_jobs.values()),
         workers=how.processes,
         seconds=how.seconds,
         memory_mb=how.memory_mb,

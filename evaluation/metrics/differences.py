@@ -63,11 +63,11 @@ class Differences:
         return replace(self, amounts=amounts, passes=self.passes and other.passes)
 
 
-def mean_differences(found: Sequence[Differences]) -> Differences:
+def mean_differences(differences: Sequence[Differences]) -> Differences:
     """Return the mean over several checkpoints of each unit's difference.
 
     Args:
-        found: Differences of the same units, one for each checkpoint.
+        differences: Differences of the same units, one for each checkpoint.
     """
-    amounts = np.mean([one.amounts for one in found], axis=0)
-    return replace(found[0], amounts=amounts, passes=False)
+    amounts = np.mean([difference.amounts for difference in differences], axis=0)
+    return replace(differences[0], amounts=amounts, passes=False)

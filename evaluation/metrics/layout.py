@@ -137,12 +137,12 @@ def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
         return None
     depth = max(len(one.sources) for one in layouts)
     columns: list[list[object]] = [[] for _ in range(depth + 1)]
-    for number, one in enumerate(layouts):
+    for number, layout in enumerate(layouts):
         for place in range(depth):
-            column = one.sources[place] if place < len(one.sources) else [None] * one.size
+            column = layout.sources[place] if place < len(layout.sources) else [None] * layout.size
             columns[place] += column
-        clusters = one.own_clusters
-        columns[-1] += [None] * one.size if clusters is None else [(number, n) for n in clusters]
+        clusters = layout.own_clusters
+        columns[-1] += [None] * layout.size if clusters is None else [(number, n) for n in clusters]
     labels = joined(sum(one.size for one in layouts), columns)
     ends = np.cumsum([one.size for one in layouts])[:-1]
     return tuple(np.split(labels, ends))

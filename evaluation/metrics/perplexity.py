@@ -46,7 +46,9 @@ def summarize_blocks(table: pa.Table) -> dict[str, Any]:
 def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
     """Return the columns that metrics of blocks need, (blocks,) each; those that were not stored are missing."""
     metrics = TIERS["tier2"].metrics
-    names = dict.fromkeys(name for one in metrics for name in (one.numerator, one.denominator))
+    names = dict.fromkeys(
+        name for metric in metrics for name in (metric.numerator, metric.denominator)
+    )
     return {
         name: table[name].to_numpy().astype(np.float64)
         for name in names

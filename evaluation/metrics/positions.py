@@ -84,13 +84,13 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
         Bins in order; none where only one has tokens, as there is nothing to compare.
     """
     edges = [*bin_starts(length), length]
-    found = []
+    bins = []
     for number, (first, end) in enumerate(pairwise(edges)):
         has_tokens = positions.tokens[:, number] > 0
         nats, tokens = (amounts[has_tokens, number] for amounts in positions)
         if has_tokens.any():
-            found.append(Bin(first, end - 1, nats, tokens))
-    return found if len(found) > 1 else []
+            bins.append(Bin(first, end - 1, nats, tokens))
+    return bins if len(bins) > 1 else []
 
 
 def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
@@ -107,15 +107,15 @@ def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
     return [] if positions is None else [_summary(one) for one in bins_of(positions, length)]
 
 
-def _summary(one: Bin) -> dict[str, Any]:
+def _summary(position_bin: Bin) -> dict[str, Any]:
     stderr = None
-    if len(one.nats) > 1:
-        variance = serial_variance(ratio_influence(one.nats, one.tokens))
+    if len(position_bin.nats) > 1:
+        variance = serial_variance(ratio_influence(position_bin.nats, position_bin.tokens))
         stderr = math.sqrt(variance.value)
     return {
-        "first": one.first,
-        "last": one.last,
-        "tokens": int(one.tokens.sum()),
-        "nats_per_token": float(one.nats.sum() / one.tokens.sum()),
+        "first": position_bin.first,
+        "last": position_bin.last,
+        "tokens": int(position_bin.tokens.sum()),
+        "nats_per_token": float(position_bin.nats.sum() / position_bin.tokens.sum()),
         "stderr": stderr,
     }

@@ -103,9 +103,9 @@ def _spectral_curvature(influence: Floats) -> float:
     if total == 0 or n < 3:
         return 0.0
     lags = min(int(8 * (n / 100) ** (2 / 9)), n // 4)
-    found = [float(influence[lag:] @ influence[:-lag]) / total for lag in range(1, lags + 1)]
-    first = found[0] if found else 0.0
+    correlations = [float(influence[lag:] @ influence[:-lag]) / total for lag in range(1, lags + 1)]
+    first = correlations[0] if correlations else 0.0
     carry = min(max(0.0, first + (1 + 3 * first) / n), LARGEST_CARRY)  # corrected for bias
-    clear = [(lag, r) for lag, r in enumerate(found, 1) if r > 2 / math.sqrt(n)]
+    clear = [(lag, r) for lag, r in enumerate(correlations, 1) if r > 2 / math.sqrt(n)]
     by_lags = sum(2 * lag**2 * r for lag, r in clear) / (1 + sum(2 * r for _, r in clear))
     return max(2 * carry / (1 - carry) ** 2, by_lags)

@@ -215,14 +215,14 @@ def _notify(inputs: RuleInputs, outcome: str, parts: Iterable[str]) -> None:
 
 def ending(plans: Sequence[StagePlan]) -> str:
     """Return the last lines of a run: each stage's recommendation and the path of its report."""
-    found = []
+    lines = []
     for plan in plans:
         advice = (
             ["no bridge, so no recommendation"] if plan.stage.bridge is None else advice_lines(plan)
         )
         first, *others = [*advice, f"report: {plan.results / 'report.html'}"]
-        found += [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
-    return "\n".join(found)
+        lines += [f"{plan.name}: {first}", *(f"  {line}" for line in others)]
+    return "\n".join(lines)
 
 
 def failing(plans: Sequence[StagePlan]) -> str:

@@ -103,13 +103,13 @@ def earlier_seconds(jobs: Any) -> dict[str, float]:
         Mean seconds by kind of step, for the rules that have benchmark files.
     """
     patterns = {_kind(job.rule.name): str(job.rule.benchmark) for job in jobs if job.benchmark}
-    found = {}
+    by_rule = {}
     for kind, pattern in patterns.items():
         path = Path(re.sub(r"\{[^}]*\}", "*", pattern))
         times = [seconds for file in path.parent.glob(path.name) for seconds in _times(file)]
         if times:
-            found[kind] = mean(times)
-    return found
+            by_rule[kind] = mean(times)
+    return by_rule
 
 
 def _times(path: Path) -> list[float]:

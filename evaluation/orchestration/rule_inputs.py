@@ -151,7 +151,7 @@ class RuleInputs:
     def _is_stale(self, entry: CacheEntry) -> bool:
         """Return whether an entry or its tokenizer is outdated; a missing one is not."""
         entries = entry, tokenizer_entry(entry.plan)
-        return any(self.outdated.view.caches.state(one) == "stale" for one in entries)
+        return any(self.outdated.view.caches.state(entry) == "stale" for entry in entries)
 
     def _is_outdated(self, question: Callable[..., bool], *arguments: object) -> bool:
         return self.is_main and or_stop(question, *arguments)

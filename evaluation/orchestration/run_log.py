@@ -102,11 +102,11 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         Returns:
             Each warning once, after the names of the first steps that had it.
         """
-        found: dict[str, list[str]] = {}
+        by_text: dict[str, list[str]] = {}
         for log, step in self._logs.items():
             for warning in _warnings_in(Path(log)):
-                found.setdefault(warning, []).append(step)
-        return [f"{first_few(list(dict.fromkeys(steps)), 3)}: {w}" for w, steps in found.items()]
+                by_text.setdefault(warning, []).append(step)
+        return [f"{first_few(list(dict.fromkeys(steps)), 3)}: {w}" for w, steps in by_text.items()]
 
     def _lines(self, record: logging.LogRecord) -> Iterator[str]:
         event, about = get_event(record), record.__dict__
@@ -131,8 +131,8 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
             yield f"{_clock()} {self._titles[about['jobid']]}: begun ({', '.join(about['log'])})"
 
     def _submitted(self, text: str) -> str:
-        if found := _SUBMITTED.match(text):
-            return f"{_clock()} {self._title(int(found['job']))}: submitted as job {found['id']}"
+        if match := _SUBMITTED.match(text):
+            return f"{_clock()} {self._title(int(match['job']))}: submitted as job {match['id']}"
         return text
 
     def _finished(self, job: int) -> Iterator[str]:
@@ -186,5 +186,7 @@ def _faults_in(log: Path) -> list[str]:
 def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
     if not log.is_file():
         return []
-    found = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))
-    return list(dict.fromkeys(re.sub(r":?\n +", ": ", one[2]) for one in found if one[1] in kinds))
+    matches = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))
+    return list(
+        dict.fromkeys(re.sub(r":?\n +", ": ", match[2]) for match in matches if match[1] in kinds)
+    )

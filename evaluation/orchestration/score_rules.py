@@ -125,8 +125,12 @@ def _candidates(inputs: RuleInputs, plan: StagePlan) -> str:
     Deleted checkpoints whose results are kept match no rule: with `--forcerun`, Snakemake would remove
     their results before the rule can fail.
     """
-    subjects = (candidate_subject(plan, one) for one in candidates_so_far(plan))
-    kept = [re.escape(one.folder.name) for one in subjects if _must_keep_results(inputs, one)]
+    subjects = (candidate_subject(plan, candidate) for candidate in candidates_so_far(plan))
+    kept = [
+        re.escape(subject.folder.name)
+        for subject in subjects
+        if _must_keep_results(inputs, subject)
+    ]
     return rf"(?!(?:{'|'.join(kept)})(?:/|$))(?:{FOLDER})" if kept else FOLDER
 
 
@@ -189,14 +193,14 @@ def for_spread_model(
     """
     if gpus == 1:
         return {}
-    found: dict[str, Any] = {
+    resources: dict[str, Any] = {
         name: n * gpus for name in _PER_GPU if type(n := defaults.get(name)) is int
     }
     gres, gpu = defaults.get("gres"), defaults.get("gpu")
     if isinstance(gres, str) and (match := re.fullmatch(r"(gpu(?::[^:,]+)??)(?::(\d+))?", gres)):
-        found["gres"] = f"{match[1]}:{int(match[2] or 1) * gpus}"
+        resources["gres"] = f"{match[1]}:{int(match[2] or 1) * gpus}"
     if type(gpu) is int and gpu > 0:
-        found["gpu"] = gpu * gpus
-    if found.keys() & {"gres", "gpu"}:
-        found["tasks_per_gpu"] = 0  # one task that has all GPUs
-    return {name: value for name, value in found.items() if name not in own}
+        resources["gpu"] = gpu * gpus
+    if resources.keys() & {"gres", "gpu"}:
+        resources["tasks_per_gpu"] = 0  # one task that has all GPUs
+    return {name: value for name, value in resources.items() if name not in own}

@@ -57,7 +57,7 @@ def check_cluster(workflow: Any) -> None:
         )
     _check_names(workflow.resource_settings)
     if _PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
-        yours = f" (yours: {', '.join(found)})" if (found := _known_accounts()) else ""
+        yours = f" (yours: {', '.join(accounts)})" if (accounts := _known_accounts()) else ""
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
             f"charged to{yours} into the profile's config.yaml, under default-resources"
@@ -99,7 +99,7 @@ def submit_patiently(folder: Path = _COMMANDS) -> None:
     write_text(folder / "sbatch", f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
     (folder / "sbatch").chmod(0o755)
     folders = os.environ["PATH"].split(os.pathsep)
-    others = [one for one in folders if one != str(folder)]
+    others = [target for target in folders if target != str(folder)]
     os.environ["PATH"] = os.pathsep.join([str(folder), *others])
     os.environ[submission.STDERR] = f"/proc/{os.getpid()}/fd/2"
 

@@ -105,7 +105,7 @@ def _tell(sentence: str) -> None:
 def main(folder: str, *arguments: str) -> int:
     """Submit with the first sbatch on PATH that is not in `folder`, which holds this one."""
     folders = os.environ.get("PATH", "").split(os.pathsep)
-    others = [one for one in folders if one != folder]
+    others = [target for target in folders if target != folder]
     sbatch = shutil.which("sbatch", path=os.pathsep.join(others))
     if sbatch is None:
         sys.stderr.write("sbatch: no such command on this machine\n")

@@ -49,24 +49,24 @@ def provided_clusters(
     """
     if template is not None:
         templates = RowTemplates(key, {}, {"cluster": template}, {})
-        return [_rendered(key, templates, one) for one in documents]
+        return [_rendered(key, templates, document) for document in documents]
     fields = _of_task(CLUSTER_FIELDS, task) or ()
     part = _of_task(CLUSTER_TEXTS, task)
     return [
-        next(_known(one, fields), None) or (None if part is None else _inside(one, *part))
-        for one in documents
+        next(_known(document, fields), None) or (None if part is None else _inside(document, *part))
+        for document in documents
     ]
 
 
-def _of_task(known: Mapping[str, Found], task: str) -> Found | None:
-    return next((found for name, found in known.items() if re.fullmatch(name, task)), None)
+def _of_task(founds: Mapping[str, Found], task: str) -> Found | None:
+    return next((found for name, found in founds.items() if re.fullmatch(name, task)), None)
 
 
 def _inside(document: Mapping[str, Any], field: str, pattern: str) -> str | None:
     """Return the part of a field that a pattern names; None where it does not match."""
     text = next(_known(document, (field,)), "")
-    found = re.match(pattern, text, re.DOTALL)
-    return None if found is None else found[1]
+    match = re.match(pattern, text, re.DOTALL)
+    return None if match is None else match[1]
 
 
 def _rendered(key: str, templates: RowTemplates, fields: Mapping[str, Any]) -> str:

@@ -75,10 +75,10 @@ def mirror_files(
         folders = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
         candidates = [root / "default", root, *(folders if len(folders) == 1 else [])]
     for folder in candidates:
-        found = _split_files(folder, split) if folder.is_dir() else []
-        if found:
-            _check_formats(found, dataset, split)
-            return found
+        files = _split_files(folder, split) if folder.is_dir() else []
+        if files:
+            _check_formats(files, dataset, split)
+            return files
     wanted = f"split {split!r}" + (f" of configuration {config!r}" if config else "")
     place = candidates[0] if config is not None and candidates[0].is_dir() else root
     raise SourceError(
@@ -89,22 +89,22 @@ def mirror_files(
 
 def _check_formats(files: Sequence[Path], dataset: str, split: str) -> None:
     """Raise SourceError where a split has files in two formats, perhaps of the same rows."""
-    found = {f".{s.split('.')[1]}" for f in files for s in SUFFIXES if f.name.endswith(s)}
-    if len(found) > 1:
+    formats = {f".{s.split('.')[1]}" for f in files for s in SUFFIXES if f.name.endswith(s)}
+    if len(formats) > 1:
         raise SourceError(
             f"dataset {dataset}: its mirror {files[0].parent} has the split {split!r} as "
-            f"{' and as '.join(sorted(found))}; leave one of them, or name the files (`data_files`)"
+            f"{' and as '.join(sorted(formats))}; leave one of them, or name the files (`data_files`)"
         )
 
 
 def warn_of_missing_parts(files: Iterable[Path]) -> None:
     """Log a warning for each split that lacks some of its numbered parts."""
-    found: dict[tuple[str, int], set[int]] = {}
+    numbers_of: dict[tuple[str, int], set[int]] = {}
     for path in files:
         if match := _PART.search(path.name):
             key = f"{path.parent}/{path.name[: match.start()]}", int(match.group(2))
-            found.setdefault(key, set()).add(int(match.group(1)))
-    for (name, total), parts in found.items():
+            numbers_of.setdefault(key, set()).add(int(match.group(1)))
+    for (name, total), parts in numbers_of.items():
         if len(parts) < total:
             there = f"{len(parts)} of its {total} parts are there"
             log.warning("%s: %s; the others are not read", name, there)
@@ -115,7 +115,7 @@ def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path
 
     No other layout is tried: it could find files of the split that the patterns leave out.
     """
-    found: list[Path] = []
+    paths: list[Path] = []
     for pattern in patterns:
         try:
             files = sorted(path for path in root.glob(pattern) if _is_data_file(path))
@@ -126,8 +126,8 @@ def _by_patterns(root: Path, dataset: str, patterns: Sequence[str]) -> list[Path
                 f"dataset {dataset}: nothing in its mirror {root} matches data_files {pattern!r}; "
                 f"{_what_is_there(root)}; add the files, or correct the pattern"
             )
-        found += files
-    return found
+        paths += files
+    return paths
 
 
 def _is_data_file(path: Path) -> bool:
@@ -213,12 +213,12 @@ def local_files(patterns: Sequence[str], folders: Sequence[str] = ()) -> list[Pa
 
 def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:
     """Return what a pattern names in the first folder where it names anything."""
-    places = [pattern] if os.path.isabs(pattern) else [f"{one}/{pattern}" for one in folders]
+    places = [pattern] if os.path.isabs(pattern) else [f"{folder}/{pattern}" for folder in folders]
     places = list(dict.fromkeys([*places, pattern]))
     for place in places:
         _check_no_circles(place)
-        if found := sorted(glob.glob(place, recursive=True)):
-            return [Path(path) for path in found]
+        if paths := sorted(glob.glob(place, recursive=True)):
+            return [Path(path) for path in paths]
     looked = [os.path.abspath(place) for place in places] if len(places) > 1 else places
     raise SourceError(f"files: nothing is at {' or at '.join(looked)}; correct the path")
 

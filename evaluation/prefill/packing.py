@@ -95,8 +95,10 @@ def _encode_batch(
     """Return tokens and bytes of each part; `lengths` are bytes of tokens by id, None with offsets."""
     encoded = tokenizer.encode_documents([text for text, _, _ in batch])
     return [
-        DocumentPart(np.array(one.ids, dtype=np.int32), _sizes(text, one, lengths), begins, ends)
-        for (text, begins, ends), one in zip(batch, encoded, strict=True)
+        DocumentPart(
+            np.array(encoded.ids, dtype=np.int32), _sizes(text, encoded, lengths), begins, ends
+        )
+        for (text, begins, ends), encoded in zip(batch, encoded, strict=True)
     ]
 
 

@@ -117,31 +117,39 @@ def provided_questions(
     Raises:
         SourceError: The provider cannot render the task; names the task.
     """
-    asked = _rendering_request(plan, task)
-    found = render(provider_of(plan, task), f"tasks.{name}", asked, RankedQuestion)
-    if task.kind == "ranked" and any(len(one.choices) < 2 for one in found.documents):
+    request = _rendering_request(plan, task)
+    rendered = render(provider_of(plan, task), f"tasks.{name}", request, RankedQuestion)
+    if task.kind == "ranked" and any(len(document.choices) < 2 for document in rendered.documents):
         raise SourceError(
             f"tasks.{name}: {task.task} scores only the right answer, so that nothing is ranked; set "
             "`kind: gold`"
         )
-    for remark in found.info.remarks:
+    for remark in rendered.info.remarks:
         log.warning("tasks.%s: %s", name, remark)
-    several = len(found.info.num_fewshot) > 1
-    space = task.kind == "gold" or found.info.counts_space
-    return [_question(task, one, several, space) for one in found.documents], found.info
+    several = len(rendered.info.num_fewshot) > 1
+    space = task.kind == "gold" or rendered.info.counts_space
+    return [
+        _question(task, document, several, space) for document in rendered.documents
+    ], rendered.info
 
 
 def _question(
-    task: ProviderChoices, one: RankedQuestion, has_parts: bool, counts_space: bool
+    task: ProviderChoices, ranked_question: RankedQuestion, has_parts: bool, counts_space: bool
 ) -> Question:
-    gold, choices, alone = one.right, tuple(one.choices), one.unconditional
+    gold, choices, alone = (
+        ranked_question.right,
+        tuple(ranked_question.choices),
+        ranked_question.unconditional,
+    )
     if task.kind == "gold":
-        gold, choices, alone = 0, (one.choices[one.right],), None
-    part = one.part if has_parts else None
+        gold, choices, alone = 0, (ranked_question.choices[ranked_question.right],), None
+    part = ranked_question.part if has_parts else None
     unconditional = None if alone is None else tuple(alone)
     contexts, candidates = zip(*choices, strict=True)
-    asked = question_identity(contexts, candidates if task.kind == "ranked" else ())
-    return Question(one.id, None, part, gold, choices, unconditional, counts_space, asked)
+    identity = question_identity(contexts, candidates if task.kind == "ranked" else ())
+    return Question(
+        ranked_question.id, None, part, gold, choices, unconditional, counts_space, identity
+    )
 
 
 def provided_prompts(
@@ -173,11 +181,11 @@ def provided_prompts(
         "metrics": metrics,
         "golds": {metric: _share(metric, golds) for metric in metrics},
     }
-    fields = [_fields(one) for one in rendered.documents]
+    fields = [_fields(document) for document in rendered.documents]
     clusters = provided_clusters(key, task.task, task.cluster, fields)
     prompts = [
-        replace(_with_system(_prompt(one, rendered), task.system), cluster=cluster)
-        for one, cluster in zip(rendered.documents, clusters, strict=True)
+        replace(_with_system(_prompt(document, rendered), task.system), cluster=cluster)
+        for document, cluster in zip(rendered.documents, clusters, strict=True)
     ]
     return TaskPrompts(prompts, rendered.info.documents, room), rendered.info, recorded
 
@@ -219,14 +227,16 @@ def _verified(
 ) -> tuple[list[CaseOutcome], list[CaseOutcome]]:
     """Return the outcomes of gold answers, and of texts from documents."""
     chosen = rendered.documents[:: math.ceil(len(rendered.documents) / TRIED)]
-    golds: list[Case] = [(one.document, one.gold or "") for one in chosen]
-    quotes: list[Case] = [(one.document, text) for one in chosen[:QUOTED] for text in _quotes(one)]
+    golds: list[Case] = [(prompt.document, prompt.gold or "") for prompt in chosen]
+    quotes: list[Case] = [
+        (prompt.document, text) for prompt in chosen[:QUOTED] for text in _quotes(prompt)
+    ]
     known = rendered.info.model_dump(include={"task_files", "packages"})
     request = _rendering_request(plan, task) | known
     limits = limits_of(plan)
     scored = score(provider, request, [*golds, *quotes], limits)
-    found = run_programs(scored, limits, plan.config.verification.processes, task.python)
-    return found[: len(golds)], found[len(golds) :]
+    programs = run_programs(scored, limits, plan.config.verification.processes, task.python)
+    return programs[: len(golds)], programs[len(golds) :]
 
 
 def _quotes(document: Document) -> list[str]:

@@ -53,7 +53,7 @@ def source_rows(identities: Sequence[Collection[Hashable | None]]) -> list[int]:
     for number, keys in enumerate(identities):
         for key in keys:
             if key is not None:
-                one, other = sorted((root(number), root(first.setdefault(key, number))))
-                parents[other] = one
+                left, right = sorted((root(number), root(first.setdefault(key, number))))
+                parents[right] = left
     numbers: dict[int, int] = {}
     return [numbers.setdefault(root(number), len(numbers)) for number in range(len(parents))]

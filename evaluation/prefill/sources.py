@@ -98,16 +98,16 @@ class ResolvedSplit:
         Raises:
             SourceError: The data cannot be read, or the rows take too much memory.
         """
-        rows, found, size = self.rows(), list[DatasetRow](), 0
+        rows, first_rows, size = self.rows(), list[DatasetRow](), 0
         for row in islice(rows, most):
             size += _letters(row)
             if size > MOST_LETTERS:
                 raise SourceError(
-                    f"{self}: its first {len(found) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
+                    f"{self}: its first {len(first_rows) + 1:,} rows have more than {MOST_LETTERS:,} characters, "
                     "and all are kept in memory; lower `limit`, or leave long fields out"
                 )
-            found.append(row)
-        return found, len(found) + sum(1 for _ in rows)
+            first_rows.append(row)
+        return first_rows, len(first_rows) + sum(1 for _ in rows)
 
 
 def _letters(value: Any) -> int:

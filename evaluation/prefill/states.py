@@ -107,7 +107,7 @@ def state_of(reading: FilesRead, checksums: Checksums) -> dict[str, Any]:
     Raises:
         SourceError: A file has changed since.
     """
-    files = [_check_read(*one, checksums) for one in reading.files.items()]
+    files = [_check_read(*file, checksums) for file in reading.files.items()]
     return {"files": files, "ended": reading.ended}
 
 
@@ -160,8 +160,9 @@ def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Ch
     if any(one.status.size != status.size for one, _, status in pairs):
         return False
     return all(
-        (one.path, one.status) == (str(path), status) or one.checksum == checksums.of(path, status)
-        for one, path, status in pairs
+        (record.path, record.status) == (str(path), status)
+        or record.checksum == checksums.of(path, status)
+        for record, path, status in pairs
     )
 
 
@@ -237,16 +238,16 @@ class Sources:
 
     def _provided(self, known: Any) -> list[Sequence[Path] | None]:
         """Return the files that a provider would read now from each source that it has read."""
-        found: list[Sequence[Path] | None] = []
-        for one in known or ():
-            if one["kind"] == "tasks":
-                found.append(user_files(Path(one["dataset"])))
-            elif one["kind"] == "packages":
-                found.append(package_files(Path(one["dataset"])))
+        paths: list[Sequence[Path] | None] = []
+        for record in known or ():
+            if record["kind"] == "tasks":
+                paths.append(user_files(Path(record["dataset"])))
+            elif record["kind"] == "packages":
+                paths.append(package_files(Path(record["dataset"])))
             else:
-                root = mirror_of(one["dataset"], self._mirrors)
-                found.append(None if root is None else mirrored_files(root, one["config"]))
-        return found
+                root = mirror_of(record["dataset"], self._mirrors)
+                paths.append(None if root is None else mirrored_files(root, record["config"]))
+        return paths
 
     def _provided_state(self, read: ReadSource) -> dict[str, Any]:
         about = {"dataset": read.dataset, "config": read.config}

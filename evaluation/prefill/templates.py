@@ -232,30 +232,30 @@ def fields_of(*sources: str) -> set[str]:
     Returns:
         Names of fields and variables; `row` itself only where it is used as a whole.
     """
-    found: set[str] = set()
+    fields: set[str] = set()
     for source in sources:
         with row_limits():  # as constants are computed again
             tree = _ENVIRONMENT.parse(source)
-            found |= meta.find_undeclared_variables(tree)
+            fields |= meta.find_undeclared_variables(tree)
         named = _named_fields(tree)
         uses = sum(name.name == ROW for name in tree.find_all(nodes.Name))
-        found |= set(named)
+        fields |= set(named)
         if len(named) == uses:
-            found.discard(ROW)
-    return found
+            fields.discard(ROW)
+    return fields
 
 
 def _named_fields(tree: nodes.Template) -> list[str]:
     """Return the fields that a template reads as `row["…"]` or `row.…`, each as often as it does."""
     subscripts = [
-        one.arg.value
-        for one in tree.find_all(nodes.Getitem)
-        if _is_row(one.node) and isinstance(one.arg, nodes.Const)
+        node.arg.value
+        for node in tree.find_all(nodes.Getitem)
+        if _is_row(node.node) and isinstance(node.arg, nodes.Const)
     ]
     dotted = [
-        one.attr
-        for one in tree.find_all(nodes.Getattr)
-        if _is_row(one.node) and not hasattr(dict, one.attr)
+        node.attr
+        for node in tree.find_all(nodes.Getattr)
+        if _is_row(node.node) and not hasattr(dict, node.attr)
     ]
     return [name for name in (*subscripts, *dotted) if isinstance(name, str)]
 

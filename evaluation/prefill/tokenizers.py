@@ -94,7 +94,7 @@ def _fetch(plan: StagePlan, state: Callable[[], Any]) -> None:
             "definition": tokenizer_definition(plan),
             "revision": wanted.revision,
             "chat_template": tokenizer.chat_template,
-            "formerly": [one for one in _former_fingerprints(plan) if one != identity],
+            "formerly": [former for former in _former_fingerprints(plan) if former != identity],
             "source": {"state": state()},
         }
         write_meta(building, meta, sorted(path.name for path in building.iterdir()))

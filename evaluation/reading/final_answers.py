@@ -215,8 +215,8 @@ def _rest_of_sentence(turn: str, begin: int) -> tuple[str, int]:
 
 
 def _end_of_sentence(turn: str, start: int) -> int:
-    found = _SENTENCE_END.search(turn, start)
-    return found.start() if found else len(turn)
+    match = _SENTENCE_END.search(turn, start)
+    return match.start() if match else len(turn)
 
 
 def _last_bold(turn: str) -> str | None:

@@ -96,11 +96,11 @@ def read_item(line: str) -> Line | None:
     line = line.rstrip()
     if _RULE.fullmatch(line):
         return None
-    if found := _BULLET.fullmatch(line):
-        return Line(found[1], None, found[2])
-    if found := _NUMBER.fullmatch(line):
-        opened = found[2] if found[2] and not found[4] else ""
-        return Line(found[1], int(found[3] or found[6]), opened + found[8])
+    if match := _BULLET.fullmatch(line):
+        return Line(match[1], None, match[2])
+    if match := _NUMBER.fullmatch(line):
+        opened = match[2] if match[2] and not match[4] else ""
+        return Line(match[1], int(match[3] or match[6]), opened + match[8])
     return None
 
 
@@ -162,7 +162,7 @@ def read_lists(text: str) -> Lists:
     for token in _PARSER.parse(_as_commonmark(plain(text))):
         if token.type == "list_item_open":
             number = int(token.info) if token.info else None
-            depth = sum((one.number is None) == (number is None) for one in open_items)
+            depth = sum((list_item.number is None) == (number is None) for list_item in open_items)
             open_items.append(ListItem(number, len(open_items), depth))
             items.append(open_items[-1])
         elif token.type == "list_item_close":

@@ -79,9 +79,9 @@ def _without_pytest(program: str, wanted: Wanted) -> str:
         decorators = getattr(node, "decorator_list", [])
         names = {getattr(node, "name", ""), *(alias.name for alias in getattr(node, "names", ()))}
         is_test = any(name.startswith("test_") or name == "pytest" for name in names)
-        if (is_test or any("pytest" in ast.unparse(one) for one in decorators)) and not (
-            names & {*wanted.names}
-        ):
+        if (
+            is_test or any("pytest" in ast.unparse(decorator) for decorator in decorators)
+        ) and not (names & {*wanted.names}):
             del lines[_first_line(node) - 1 : node.end_lineno]
     return "\n".join(lines)
 

@@ -92,11 +92,11 @@ def words(text: str) -> list[str]:
         The words in order.
     """
     spaced = _WITHOUT_SPACES.sub(lambda found: f" {found[0]} ", _DASHES.sub(" ", plain(text)))
-    found: list[str] = []
+    parts: list[str] = []
     for piece in spaced.split():
         runs = _RUN.findall(piece)
-        found.extend(runs if len(runs) > _MOST_RUNS else [piece] if runs else [])
-    return found
+        parts.extend(runs if len(runs) > _MOST_RUNS else [piece] if runs else [])
+    return parts
 
 
 _SENTENCE_END = re.compile(
@@ -120,19 +120,19 @@ def sentences(paragraph: str) -> list[str]:
     Returns:
         The sentences in order, without those that have no letter or digit.
     """
-    ends = [found.end() for found in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, found)]
+    ends = [match.end() for match in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, match)]
     parts = [paragraph[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
     return [part.strip() for part in parts if _RUN.search(part)]
 
 
-def _ends(paragraph: str, found: re.Match[str]) -> bool:
+def _ends(paragraph: str, mark: re.Match[str]) -> bool:
     """Return whether a stop ends a sentence, unlike in `Dr.`, an initial, `e.g. this` or `"No!" he`."""
-    after = paragraph[found.end() : found.end() + 20].lstrip()
+    after = paragraph[mark.end() : mark.end() + 20].lstrip()
     if not after:
         return True
-    before = paragraph[max(0, found.start() - 30) : found.start()].split()
+    before = paragraph[max(0, mark.start() - 30) : mark.start()].split()
     word = before[-1].lstrip("(\"'*_").casefold() if before else ""
-    stop = found.group()
+    stop = mark.group()
     if stop[0] == "." and (word in _TITLES or (len(word) == 1 and word.isalpha() and word != "i")):
         return False
     if not after[0].islower():

@@ -149,7 +149,7 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
     config = next(iter(plans.values())).config
     folder = Path(config.results)
     runs: list[Run] = []
-    found: list[RunComparison] = []
+    run_comparisons: list[RunComparison] = []
     once = references(config)
     for name, other in config.runs.items():
         path = Path(other.path)
@@ -158,16 +158,22 @@ def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[s
         try:
             ours, theirs = this_run(plans), find_run(name, path)
             runs += [theirs] if runs else [ours, theirs]
-            found.append(compare_runs(ours, theirs, Matching(by=other.by)))
+            run_comparisons.append(compare_runs(ours, theirs, Matching(by=other.by)))
         except (EvaluationError, OSError) as error:
             why = machine_fault(error) if isinstance(error, OSError) else str(error)
             a, b = str(folder), str(path)
-            found.append(RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why))
-    errors = [f"runs.{one.run_b}: {one.error}" for one in found if one.error]
+            run_comparisons.append(
+                RunComparison(run_a=THIS_RUN, run_b=name, path_a=a, path_b=b, error=why)
+            )
+    errors = [
+        f"runs.{run_comparison.run_b}: {run_comparison.error}"
+        for run_comparison in run_comparisons
+        if run_comparison.error
+    ]
     if not runs:  # curves are drawn with the references' levels even without other runs
         with contextlib.suppress(EvaluationError):
             runs = [this_run(plans)]
-    return write_runs(folder, runs, found, config), errors
+    return write_runs(folder, runs, run_comparisons, config), errors
 
 
 def write_runs(

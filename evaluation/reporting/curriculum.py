@@ -80,12 +80,12 @@ def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tup
             yield row["id"], row["pass_rate"]
 
 
-def check_ids(chosen: Sequence[tuple[str, float]], known: Path | None) -> None:
+def check_ids(chosen: Sequence[tuple[str, float]], path: Path | None) -> None:
     """Check that each id can be written as a cell of one line, and that the trainer's list has it.
 
     Args:
         chosen: Id and pass rate of each prompt.
-        known: The trainer's list of ids, one a line, in UTF-8; None where there is none.
+        path: The trainer's list of ids, one a line, in UTF-8; None where there is none.
 
     Raises:
         ResultsError: When an id is empty, has a break or tab, or is not in a list that can be read.
@@ -96,17 +96,17 @@ def check_ids(chosen: Sequence[tuple[str, float]], known: Path | None) -> None:
                 f"the id {id!r} is empty, or has a line break or tab, and ids are written one a line; "
                 "give the task another `id`"
             )
-    if known is None:
+    if path is None:
         return
     expected = "a list of ids in UTF-8, one a line"
     try:
-        lines = read_lines(known, ResultsError, expected)
+        lines = read_lines(path, ResultsError, expected)
         ids = {line.decode().rstrip("\r\n") for _, line in lines}
     except UnicodeDecodeError:
-        raise ResultsError(f"{known}: not UTF-8 text; give {expected}") from None
+        raise ResultsError(f"{path}: not UTF-8 text; give {expected}") from None
     lacking = [id for id, _ in chosen if id not in ids]
     if lacking:
         raise ResultsError(
-            f"{known}: {len(lacking)} of the {len(chosen)} chosen ids are not in it, such as "
+            f"{path}: {len(lacking)} of the {len(chosen)} chosen ids are not in it, such as "
             f"{lacking[0]!r}; give the ids of the same data"
         )

@@ -31,9 +31,9 @@ def make_tables(place: Place) -> Made:
         _remove_bridge_files(plan, steps)
     else:
         write_stage(plan, [step for step in steps if _is_compared(plan, step)], steps)
-    found = read_stage(plan, steps)
-    write_tables(found)
-    write_page(plan.results / PAGE, stage_page(found, write_quality(found)))
+    stage = read_stage(plan, steps)
+    write_tables(stage)
+    write_page(plan.results / PAGE, stage_page(stage, write_quality(stage)))
     files = [plan.results / name for name in stage_outputs(plan)]
     return Made(files, about={"candidates": list(steps)})
 

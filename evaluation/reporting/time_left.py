@@ -44,20 +44,20 @@ class TimeLeft:
         )
 
 
-def time_left(found: Iterable[Scored]) -> TimeLeft | None:
+def time_left(scoreds: Iterable[Scored]) -> TimeLeft | None:
     """Return how long the missing scoring of a stage takes; None where nothing is missing.
 
     A tier is expected to take the mean time of the checkpoints that have it, if their files say how long it took.
     What is outdated counts as missing.
     """
-    known = list(found)
+    known = list(scoreds)
     missing = [one for one in known if any(state != DONE for state in one.states.values())]
     if not missing:
         return None
     seconds: dict[TierName, list[float]] = {}
-    for one in known:
-        for tier, state in one.states.items():
-            if state == DONE and (took := read_tier_file(one.folder, tier).seconds) is not None:
+    for scored in known:
+        for tier, state in scored.states.items():
+            if state == DONE and (took := read_tier_file(scored.folder, tier).seconds) is not None:
                 seconds.setdefault(tier, []).append(took)
     lacking = [tier for one in missing for tier, state in one.states.items() if state != DONE]
     return TimeLeft(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 else:
     _Rates = measured(FileModel, TIERS["tier4"].metrics, "{}.")
     _CompletionMetrics = measured(
-        ItemEntry, [one for one in TIERS["tier5"].metrics if one.description], "{}."
+        ItemEntry, [metric for metric in TIERS["tier5"].metrics if metric.description], "{}."
     )
 
 
@@ -146,17 +146,17 @@ def read_generations(path: Path) -> dict[str, Generation]:
     Raises:
         ResultsError: A line is no such record, or an id occurs twice; names the line.
     """
-    found: dict[str, Generation] = {}
+    generations: dict[str, Generation] = {}
     # Only a line feed ends a line: texts in JSON may contain other line separators.
     for number, line in enumerate(read_text(path, SCORE_AGAIN).split("\n"), start=1):
         if not line:
             continue
         where = path.with_name(f"{path.name}, line {number}")
-        one = parse_model(where, line, Generation, SCORE_AGAIN)
-        if one.id in found:
-            raise unusable(where, f"the id {one.id!r} appears twice")
-        found[one.id] = one
-    return found
+        model = parse_model(where, line, Generation, SCORE_AGAIN)
+        if model.id in generations:
+            raise unusable(where, f"the id {model.id!r} appears twice")
+        generations[model.id] = model
+    return generations
 
 
 class MeanRate(FileModel):

@@ -78,10 +78,10 @@ class StageComparison(FileModel):
     @property
     def by_match(self) -> dict[Steps, list[ComparisonRow]]:
         """Its deltas by the steps of A and B, in the order of the comparison."""
-        found: dict[Steps, list[ComparisonRow]] = {}
+        comparison_rows: dict[Steps, list[ComparisonRow]] = {}
         for row in self.deltas:
-            found.setdefault((row.step_a, row.step_b), []).append(row)
-        return found
+            comparison_rows.setdefault((row.step_a, row.step_b), []).append(row)
+        return comparison_rows
 
     @property
     def matched(self) -> str:

@@ -20,8 +20,8 @@ def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, 
         for note in content.notes:
             steps.setdefault(note, []).append(str(step))
     return [
-        (note, "all" if len(own) == len(contents) else ", ".join(own))
-        for note, own in steps.items()
+        (note, "all" if len(step) == len(contents) else ", ".join(step))
+        for note, step in steps.items()
     ]
 
 

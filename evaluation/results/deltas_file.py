@@ -56,9 +56,9 @@ class CandidateEntry(FileModel):
     @property
     def candidate(self) -> Candidate:
         """The step's number, or the merge's name."""
-        found = self.step if self.merge is None else self.merge
-        assert found is not None  # as it was read
-        return found
+        step = self.step if self.merge is None else self.merge
+        assert step is not None  # as it was read
+        return step
 
 
 class DeltaColumns(FileModel):

@@ -109,15 +109,15 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
     Returns:
         By name of its schema, the file's place in messages and its model.
     """
-    found: dict[str, tuple[str, type[FileModel]]] = {}
+    models: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
         reader = reader_of(name)
-        found[Path(tier.summary_file).stem] = (f"<step>/{tier.summary_file}", reader.file)
+        models[Path(tier.summary_file).stem] = (f"<step>/{tier.summary_file}", reader.file)
         if isinstance(reader.per_item, type):
             lines = f"<step>/{tier.items_file}, each line"
-            found[Path(tier.items_file).stem] = (lines, reader.per_item)
+            models[Path(tier.items_file).stem] = (lines, reader.per_item)
     return {
-        **found,
+        **models,
         "step_deltas": (f"<step>/{DELTAS}", StepDeltas),
         "stage_deltas": (f"<stage>/{DELTAS}", StageDeltas),
         "recommendation": (f"<stage>/{RECOMMENDATION}", Recommendation),
@@ -134,7 +134,11 @@ def tables() -> dict[str, Sequence[Column]]:
     """Return the files of results that are tables."""
     per_item = {tier.items_file: reader_of(name).per_item for name, tier in TIERS.items()}
     return {
-        **{f"<step>/{k}": one for k, one in per_item.items() if not isinstance(one, type)},
+        **{
+            f"<step>/{k}": columns
+            for k, columns in per_item.items()
+            if not isinstance(columns, type)
+        },
         f"<stage>/{STAGE_TABLE}": DELTA_COLUMNS,
         "<stage>/summary.csv, summary.parquet": SUMMARY_COLUMNS,
         f"<stage>/{QUALITY_TABLE}": QUALITY_COLUMNS,

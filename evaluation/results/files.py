@@ -76,9 +76,11 @@ def read_model(
     text = read_text(path, again)
     if version is not None:
         what, expected = version
-        found = parse_json(path, text, again).get("protocol")
-        if found != expected:
-            raise unusable(path, f"written by {what} protocol {found!r}, not {expected!r}", again)
+        protocol = parse_json(path, text, again).get("protocol")
+        if protocol != expected:
+            raise unusable(
+                path, f"written by {what} protocol {protocol!r}, not {expected!r}", again
+            )
     record = parse_model(path, text, model, again)
     if known is not None:
         known[path, model] = record

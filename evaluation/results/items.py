@@ -68,13 +68,13 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
     return _agreeing(path, tier, file, Items(items=items))
 
 
-def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
+def _agreeing(path: Path, tier: Tier, file: TierFile, content: Items) -> Items:
     """Return the items; raise ResultsError where rows of a table do not give the headline of the summary.
 
     A page shows numbers of both files, so it would contradict itself if one of them was changed by hand
     or copied without the other. Files of external programs are not checked.
     """
-    for name, item in found.items.items():
+    for name, item in content.items.items():
         headline = tier.headline_of(item.values)
         mean, stated = _mean_of_rows(item, headline), item.values[headline]
         if (
@@ -87,7 +87,7 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, found: Items) -> Items:
             f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
             f"{stated:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
         )
-    return found
+    return content
 
 
 def _mean_of_rows(item: Item, headline: str) -> float | None:
@@ -132,17 +132,17 @@ def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Position
     if sizes <= {None}:
         return None
     is_whole = len(lists) == 2 and sizes == {len(bin_starts(length))}
-    found = positions_of(rows) if is_whole else None
-    if found is None or not _adds_up(found, rows):
+    positions = positions_of(rows) if is_whole else None
+    if positions is None or not _adds_up(positions, rows):
         what = f"the losses or tokens of {name!r} by position are not those of its blocks"
         raise unusable(path, what)
-    return found
+    return positions
 
 
-def _adds_up(found: Positions, rows: "pa.Table") -> bool:
+def _adds_up(bins: Positions, rows: "pa.Table") -> bool:
     nats, tokens = (rows[key].to_numpy() for key in ("nats", "tokens"))
-    is_near = np.allclose(found.nats.sum(axis=1), nats, rtol=1e-6, atol=1e-9)
-    return bool(is_near and found.tokens.min() >= 0 and (found.tokens.sum(axis=1) == tokens).all())
+    is_near = np.allclose(bins.nats.sum(axis=1), nats, rtol=1e-6, atol=1e-9)
+    return bool(is_near and bins.tokens.min() >= 0 and (bins.tokens.sum(axis=1) == tokens).all())
 
 
 def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
@@ -176,7 +176,7 @@ def _task(
         values = choice_measures(rows, entry.kind)
     return replace(
         item,
-        credits={metric: Credits(credit=one, **about) for metric, one in credits.items()},
+        credits={metric: Credits(credit=credit, **about) for metric, credit in credits.items()},
         secondary=SecondaryMetrics(values=values, **about),
         rows=rows,
     )
@@ -197,15 +197,15 @@ def _task_credits(
         scores = candidate_scores(rows)
         if entry.kind == "gold":
             return {"greedy": greedy(rows)}
-    found = {key: credit_items(one, gold, groups).credit for key, one in scores.items()}
+    by_metric = {key: credit_items(score, gold, groups).credit for key, score in scores.items()}
     primary = entry.primary or "raw"
-    if primary not in found:
+    if primary not in by_metric:
         raise ResultsError(
             f"{path}: {name!r} has no unconditional log-probabilities, which the primary metric "
             f"{primary} in {tier.summary_file} needs; remove both and {SCORE_AGAIN}"
         )
-    others = {f"{tier.headline}_{key}": one for key, one in found.items() if key != primary}
-    return {tier.headline: found[primary], **others}
+    others = {f"{tier.headline}_{key}": one for key, one in by_metric.items() if key != primary}
+    return {tier.headline: by_metric[primary], **others}
 
 
 @contextlib.contextmanager
@@ -259,18 +259,18 @@ def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
 
 def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
     """Return the credits of each rate, over the prompts that count for it."""
-    found = {}
+    by_prompt = {}
     for rate in rates:
         counted = {prompt.id: _outcome(prompt, rate) for prompt in prompts}
         passed = {name: value for name, value in counted.items() if value is not None}
         if passed:
             credit = np.asarray(list(passed.values()), dtype=np.float64)
-            found[rate] = Credits(ids=tuple(passed), credit=credit)
-    return found
+            by_prompt[rate] = Credits(ids=tuple(passed), credit=credit)
+    return by_prompt
 
 
 def _outcome(prompt: PromptEntry, rate: str) -> bool | None:
-    checks = [{"kind": one.kind, "passed": one.passed} for one in prompt.checks.values()]
+    checks = [{"kind": check.kind, "passed": check.passed} for check in prompt.checks.values()]
     return outcome({"stop_reason": prompt.stop_reason, "checks": checks}, rate)
 
 

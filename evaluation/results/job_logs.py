@@ -73,8 +73,8 @@ def job_progress(log: Path) -> str | None:
     """
     item, bar = None, None
     for line in _last_lines(log, None):
-        if found := _ITEM.fullmatch(line):
-            item, bar = found, None
+        if match := _ITEM.fullmatch(line):
+            item, bar = match, None
         bar = _BAR.fullmatch(line.strip()) or bar
     names = [f"{item['what']}, {item['name']}"] if item else [bar["what"]] if bar else []
     if bar:

@@ -125,14 +125,14 @@ class Credits(Units):
         chosen = [index for index, name in enumerate(self.ids) if name in names]
         return Credits(ids=tuple(self.ids[i] for i in chosen), credit=self.credit[chosen])
 
-    def over_all(self, found: Differences) -> Differences:
+    def over_all(self, differences: Differences) -> Differences:
         """Return differences of these units as those of all units of the file, NaN for excluded ones."""
         if not self.excluded:
-            return found
+            return differences
         place = {index: name for name, index in self.excluded.items()}
         judged = [index for index in range(self.asked) if index not in place]
         amounts = np.full(self.asked, np.nan)
-        amounts[judged] = found.amounts
+        amounts[judged] = differences.amounts
 
         def everywhere(names: Sequence[Any]) -> list[Any]:
             known = iter(names)
@@ -147,8 +147,10 @@ class Credits(Units):
             ]
             for names in (own.clusters, own.strata)
         )
-        layout = Layout(self.asked, clusters, strata, [everywhere(one) for one in own.sources])
-        return replace(found, amounts=amounts, layout=layout)
+        layout = Layout(
+            self.asked, clusters, strata, [everywhere(source) for source in own.sources]
+        )
+        return replace(differences, amounts=amounts, layout=layout)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,13 +104,13 @@ class _Cache:
     tiers: dict[tuple[Path, TierName], TierResults] = field(default_factory=dict)
     left: int = CACHED_BYTES
 
-    def add(self, found: TierResults) -> None:
+    def add(self, tier_results: TierResults) -> None:
         """Keep a tier's results, if there is memory left for them."""
-        path = found.folder / found.tier.items_file
+        path = tier_results.folder / tier_results.tier.items_file
         size = path.stat().st_size if path.exists() else 0
         if size <= self.left:
             self.left -= size
-            self.tiers[found.folder, found.tier.name] = found
+            self.tiers[tier_results.folder, tier_results.tier.name] = tier_results
 
 
 _CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
@@ -141,10 +141,10 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
         return cache.tiers[folder, name]
     file = read_tier_file(folder, name)
     items = vars(reader_of(name).read(tier, file, folder))
-    found = TierResults(tier=tier, path=folder / tier.summary_file, file=file, **items)
+    tier_results = TierResults(tier=tier, path=folder / tier.summary_file, file=file, **items)
     if cache is not None:
-        cache.add(found)
-    return found
+        cache.add(tier_results)
+    return tier_results
 
 
 def read_folder(folder: Path) -> Results:
@@ -176,7 +176,7 @@ def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     Raises:
         ResultsError: A tier is missing or invalid; names file and key.
     """
-    found = {name: read_tier(folder, name) for name in tiers}
-    if not found:
+    by_tier = {name: read_tier(folder, name) for name in tiers}
+    if not by_tier:
         raise ResultsError(f"{folder}: no tier files; {SCORE_AGAIN}")
-    return Results(folder=folder, tiers=found)
+    return Results(folder=folder, tiers=by_tier)

@@ -78,7 +78,7 @@ def _lead(key: Key, deltas: Sequence[Delta], family: int) -> Lead:
     testable = [delta for delta in deltas if delta.estimate.se]
     alpha = _alpha(testable, ALPHA / family)
     estimates = [at_alpha(delta.estimate, alpha) for delta in deltas]
-    signs = [_sign(delta, one) for delta, one in zip(deltas, estimates, strict=True)]
+    signs = [_sign(delta, estimate) for delta, estimate in zip(deltas, estimates, strict=True)]
     since = len(signs)
     while since > 0 and signs[since - 1] == signs[-1] != 0:
         since -= 1

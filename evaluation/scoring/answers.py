@@ -138,8 +138,8 @@ def cut(text: str, strings: Sequence[str]) -> str | None:
     Returns:
         The text before it; None if there is no stop string.
     """
-    found = [place for string in strings if (place := text.find(string)) >= 0]
-    return text[: min(found)] if found else None
+    places = [place for string in strings if (place := text.find(string)) >= 0]
+    return text[: min(places)] if places else None
 
 
 def cut_again(

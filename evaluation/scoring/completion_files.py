@@ -84,9 +84,11 @@ def _batch(row: Mapping[str, Any]) -> list[_Text]:
     )
     return [
         _Text(
-            one.get("text", _at(one, "message", "content")), ..., _reason(one.get("finish_reason"))
+            choice.get("text", _at(choice, "message", "content")),
+            ...,
+            _reason(choice.get("finish_reason")),
         )
-        for one in ordered
+        for choice in ordered
     ]
 
 
@@ -94,9 +96,9 @@ def _outputs(row: Mapping[str, Any]) -> list[_Text]:
     outputs = row.get("outputs")
     found = outputs if isinstance(outputs, list) else []
     return [
-        _Text(one.get("text"), ..., _reason(one.get("finish_reason")))
-        for one in found
-        if isinstance(one, dict)
+        _Text(output.get("text"), ..., _reason(output.get("finish_reason")))
+        for output in found
+        if isinstance(output, dict)
     ]
 
 
@@ -134,7 +136,7 @@ def read_completions(path: Path, prompts: Mapping[str, str]) -> CompletionFile:
         ScoringError: A prompt has fewer completions than another.
     """
     ids = _Ids(prompts)
-    found: dict[tuple[str, int], CompletionLine] = {}
+    completion_lines: dict[tuple[str, int], CompletionLine] = {}
     counts: Counter[str] = Counter()
     engine = ""
     for number, text in read_lines(path, ResultsError, "JSONL of `id` and `completion`"):
@@ -144,21 +146,23 @@ def read_completions(path: Path, prompts: Mapping[str, str]) -> CompletionFile:
         row = read_json(text, where, ResultsError)
         if not isinstance(row, dict):
             raise ResultsError(f"{where} is no JSON object; write it again")
-        form = next(one for one in _FORMATS if one.key in row or not one.key)
+        form = next(
+            candidate for candidate in _FORMATS if candidate.key in row or not candidate.key
+        )
         engine = engine or form.engine
         for line in list(_lines(row, form, where, ids, counts)):
-            if (line.id, line.sample) in found:
+            if (line.id, line.sample) in completion_lines:
                 raise ResultsError(f"{where}: sample {line.sample} of {line.id!r} appears twice")
-            found[line.id, line.sample] = line
+            completion_lines[line.id, line.sample] = line
             counts[line.id] += 1
-    if not found:
+    if not completion_lines:
         raise ResultsError(f"{path}: it holds no completions")
     least, most = min(counts, key=counts.__getitem__), max(counts.values())
     if counts[least] < most:
         raise ScoringError(
             f"{least!r} has {counts[least]} completions, and another prompt {most}; give as many of each"
         )
-    return CompletionFile(list(found.values()), engine)
+    return CompletionFile(list(completion_lines.values()), engine)
 
 
 class _Ids:
@@ -213,14 +217,14 @@ def _lines(
     texts = form.texts(row)
     if not texts:
         raise ResultsError(f"{where}: it has no completion; generate it again")
-    for number, one in enumerate(texts):
-        if not isinstance(one.text, str):
+    for number, text in enumerate(texts):
+        if not isinstance(text.text, str):
             raise ResultsError(f"{where}: a line needs the texts `id` and `completion`")
-        sample = counts[id] + number if one.sample is ... else one.sample
+        sample = counts[id] + number if text.sample is ... else text.sample
         if type(sample) is not int or not 0 <= sample < LARGEST_COUNT:
             raise ResultsError(f"{where}: `sample` is {sample!r}, not a number 0, 1, 2 …")
         try:
-            check_unicode(one.text)
+            check_unicode(text.text)
         except SourceError as error:
             raise ResultsError(f"{where}: `completion`: {error}") from None
-        yield CompletionLine(id, sample, one.text, one.stop_reason)
+        yield CompletionLine(id, sample, text.text, text.stop_reason)

@@ -48,13 +48,13 @@ def _subject(request: dict[str, Any]) -> Subject:
 def _lacking(item: dict[str, Any], tokenizer: LoadedTokenizer) -> Lacking:
     requests = [
         GenerationRequest(
-            one["id"],
-            tuple(one["tokens"]),
-            one["max_new_tokens"],
-            tuple(one["samples"]),
-            Sampling.model_validate(one["sampling"]),
+            prompt["id"],
+            tuple(prompt["tokens"]),
+            prompt["max_new_tokens"],
+            tuple(prompt["samples"]),
+            Sampling.model_validate(prompt["sampling"]),
         )
-        for one in item["requests"]
+        for prompt in item["requests"]
     ]
     stopping = stopping_with(tokenizer, item["eos"], item["stop"])
     return Lacking(item["name"], item["item"], item["key"], requests, stopping, None)

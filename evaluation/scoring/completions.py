@@ -51,8 +51,8 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
 
 def _answer_chat(job: Job, cache: PromptCache, chat: Mapping[str, Any]) -> dict[str, Any]:
     """Answer the probes of one chat template and set of stop strings."""
-    own = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
-    part = PromptCache(own, {**cache.meta, "eos_token_ids": chat["eos_token_ids"]})
+    prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
+    part = PromptCache(prompts, {**cache.meta, "eos_token_ids": chat["eos_token_ids"]})
     key = _key(job, "tier4", part, GREEDY, {})
     return {**chat, "answers": _complete(job, "probes", key, part, GREEDY, chat["stop"])}
 
@@ -148,7 +148,7 @@ def _complete(
         with job.naming(name):
             tokenizer = stage_tokenizer(job.plan)
             stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
-            lacking = {one for one in keys if one not in stored}
+            lacking = {key for key in keys if key not in stored}
             if read_anew(job, item, key, cache.prompts, lacking, stopping):
                 stored, _ = stored_completions(job.store, prefix, keys, stops)
                 requests = missing_requests(sampling, cache.prompts, stored)

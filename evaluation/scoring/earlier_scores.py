@@ -51,10 +51,12 @@ class _EarlierStore(ScoreStore):
 
 def _are_of(subject: Subject, identity: str) -> bool:
     """Return whether scores under an earlier identity are of this checkpoint alone, as it is now."""
-    records = [one for one in _records(subject.plan) if one.about.get("identity") == identity]
+    records = [
+        record for record in _records(subject.plan) if record.about.get("identity") == identity
+    ]
     location, state = real_location(subject.checkpoint), list(earlier_state(subject.checkpoint))
-    is_alone = all(one.about.get("location") == location for one in records)
-    return is_alone and any(one.about.get("checkpoint_state") == state for one in records)
+    is_alone = all(record.about.get("location") == location for record in records)
+    return is_alone and any(record.about.get("checkpoint_state") == state for record in records)
 
 
 def _records(plan: StagePlan) -> Iterator[Record]:

@@ -184,8 +184,8 @@ def _stored(folder: Path, tier: TierName, plan: StagePlan) -> StoredScore:
 
 def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
     tiers = [TIERS[name] for name in plan.tiers]
-    known = {file for tier in tiers for file in (tier.summary_file, tier.items_file)}
-    others = sorted(path.name for path in folder.iterdir() if path.name not in known)
+    files = {file for tier in tiers for file in (tier.summary_file, tier.items_file)}
+    others = sorted(path.name for path in folder.iterdir() if path.name not in files)
     if others:
         log.warning(
             "stages.%s.command: it also wrote %s, which no tier needs; it is not stored",

@@ -74,7 +74,11 @@ def _former_keys(job: Job, key: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the keys under which earlier versions stored the same ids."""
     fingerprints = [key["tokenizer"], *job.tokenizer["formerly"]]
     plain = {name: value for name, value in key.items() if name != TEXT}
-    return [former for one in fingerprints if (former := {**plain, "tokenizer": one}) != key]
+    return [
+        former
+        for fingerprint in fingerprints
+        if (former := {**plain, "tokenizer": fingerprint}) != key
+    ]
 
 
 def _anew(

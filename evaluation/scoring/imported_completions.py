@@ -45,8 +45,8 @@ def imports_of(store: ScoreStore) -> dict[str, Import]:
     """
     path = store.folder / IMPORTED
     try:
-        found = json.loads(read_text(path))
-        return {str(task): dict(entry) for task, entry in found.items()}
+        content = json.loads(read_text(path))
+        return {str(task): dict(entry) for task, entry in content.items()}
     except FileNotFoundError:
         return {}
     except (ValueError, AttributeError, TypeError) as error:

@@ -60,14 +60,22 @@ class Lacking:
         Args:
             job: The job, whose names get those of their parts.
         """
-        keys = [sample_key(one.id, sample) for one in self.requests for sample in one.samples]
+        keys = [
+            sample_key(request.id, sample)
+            for request in self.requests
+            for sample in request.samples
+        ]
         prefix = job.store.prefix(self.item, self.key)
         stored, used = stored_completions(job.store, prefix, keys, self.stopping.strings)
         job.names += used
         left = [
-            replace(one, samples=samples)
-            for one in self.requests
-            if (samples := tuple(n for n in one.samples if sample_key(one.id, n) not in stored))
+            replace(request, samples=samples)
+            for request in self.requests
+            if (
+                samples := tuple(
+                    n for n in request.samples if sample_key(request.id, n) not in stored
+                )
+            )
         ]
         return replace(self, requests=left)
 
@@ -86,7 +94,9 @@ class Lacking:
         return self._asked(both.requests, both.take_ours if is_ours else both.take_theirs)
 
     def _asked(self, requests: Sequence[GenerationRequest], take: Take) -> Asked:
-        return Asked(self.name, [replace(one, stopping=self.stopping) for one in requests], take)
+        return Asked(
+            self.name, [replace(request, stopping=self.stopping) for request in requests], take
+        )
 
 
 def completion_table(

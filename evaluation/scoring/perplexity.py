@@ -50,15 +50,15 @@ def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention)
         A table of SCHEMA, a row for each block.
     """
     starts = cache.document_starts if attention == "document" else None
-    found = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
+    nats = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
     amounts = [
-        np.arange(len(found.nats)),
-        found.nats,
-        found.tokens,
+        np.arange(len(nats.nats)),
+        nats.nats,
+        nats.tokens,
         _scored_bytes(cache, attention),
     ]
-    by_position = [found.nats_by_position, found.tokens_by_position]
-    of_tokens = [found.correct, found.squared_log_totals]
+    by_position = [nats.nats_by_position, nats.tokens_by_position]
+    of_tokens = [nats.correct, nats.squared_log_totals]
     columns = [*amounts, *(one.tolist() for one in by_position), *of_tokens]
     columns = [pa.array(column) for column in columns]
     table = pa.table(columns, names=SCHEMA.names).cast(SCHEMA)

@@ -124,15 +124,15 @@ class Job:
         """
         self.begin(name)
         key = self.key({**own, "data": meta["checksum"]})
-        found = self.store.find(name, key)
-        if found is None:
-            found = self.store.path(name, key).name
+        rows = self.store.find(name, key)
+        if rows is None:
+            rows = self.store.path(name, key).name
             self.store.put(name, key, self.measured(name, score))
         else:
             log.info("%s: already scored", name)
-        self.names.append(found)
+        self.names.append(rows)
         return {
-            "score": found,
+            "score": rows,
             "data": meta["definition"],
             "data_checksum": meta["checksum"],
             "items": meta["items"],

@@ -85,7 +85,11 @@ def shares(lacking: Sequence[Lacking], parts: int) -> list[list[Lacking]]:
         whole = len(item.requests) - len(item.requests) % parts
         for number, request in enumerate(item.requests[:whole]):
             dealt[number % parts].setdefault(place, []).append(request)
-        last += [(place, one, sample) for one in item.requests[whole:] for sample in one.samples]
+        last += [
+            (place, request, sample)
+            for request in item.requests[whole:]
+            for sample in request.samples
+        ]
     for number, (place, request, sample) in enumerate(last):
         group = dealt[number * parts // len(last)].setdefault(place, [])
         if group and group[-1].id == request.id:
@@ -128,13 +132,13 @@ def _written(item: Lacking) -> dict[str, Any]:
     """Return an item as a helper reads it."""
     requests = [
         {
-            "id": one.id,
-            "tokens": one.tokens,
-            "max_new_tokens": one.max_new_tokens,
-            "samples": one.samples,
-            "sampling": one.sampling.model_dump(),
+            "id": request.id,
+            "tokens": request.tokens,
+            "max_new_tokens": request.max_new_tokens,
+            "samples": request.samples,
+            "sampling": request.sampling.model_dump(),
         }
-        for one in item.requests
+        for request in item.requests
     ]
     return {
         "name": item.name,

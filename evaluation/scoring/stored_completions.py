@@ -129,12 +129,14 @@ def counted_completions(
         tokenizer = load_tokenizer(plan.tokenizer_folder, use_fast=plan.tokenizer.use_fast)
         return until_stopped(stopping_with(tokenizer, (), stops), ())
 
-    found, used = stored_completions(store, prefix, keys, stops, lambda tokens: count()(tokens))
-    if not found.keys() >= set(keys):
+    completions, used = stored_completions(
+        store, prefix, keys, stops, lambda tokens: count()(tokens)
+    )
+    if not completions.keys() >= set(keys):
         raise ScoringError(
             f"{name}: a completion is missing from the store; score this checkpoint again"
         )
-    return found, used
+    return completions, used
 
 
 def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:

@@ -30,7 +30,7 @@ class Objective(Settings):
         None,
         description="Metric that decides it, if not the tier's headline: "
         + "; ".join(
-            f"for {name} {', '.join(f'`{one}`' for one in tier.others)}"
+            f"for {name} {', '.join(f'`{other}`' for other in tier.others)}"
             for name, tier in TIERS.items()
             if tier.others
         )

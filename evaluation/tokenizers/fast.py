@@ -38,13 +38,15 @@ class FastTokenizer(LoadedTokenizer):
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return each text's ids, as training did it."""
-        return [one.ids for one in self._encoded(texts)]
+        return [encoding.ids for encoding in self._encoded(texts)]
 
     def encode_documents(self, texts: Sequence[str]) -> list[EncodedText]:
         """Return the tokens of documents, in which special tokens are ordinary text."""
         self.backend.encode_special_tokens = True
         try:
-            return [EncodedText(one.ids, one.offsets) for one in self._encoded(texts)]
+            return [
+                EncodedText(encoding.ids, encoding.offsets) for encoding in self._encoded(texts)
+            ]
         finally:
             self.backend.encode_special_tokens = False
 

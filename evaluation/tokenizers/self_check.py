@@ -29,19 +29,26 @@ _SHOWN = 24
 
 
 def self_check(
-    tokenizer: LoadedTokenizer, folder: Path, own: Sequence[OwnText] = ()
+    tokenizer: LoadedTokenizer, folder: Path, own_texts: Sequence[OwnText] = ()
 ) -> dict[str, Any]:
     """Return the report: `reference`, each text with its ids under `texts`, and `remarks`.
 
     Raises:
         SourceError: When ids or an answer differ; it names the first text.
     """
-    texts = [*_texts(tokenizer), *(one.text for one in own)]
+    texts = [*_texts(tokenizer), *(one.text for one in own_texts)]
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True))
-    for one in own:
-        if one.ids is not None and ids[one.text] != list(one.ids):
+    for own_text in own_texts:
+        if own_text.ids is not None and ids[own_text.text] != list(own_text.ids):
             remedy = "correct the line, or name the tokenizer that gives these ids"
-            raise _difference(tokenizer, one.text, ids[one.text], list(one.ids), one.place, remedy)
+            raise _difference(
+                tokenizer,
+                own_text.text,
+                ids[own_text.text],
+                list(own_text.ids),
+                own_text.place,
+                remedy,
+            )
     reference, remarks = _compare(tokenizer, folder, ids)
     _check_answers(tokenizer)
     return {

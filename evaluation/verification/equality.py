@@ -84,49 +84,49 @@ def one_spelling(text: str) -> str:
     return inner.upper() if len(inner) == 1 and inner.isalpha() and inner != read else read
 
 
-def _equal(one: Tree, other: Tree) -> bool:
+def _equal(first: Tree, second: Tree) -> bool:
     """Return whether two simplified trees are equal."""
-    for left, right in ((one, other), (other, one)):
+    for left, right in ((first, second), (second, first)):
         if left[0] == "labelled" and right[0] == "labelled":
             return _equal(left[2], right[2]) or same_equation(left, right)
         if left[0] == "labelled" and right[0] == "relation":
             return same_equation(left, right)
         if left[0] == "labelled":
             return _equal(left[2], right)
-    if "signed" in (one[0], other[0]):
-        return _same_value(one, other)
-    if one[0] == "relation" and other[0] == "relation":
-        return one == other or same_equation(one, other)
-    if "words" in (one[0], other[0]):
-        return _same_words(one, other)
-    if "base" in (one[0], other[0]):
-        return _same_base(one, other)
-    if {one[0], other[0]} & _STRUCTURES or _has_sign(one) or _has_sign(other):
-        return _same_structure(one, other)
-    return _same_value(one, other)
+    if "signed" in (first[0], second[0]):
+        return _same_value(first, second)
+    if first[0] == "relation" and second[0] == "relation":
+        return first == second or same_equation(first, second)
+    if "words" in (first[0], second[0]):
+        return _same_words(first, second)
+    if "base" in (first[0], second[0]):
+        return _same_base(first, second)
+    if {first[0], second[0]} & _STRUCTURES or _has_sign(first) or _has_sign(second):
+        return _same_structure(first, second)
+    return _same_value(first, second)
 
 
 _STRUCTURES = {"list", "tuple", "set", "interval", "∪", "∩", "∖", "matrix", ":"}
 
 
-def _same_structure(one: Tree, other: Tree) -> bool:
-    kinds = {one[0], other[0]}
+def _same_structure(left: Tree, right: Tree) -> bool:
+    kinds = {left[0], right[0]}
     if "matrix" in kinds:
-        rows = [_rows(tree) for tree in (one, other)]
+        rows = [_rows(tree) for tree in (left, right)]
         return _all_equal(rows[0], rows[1], ordered=True) or _all_equal(
             _flat(rows[0]), _flat(rows[1]), ordered=True, only_if=kinds != {"matrix"}
         )
     if kinds & {"interval", "∪", "∩", "∖"}:
-        return _same_sets(one, other)
+        return _same_sets(left, right)
     if kinds == {":"}:
-        return _same_ratio(one, other)
+        return _same_ratio(left, right)
     if ":" in kinds:
         return False
     if kinds == {"tuple"} or kinds == {"tuple", "list"}:
-        return _all_equal(one[1:], other[1:], ordered=True)
+        return _all_equal(left[1:], right[1:], ordered=True)
     if "tuple" in kinds and not kinds & {"list", "set"}:
         return False
-    return _all_equal(_members(one), _members(other), ordered="tuple" in kinds)
+    return _all_equal(_members(left), _members(right), ordered="tuple" in kinds)
 
 
 def _members(tree: Tree) -> list[Tree]:
@@ -159,10 +159,10 @@ def _all_equal(
     if len(ones) != len(others) or not ones or not only_if:
         return False
     if ordered:
-        return all(_equal(one, other) for one, other in zip(ones, others, strict=True))
+        return all(_equal(left, right) for left, right in zip(ones, others, strict=True))
     left = list(others)
-    for one in ones:
-        place = next((n for n, other in enumerate(left) if _equal(one, other)), None)
+    for tree in ones:
+        place = next((n for n, other in enumerate(left) if _equal(tree, other)), None)
         if place is None:
             return False
         del left[place]
@@ -179,11 +179,11 @@ def _flat(rows: Sequence[Tree]) -> list[Tree]:
     return [part for row in rows for part in row[1:]]
 
 
-def _same_sets(one: Tree, other: Tree) -> bool:
+def _same_sets(left: Tree, right: Tree) -> bool:
     """Return whether two unions of intervals are equal, in any order."""
-    if {one[0], other[0]} & {"∩", "∖"}:
-        return one[0] == other[0] and all(map(_same_sets, one[1:], other[1:]))
-    ones, others = list(_united(one)), list(_united(other))
+    if {left[0], right[0]} & {"∩", "∖"}:
+        return left[0] == right[0] and all(map(_same_sets, left[1:], right[1:]))
+    ones, others = list(_united(left)), list(_united(right))
     if len(ones) != len(others):
         return False
     return all(any(_same_interval(a, b) for b in others) for a in ones) and all(
@@ -199,21 +199,23 @@ def _united(tree: Tree) -> Iterator[Tree]:
         yield simplified(tree)
 
 
-def _same_interval(one: Tree, other: Tree) -> bool:
+def _same_interval(first: Tree, second: Tree) -> bool:
     intervals = [
         ("interval", *tree[1:], "()") if tree[0] == "tuple" and len(tree) == 3 else tree
-        for tree in (one, other)
+        for tree in (first, second)
     ]
     if any(tree[0] != "interval" for tree in intervals):
         return (
-            intervals[0][0] != "interval" and intervals[1][0] != "interval" and _equal(one, other)
+            intervals[0][0] != "interval"
+            and intervals[1][0] != "interval"
+            and _equal(first, second)
         )
     left, right = intervals
     return bool(left[3] == right[3]) and _equal(left[1], right[1]) and _equal(left[2], right[2])
 
 
-def _same_ratio(one: Tree, other: Tree) -> bool:
-    parts = [list(_ratio(tree)) for tree in (one, other)]
+def _same_ratio(left: Tree, right: Tree) -> bool:
+    parts = [list(_ratio(tree)) for tree in (left, right)]
     return _all_equal(parts[0], parts[1], ordered=True)
 
 
@@ -225,42 +227,42 @@ def _ratio(tree: Tree) -> Iterator[Tree]:
         yield tree
 
 
-def _same_base(one: Tree, other: Tree) -> bool:
+def _same_base(left: Tree, right: Tree) -> bool:
     """Return whether digits are equal, and so are the bases if both are given."""
-    if one[0] == other[0] == "base":
-        return bool(one[1:] == other[1:])
-    number, based = (one, other) if other[0] == "base" else (other, one)
+    if left[0] == right[0] == "base":
+        return bool(left[1:] == right[1:])
+    number, based = (left, right) if right[0] == "base" else (right, left)
     return bool(number[0] == "number" and str(number[1]) == based[1])
 
 
-def _same_words(one: Tree, other: Tree) -> bool:
-    if one[0] != other[0]:
+def _same_words(left: Tree, right: Tree) -> bool:
+    if left[0] != right[0]:
         return False
-    return _spelled(one[1]) == _spelled(other[1])
+    return _spelled(left[1]) == _spelled(right[1])
 
 
 def _spelled(words: str) -> str:
     return " ".join(words.casefold().split()).strip(" .,;:!\"'()")
 
 
-def _same_value(one: Tree, other: Tree) -> bool:
+def _same_value(left: Tree, right: Tree) -> bool:
     """Return whether two expressions have equal values; units count if both have one."""
-    (one, unit), (other, other_unit) = split_unit(one), split_unit(other)
+    (left, unit), (right, other_unit) = split_unit(left), split_unit(right)
     if unit and other_unit and unit.dimension == other_unit.dimension:
-        one, other = scaled(one, unit), scaled(other, other_unit)
+        left, right = scaled(left, unit), scaled(right, other_unit)
     elif unit and other_unit and unit.is_known and other_unit.is_known:
         return False
-    if one[0] == other[0] == "words":
-        return _same_words(one, other)
-    if identical(one, other):
+    if left[0] == right[0] == "words":
+        return _same_words(left, right)
+    if identical(left, right):
         return True
-    percents = [_percent(tree) for tree in (one, other)]
+    percents = [_percent(tree) for tree in (left, right)]
     if percents[0] == percents[1]:
         return False
     hundredth = ("number", Fraction(1, 100))
     values = [
         ("*", tree, hundredth) if is_percent else tree
-        for tree, is_percent in zip((one, other), percents, strict=True)
+        for tree, is_percent in zip((left, right), percents, strict=True)
     ]
     return identical(*values)
 

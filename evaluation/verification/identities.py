@@ -17,29 +17,29 @@ _NEEDED = 3
 """Points at which both expressions must be defined."""
 
 
-def identical(one: Tree, other: Tree) -> bool:
+def identical(left: Tree, right: Tree) -> bool:
     """Return whether two expressions agree at every point where both are defined."""
-    names = sorted((names_in(one) | names_in(other)) - CONSTANTS)
+    names = sorted((names_in(left) | names_in(right)) - CONSTANTS)
     if not names:
-        return _agreement(one, other, [{}], needed=1) is True
+        return _agreement(left, right, [{}], needed=1) is True
     drawn = random.Random(0)
     anywhere = [
         {name: Fraction(drawn.choice((-1, 1)) * drawn.randint(2, 90), 17) for name in names}
         for _ in range(_POINTS)
     ]
-    if (agreement := _agreement(one, other, anywhere)) is not None:
+    if (agreement := _agreement(left, right, anywhere)) is not None:
         return agreement
     drawn = random.Random(1)
     positive = [
         {name: Fraction(drawn.randint(2, scale), 17) for name in names}
         for scale in (90, 90, 90, 17, 17, 17, 400, 400, 400)
     ]
-    return _agreement(one, other, positive, is_total=True) is True
+    return _agreement(left, right, positive, is_total=True) is True
 
 
 def _agreement(
-    one: Tree,
-    other: Tree,
+    left: Tree,
+    right: Tree,
     points: Sequence[Point],
     *,
     needed: int = _NEEDED,
@@ -52,7 +52,7 @@ def _agreement(
     """
     agreed = 0
     for point in points:
-        values = [_value(tree, point) for tree in (one, other)]
+        values = [_value(tree, point) for tree in (left, right)]
         if None in values:
             if is_total and values != [None, None]:
                 return False
@@ -86,9 +86,9 @@ def names_in(tree: Tree) -> set[str]:
     }
 
 
-def same_equation(one: Tree, other: Tree) -> bool:
+def same_equation(left: Tree, right: Tree) -> bool:
     """Return whether two equations have the same solutions: one is a multiple of the other."""
-    sides = [_sides(tree) for tree in (one, other)]
+    sides = [_sides(tree) for tree in (left, right)]
     if sides[0] is None or sides[1] is None:
         return False
     names = sorted(set().union(*(names_in(side) for side in sides if side)) - CONSTANTS)

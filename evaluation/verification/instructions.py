@@ -39,12 +39,12 @@ def _checkers(kind: str, ids: Sequence[str], document: Mapping[str, Any]) -> Ite
     arguments = list(document["arguments"])
     if not ids or len(ids) != len(arguments):
         raise ValueError(f"{len(ids)} instructions with {len(arguments)} sets of arguments")
-    known = _library(kind)
+    library = _library(kind)
     for name, given in zip(ids, arguments, strict=True):
-        if name not in known:
+        if name not in library:
             raise ValueError(f"{name!r} is not an instruction of {kind}")
         _check_data(name)
-        checker = known[name](name)
+        checker = library[name](name)
         # A table of arguments has a column for every argument of any instruction; unused ones are None.
         checker.build_description(**{key: v for key, v in (given or {}).items() if v is not None})
         if "prompt" in (checker.get_instruction_args() or {}):

@@ -87,12 +87,12 @@ def _verify_math(settings: MathVerify, document: Mapping[str, Any], completion: 
     from math_verify import verify
 
     gold = str(document["gold"])
-    found = _parsed(completion)
-    answer = next((part for part in reversed(found) if isinstance(part, str)), None)
-    if not found:
+    parsed = _parsed(completion)
+    answer = next((part for part in reversed(parsed) if isinstance(part, str)), None)
+    if not parsed:
         return Verdict(credit=0.0, reason="no number or formula found")
     # The caller limits the time: math-verify's alarms need the main thread, and do not stop everything.
-    if verify(_parsed_gold(gold), found, timeout_seconds=None):
+    if verify(_parsed_gold(gold), parsed, timeout_seconds=None):
         return Verdict(credit=1.0, answer=answer)
     return Verdict(credit=0.0, answer=answer, reason=different(answer or "it", answer_of(gold)))
 

@@ -15,13 +15,13 @@ _compiled = lru_cache(maxsize=256)(re.compile)
 
 def _verify(settings: Pattern, document: Mapping[str, Any], completion: str) -> Verdict:
     """Verify that the text found by the pattern equals the gold answer, without ignored parts."""
-    found = _found(settings, completion)
-    if found is None:
+    answer = _found(settings, completion)
+    if answer is None:
         return Verdict(credit=0.0, reason=f"nothing matches {settings.pattern}")
     gold = str(document["gold"])
-    if bare(settings, found) == bare(settings, gold):
-        return Verdict(credit=1.0, answer=found)
-    return Verdict(credit=0.0, answer=found, reason=different(found, bare(settings, gold)))
+    if bare(settings, answer) == bare(settings, gold):
+        return Verdict(credit=1.0, answer=answer)
+    return Verdict(credit=0.0, answer=answer, reason=different(answer, bare(settings, gold)))
 
 
 def _in_form(settings: Pattern, document: Mapping[str, Any]) -> str:

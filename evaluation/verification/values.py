@@ -48,17 +48,17 @@ def evaluate(tree: Tree, names: Mapping[str, Value], sign: int = 1) -> Value:
         raise Undefined(str(error)) from None
 
 
-def same(one: Value, other: Value) -> bool:
+def same(left: Value, right: Value) -> bool:
     """Return whether two values are equal: exactly if both are rational, else to 45 digits."""
-    if isinstance(one, Fraction) and isinstance(other, Fraction):
-        return one == other
-    one, other = _float(one), _float(other)
-    if _context.isinf(one) or _context.isinf(other):
-        return bool(one == other)
-    largest = max(abs(one), abs(other))
-    if min(abs(one), abs(other)) == 0:
+    if isinstance(left, Fraction) and isinstance(right, Fraction):
+        return left == right
+    left, right = _float(left), _float(right)
+    if _context.isinf(left) or _context.isinf(right):
+        return bool(left == right)
+    largest = max(abs(left), abs(right))
+    if min(abs(left), abs(right)) == 0:
         return bool(largest < _context.mpf(10) ** -50)
-    return bool(abs(one - other) <= _CLOSE * largest)
+    return bool(abs(left - right) <= _CLOSE * largest)
 
 
 def _float(value: Value) -> Value:
@@ -78,8 +78,8 @@ def _evaluate(tree: Tree, names: Mapping[str, Value], sign: int) -> Value:
     if kind in _OPERATIONS:
         return _OPERATIONS[kind](*(_evaluate(part, names, sign) for part in tree[1:]))
     if kind in ("±", "∓"):
-        one, other = (_evaluate(part, names, sign) for part in tree[1:])
-        return _OPERATIONS["+" if (kind == "±") == (sign > 0) else "-"](one, other)
+        left, right = (_evaluate(part, names, sign) for part in tree[1:])
+        return _OPERATIONS["+" if (kind == "±") == (sign > 0) else "-"](left, right)
     if kind == "apply":
         if tree[1] in ("gcd", "lcm", "max", "min"):
             members = tree[2][1:] if tree[2][0] == "list" else tree[2:3]
@@ -109,19 +109,19 @@ def _named(name: str, names: Mapping[str, Value]) -> Value:
 def _exactly(operation: Callable[[Any, Any], Any]) -> Callable[[Value, Value], Value]:
     """Return an operation that is exact on two rational numbers, if they are not too long."""
 
-    def calculate(one: Value, other: Value) -> Value:
-        are_rational = isinstance(one, Fraction) and isinstance(other, Fraction)
-        if are_rational and _bits(one) + _bits(other) <= 2 * _MOST_BITS:
-            return operation(one, other)
-        return operation(_float(one), _float(other))
+    def calculate(left: Value, right: Value) -> Value:
+        are_rational = isinstance(left, Fraction) and isinstance(right, Fraction)
+        if are_rational and _bits(left) + _bits(right) <= 2 * _MOST_BITS:
+            return operation(left, right)
+        return operation(_float(left), _float(right))
 
     return calculate
 
 
-def quotient(one: Value, other: Value) -> Value:
-    if other == 0:
+def quotient(left: Value, right: Value) -> Value:
+    if right == 0:
         raise Undefined("division by zero")
-    return _exactly(operator.truediv)(one, other)
+    return _exactly(operator.truediv)(left, right)
 
 
 def _bits(value: Fraction) -> int:

@@ -75,19 +75,19 @@ def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failur
     Returns:
         The failure; its count restarts at 1 if the checkpoint or `own` has changed.
     """
-    known = read_failures(subject.plan.results)
-    last = known.get(subject.label)
+    failures = read_failures(subject.plan.results)
+    last = failures.get(subject.label)
     count = last.count + 1 if last and last.state == state and last.own == own else 1
     failure = Failure(count=count, at=time.time(), state=state, why=why, own=own)
-    _write(subject.plan.results, {**known, subject.label: failure})
+    _write(subject.plan.results, {**failures, subject.label: failure})
     return failure
 
 
 def forget_failure(subject: Subject) -> None:
     """Remove the stored failure of an evaluated checkpoint, if there is one."""
-    known = read_failures(subject.plan.results)
-    if known.pop(subject.label, None) is not None:
-        _write(subject.plan.results, known)
+    failures = read_failures(subject.plan.results)
+    if failures.pop(subject.label, None) is not None:
+        _write(subject.plan.results, failures)
 
 
 def _write(results: Path, failures: dict[str, Failure]) -> None:

@@ -220,13 +220,14 @@ class Watcher:
         if work is None or self.late or set(work.evaluated) != set(options.stages):
             return None
         until = options.until_step
-        last = [max(steps_among(found), default=-1) for found in work.evaluated.values()]
+        last = [max(steps_among(candidates), default=-1) for candidates in work.evaluated.values()]
         if until is not None and min(last) >= until:
             return f"step {until} is evaluated: the end"
-        asked = {name: self.config.stages[name] for name in options.stages}
+        stages = {name: self.config.stages[name] for name in options.stages}
         if all(
-            isinstance(one.steps, tuple) and {*one.steps, *one.merges} <= {*work.evaluated[name]}
-            for name, one in asked.items()
+            isinstance(stage.steps, tuple)
+            and {*stage.steps, *stage.merges} <= {*work.evaluated[name]}
+            for name, stage in stages.items()
         ):
             return "all requested steps are evaluated: the end"
         return None

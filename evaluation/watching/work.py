@@ -116,7 +116,10 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
     wanted = [s for name in stages if known[name] for s in search._wanted(plans[name])]
     states = search._look_at(wanted, quiet)
     ready = [subject for subject in wanted if search._can_be_evaluated(subject)]
-    chosen = {name: search._scored_or(ready, plans[name], own) for name, own in candidates.items()}
+    chosen = {
+        name: search._scored_or(ready, plans[name], candidate)
+        for name, candidate in candidates.items()
+    }
     limited = _with_candidates(config, chosen)
     return Work(
         config=limited,
@@ -124,8 +127,8 @@ def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
         ready=tuple(ready),
         states=states,
         evaluated={
-            name: tuple(one for one in own if search._is_evaluated(plans[name], one))
-            for name, own in candidates.items()
+            name: tuple(step for step in candidate if search._is_evaluated(plans[name], step))
+            for name, candidate in candidates.items()
         },
         skipped=search.skipped,
         seen={
@@ -145,7 +148,7 @@ def _with_candidates(config: Config, chosen: Mapping[str, tuple[Candidate, ...]]
     for name, stage in config.stages.items():
         own = chosen.get(name, ())
         merges = {merge: recipe for merge, recipe in stage.merges.items() if merge in own}
-        steps = tuple(one for one in own if isinstance(one, int))
+        steps = tuple(candidate for candidate in own if isinstance(candidate, int))
         update = {"steps": steps or stage.steps, "merges": merges}
         stages[name] = stage.model_copy(update=update)
     return config.model_copy(update={"stages": stages})
@@ -170,7 +173,7 @@ class _Search:
         """Yield the checkpoints that lack results, the bridge first."""
         has_bridge = plan.stage.bridge is not None
         steps = plan.stage.steps if isinstance(plan.stage.steps, tuple) else ()
-        subjects = [candidate_subject(plan, one) for one in _candidates(plan, steps)]
+        subjects = [candidate_subject(plan, candidate) for candidate in _candidates(plan, steps)]
         self.outdated.look_at(subjects)
         if has_bridge:
             try:
@@ -227,7 +230,9 @@ class _Search:
         folders = {subject.folder for subject in ready}
         subjects = [(step, candidate_subject(plan, step)) for step in steps]
         return tuple(
-            s for s, one in subjects if one.folder in folders or not self.outdated(SCORE, one)
+            s
+            for s, subject in subjects
+            if subject.folder in folders or not self.outdated(SCORE, subject)
         )
 
     def _is_evaluated(self, plan: StagePlan, step: Candidate) -> bool:

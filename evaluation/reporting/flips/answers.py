@@ -60,10 +60,10 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
 
 
 def probe_answers(
-    found: TierResults, probes: Mapping[str, Probe]
+    tier_results: TierResults, probes: Mapping[str, Probe]
 ) -> dict[str, tuple[str, dict[str, Any]]]:
     """Return each prompt and its response; where their file cannot be read, the reason instead."""
-    file, path = found.file, found.folder / found.tier.items_file
+    file, path = tier_results.file, tier_results.folder / tier_results.tier.items_file
     generations, missing = dict[str, Generation](), NOT_STORED
     try:
         generations = read_generations(path) if path.exists() else {}
@@ -76,7 +76,7 @@ def probe_answers(
         generation = generations.get(entry.id)
         passed = {check: one.passed for check, one in entry.checks.items()}
         why: list[str] = []
-        if any(one.note == UNFINISHED for one in entry.checks.values()):
+        if any(check.note == UNFINISHED for check in entry.checks.values()):
             why = ["the model's thinking is unfinished"]
         elif generation and entry.id in probes:
             mark = marks.get(entry.id)
@@ -125,16 +125,16 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
 
 def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:
     """Return the samples of some prompts; what cannot be read is left out, and logged."""
-    found: dict[str, list[dict[str, Any]]] = {}
+    samples: dict[str, list[dict[str, Any]]] = {}
     try:
         with open_regular(path) as lines:
             for line in lines:
                 row = json.loads(line)
                 if row["id"] in ids:
-                    found.setdefault(row["id"], []).append(row)
+                    samples.setdefault(row["id"], []).append(row)
     except (OSError, ValueError, KeyError, TypeError) as error:
         log.warning("%s: damaged (%r); its texts are not shown; score again", path, error)
-    return found
+    return samples
 
 
 def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:

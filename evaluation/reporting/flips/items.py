@@ -64,9 +64,9 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
     directions: tuple[tuple[Change, int], ...] = (("right", 1), ("wrong", -1))
     chosen: list[tuple[int, Change]] = []
     for change, sign in directions:
-        found = np.flatnonzero(gain * sign > 0)
-        order = np.argsort(-size[found], kind="stable")
-        chosen += [(int(place), change) for place in found[order][:most]]
+        indices = np.flatnonzero(gain * sign > 0)
+        order = np.argsort(-size[indices], kind="stable")
+        chosen += [(int(place), change) for place in indices[order][:most]]
     return chosen
 
 

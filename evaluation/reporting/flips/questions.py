@@ -78,13 +78,13 @@ class QuestionTexts:
                 known = scored_cache(folder, checksum) is not None
                 self._places[task] = _places(path) if known else ({}, 0)
             offsets, begin = self._places[task]
-            found = {}
+            by_id = {}
             if chosen := set(ids) & set(offsets):
                 with open_regular(path) as file:
                     for name in chosen:
                         file.seek(offsets[name])
-                        found[name] = _readable(json.loads(file.readline()), begin)
-            return found
+                        by_id[name] = _readable(json.loads(file.readline()), begin)
+            return by_id
         except BROKEN as error:
             log.warning("%s: damaged (%r); its texts are not shown; prefill again", path, error)
             self._places.setdefault(task, ({}, 0))

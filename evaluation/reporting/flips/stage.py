@@ -60,7 +60,7 @@ TOKENS = 300
 Tokens = npt.NDArray[np.integer[Any]]
 
 
-def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
+def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
     """Return the flips of all steps and merges that there is space for.
 
     Args:
@@ -71,13 +71,13 @@ def stage_flips(found: StageResults, space: SpaceLeft, first: Sequence[Candidate
         `items`, `steps` and `left`, as above; all empty without a bridge.
     """
     page: Page = {"items": {}, "steps": {}, "left": []}
-    if found.bridge is None:
+    if stage.bridge is None:
         return page
-    most = max(FEWEST, min(MOST, 60 // max(1, len(found.candidates))))
-    flips_of = _finder(found.plan, found.bridge, most)
-    for step in in_order(sorted(found.candidates, key=candidate_rank), first):
+    most = max(FEWEST, min(MOST, 60 // max(1, len(stage.candidates))))
+    flips_of = _finder(stage.plan, stage.bridge, most)
+    for step in in_order(sorted(stage.candidates, key=candidate_rank), first):
         is_full = bool(page["left"])  # later steps would hardly find space either
-        if is_full or not _add(page, step, flips_of(found.candidates[step]), space):
+        if is_full or not _add(page, step, flips_of(stage.candidates[step]), space):
             page["left"].append(step)
     page["left"].sort(key=candidate_rank)
     return page
@@ -142,24 +142,26 @@ def _flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
         yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
 
 
-def _add(page: Page, step: Candidate, found: Iterable[ItemFlips], space: SpaceLeft) -> bool:
+def _add(page: Page, step: Candidate, item_flips: Iterable[ItemFlips], space: SpaceLeft) -> bool:
     """Put a step's flips on the page, with shortened texts if necessary; False if there is no space."""
     rows: list[dict[str, Any]] = []
     added: dict[str, Any] = {}
-    for one in found:
-        name = f"{one.tier}/{one.item}"
+    for item_flip in item_flips:
+        name = f"{item_flip.tier}/{item_flip.item}"
         known = page["items"].get(name, {})
-        added[name] = {flip.id: flip.shared for flip in one.shown if flip.id not in known}
+        added[name] = {flip.id: flip.shared for flip in item_flip.shown if flip.id not in known}
         rows.append(
             {
-                "tier": one.tier,
-                "shape": one.shape,
-                "item": one.item,
-                "of": len(one.gain),
-                "gained": int((one.gain > 0).sum()),
-                "lost": int((one.gain < 0).sum()),
-                "label": one.label,
-                "shown": [{"id": f.id, "change": f.change, "ours": f.ours} for f in one.shown],
+                "tier": item_flip.tier,
+                "shape": item_flip.shape,
+                "item": item_flip.item,
+                "of": len(item_flip.gain),
+                "gained": int((item_flip.gain > 0).sum()),
+                "lost": int((item_flip.gain < 0).sum()),
+                "label": item_flip.label,
+                "shown": [
+                    {"id": f.id, "change": f.change, "ours": f.ours} for f in item_flip.shown
+                ],
             }
         )
     if not space.take([rows, added]):

@@ -69,7 +69,7 @@ def rank_of(key: Key) -> tuple[int, int, bool]:
         A key to sort by; overall series come first in each metric, unnamed metrics last.
     """
     tier, item, metric = key
-    names = [known.name for known in TIERS[tier].metrics]
+    names = [metric.name for metric in TIERS[tier].metrics]
     rank = names.index(metric) if metric in names else len(names)
     return list(TIERS).index(tier), rank, item != OVERALL
 
@@ -103,7 +103,7 @@ def with_scales(series: Iterable[Series]) -> list[Series]:
     Returns:
         Copies with `log`: whether the axis is logarithmic.
     """
-    return [{**one, "log": is_logarithmic(one)} for one in series]
+    return [{**curve, "log": is_logarithmic(curve)} for curve in series]
 
 
 def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
@@ -201,11 +201,11 @@ def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> lis
         Series whose `x` counts training steps from the first stage on; of one stage all its series.
     """
     starts = {name: _steps_before(name, known) for name in stages}
-    chains = _chains({name: one for name, one in stages.items() if one}, known, starts)
+    chains = _chains({name: stage for name, stage in stages.items() if stage}, known, starts)
     owned: dict[tuple[str, str, str], dict[str, Series]] = {}
     for name, series in stages.items():
-        for one in series:
-            owned.setdefault((one["tier"], one["item"], one["metric"]), {})[name] = one
+        for curve in series:
+            owned.setdefault((curve["tier"], curve["item"], curve["metric"]), {})[name] = curve
     enough = min(2, len(stages))
     return [
         _joined(owners, starts, chains, known)
@@ -232,7 +232,7 @@ def _chains(
     chains: list[list[str]] = []
     for name in stages:
         before = known.get(name) if starts[name] else None
-        chain = next((one for one in chains if before and one[-1] == before[0]), None)
+        chain = next((chain for chain in chains if before and chain[-1] == before[0]), None)
         if chain and before and before[1] >= _last_step(stages[before[0]]):
             chain.append(name)
         else:
@@ -259,7 +259,7 @@ def _joined(
             own = [branch, *own]
         lines += [{"name": " → ".join(chain), "number": number, "points": own}] if own else []
     begun = sorted({starts[name] for chain in chains for name in chain if starts[name] > 0})
-    first_place = min(point["x"] for one in lines for point in one["points"])
+    first_place = min(point["x"] for line in lines for point in line["points"])
     borders = [start for start in begun if start >= first_place]
     if len(chains) > 1:
         return {**line, "lines": lines, "borders": borders}
@@ -289,7 +289,7 @@ def _points_of(
 def _is_one_mean(key: tuple[str, str, str], stages: Mapping[str, Sequence[Series]]) -> bool:
     """Return whether an overall value is of the same slices or tasks in every stage that has it."""
     items = {
-        frozenset(one["item"] for one in series if (one["tier"], one["metric"]) == key[::2])
+        frozenset(curve["item"] for curve in series if (curve["tier"], curve["metric"]) == key[::2])
         for series in stages.values()
     }
     return len(items - {frozenset()}) == 1

@@ -54,10 +54,10 @@ def with_levels(
         for item, score in published.scores.items():
             level = {"name": f"{name} (published)", "number": place, "value": score}
             levels.setdefault((published.tier, item, published.measured), []).append(level)
-    keys = [(one["tier"], one["item"], one["metric"]) for one in series]
+    keys = [(curve["tier"], curve["item"], curve["metric"]) for curve in series]
     drawn = [
-        {**one, "levels": levels[key]} if key in levels else one
-        for one, key in zip(series, keys, strict=True)
+        {**curve, "levels": levels[key]} if key in levels else curve
+        for curve, key in zip(series, keys, strict=True)
     ]
     return drawn, list(dict.fromkeys(notes))
 
@@ -79,7 +79,7 @@ def _shared_values(name: str, folder: Path, ours: Results, notes: list[str]) -> 
     tiers: dict[TierName, TierResults] = {}
     across: set[TierName] = set()
     partial: set[TierName] = set()
-    for tier in (one for one in ours.tiers if one in theirs.tiers):
+    for tier in (tier for tier in ours.tiers if tier in theirs.tiers):
         pair = Pair(ours.tiers[tier], theirs.tiers[tier])
         if not pair.tier.rates:  # prompts of rates stay together
             pair = pair.over(name for name in pair.ours.items if name in pair.theirs.items)

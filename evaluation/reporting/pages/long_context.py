@@ -33,22 +33,22 @@ class Point(NamedTuple):
     high: float | None
 
 
-def position_series(found: StageResults) -> list[dict[str, Any]]:
+def position_series(stage: StageResults) -> list[dict[str, Any]]:
     """Return the loss by position of the chosen checkpoint.
 
     Returns:
         A series for each slice with at least two bins, with the bridge's line if it is compared;
         none if no checkpoint is chosen.
     """
-    chosen = found.chosen
+    chosen = stage.chosen
     if chosen is None:
         return []
     deltas: dict[tuple[str, str], dict[int, PositionDelta]] = {}
-    for one in found.deltas[chosen].by_position if chosen in found.deltas else ():
-        deltas.setdefault((one.tier, one.item), {})[one.first] = one
+    for change in stage.deltas[chosen].by_position if chosen in stage.deltas else ():
+        deltas.setdefault((change.tier, change.item), {})[change.first] = change
     return [
         _series(tier, item, [item], _lines(chosen, points, deltas.get((tier, item), {})))
-        for tier, item, points in _bins(found.candidates[chosen])
+        for tier, item, points in _bins(stage.candidates[chosen])
     ]
 
 
@@ -58,32 +58,32 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
         if light.tier.kind != "nats":
             continue
         whole = scored.tier(name)
-        for item, one in whole.items.items():
-            blocks = one.blocks if isinstance(one, NatsItem) else None
+        for item, entry in whole.items.items():
+            blocks = entry.blocks if isinstance(entry, NatsItem) else None
             if bins := position_values(blocks, whole.file.sequence_length):
                 known = ((b.first, b.last, b.estimate) for b in bins)
                 yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in known]
 
 
-def length_series(found: StageResults) -> list[dict[str, Any]]:
+def length_series(stage: StageResults) -> list[dict[str, Any]]:
     """Return the headline metric of the chosen checkpoint by length of the prompts, in tokens.
 
     Returns:
         A series for each name that has several lengths, groups first; none if no checkpoint is chosen.
     """
-    chosen = found.chosen
+    chosen = stage.chosen
     if chosen is None:
         return []
     known: dict[tuple[TierName, str], dict[int, Value]] = {}
-    for value in found.candidates[chosen].values:
+    for value in stage.candidates[chosen].values:
         named = _LENGTH.fullmatch(value.item)
         if named and value.metric == TIERS[value.tier].headline:
             known.setdefault((value.tier, named[1] + named[3]), {})[int(named[2])] = value
-    rows = found.deltas[chosen].deltas if chosen in found.deltas else ()
+    rows = stage.deltas[chosen].deltas if chosen in stage.deltas else ()
     deltas = {(row.tier, row.item, row.metric): row for row in rows}
     series = []
     for (tier, name), values in known.items():
-        keys = {n: (tier, one.item, f"delta_{one.metric}") for n, one in values.items()}
+        keys = {n: (tier, value.item, f"delta_{value.metric}") for n, value in values.items()}
         paired = {length: deltas[key] for length, key in keys.items() if key in deltas}
         own = [Point(n, n, values[n].value, values[n].low, values[n].high) for n in sorted(values)]
         if len(own) > 1:
@@ -101,11 +101,11 @@ def _series(
 
 def _lines(chosen: Candidate, points: list[Point], paired: Paired) -> list[dict[str, Any]]:
     """Return a line of the checkpoint's values with their intervals, and one of the bridge's."""
-    ours = [_point(one, paired.get(one.first)) for one in points]
+    ours = [_point(point, paired.get(point.first)) for point in points]
     theirs = [
-        {"first": one.first, "last": one.last, "value": paired[one.first].bridge_value}
-        for one in points
-        if one.first in paired
+        {"first": point.first, "last": point.last, "value": paired[point.first].bridge_value}
+        for point in points
+        if point.first in paired
     ]
     lines = [{"name": candidate_label(chosen), "number": 0, "points": ours}]
     return [*lines, {"name": "the bridge", "number": 1, "points": theirs}] if theirs else lines

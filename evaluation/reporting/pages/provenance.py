@@ -23,39 +23,39 @@ from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.tiers import TIERS
 
 
-def provenance_tables(found: StageResults) -> list[Table]:
+def provenance_tables(stage: StageResults) -> list[Table]:
     """Return the tables of sources, templates, notes and verified answers.
 
     Returns:
         Tables; those with nothing in them are left out.
     """
-    sides = _sides(found)
+    sides = _sides(stage)
     tables = [
-        Table("Comparison", ("note", "steps"), [*notes_by_steps(found.deltas)]),
-        _disagreements(found),
-        _items(found.plan, sides),
+        Table("Comparison", ("note", "steps"), [*notes_by_steps(stage.deltas)]),
+        _disagreements(stage),
+        _items(stage.plan, sides),
         _templates(sides),
-        *verified_tables(sides, found.deltas),
+        *verified_tables(sides, stage.deltas),
     ]
     return [table for table in tables if table.rows or table.note]
 
 
-def _sides(found: StageResults) -> dict[str, Results]:
-    sides = {str(step): scored.results for step, scored in found.candidates.items()}
-    return sides if found.bridge is None else {**sides, "bridge": found.bridge.results}
+def _sides(stage: StageResults) -> dict[str, Results]:
+    sides = {str(step): scored.results for step, scored in stage.candidates.items()}
+    return sides if stage.bridge is None else {**sides, "bridge": stage.bridge.results}
 
 
 def _text(value: Any, form: str = "") -> str:
     return "–" if value is None else f"{value:{form}}"
 
 
-def jobs_table(found: StageResults) -> Table:
+def jobs_table(stage: StageResults) -> Table:
     """Return what every checkpoint was scored with.
 
     Returns:
         A table with a row for each step, merge or bridge and tier.
     """
-    sides = _sides(found)
+    sides = _sides(stage)
     rows = [
         (step, name, *cells_of(JOB, tier.file))
         for step, results in sides.items()
@@ -115,14 +115,14 @@ def _items(plan: StagePlan, sides: Mapping[str, Results]) -> Table:
 
 def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
     """Yield one row an item; equal rows of several steps are shown once."""
-    for found in results.tiers.values():
-        if found.tier.rates:
-            yield _rates_row(found)
+    for tier in results.tiers.values():
+        if tier.tier.rates:
+            yield _rates_row(tier)
             continue
-        items = getattr(plan.suite, found.tier.section)
-        for name, item in found.items.items():
-            is_alone, entry = not found.tier.cache.per_stage, item.entry
-            folder = plan.cache_folder(found.tier.name, name) if is_alone else None
+        items = getattr(plan.suite, tier.tier.section)
+        for name, item in tier.items.items():
+            is_alone, entry = not tier.tier.cache.per_stage, item.entry
+            folder = plan.cache_folder(tier.tier.name, name) if is_alone else None
             source = _source(items.get(name), folder, item.same.get("data"))
             known = ("tokens", "ties", "truncated_contexts")
             rest = (_text(getattr(entry, key, None)) for key in known)
@@ -130,12 +130,12 @@ def _item_rows(plan: StagePlan, results: Results) -> Iterable[tuple[str, ...]]:
             yield name, source, _text(data), _count(used), *rest
 
 
-def _rates_row(found: TierResults) -> tuple[str, ...]:
+def _rates_row(tier_results: TierResults) -> tuple[str, ...]:
     """Return one row for all units of a tier of rates, as they come from the suite itself."""
-    rate = found.overall.values.get(TRUNCATED.name) if found.overall else None
+    rate = tier_results.overall.values.get(TRUNCATED.name) if tier_results.overall else None
     cut = "–" if rate is None else f"{100 * rate:.1f} % of answers"
-    data, used = _text(getattr(found.file, "data", None)), _count(found.file.items)
-    return found.tier.section, "the suite", data, used, "–", "–", cut
+    data, used = _text(getattr(tier_results.file, "data", None)), _count(tier_results.file.items)
+    return tier_results.tier.section, "the suite", data, used, "–", "–", cut
 
 
 def _source(item: Any, folder: Path | None, checksum: Any) -> str:
@@ -155,39 +155,39 @@ def _source(item: Any, folder: Path | None, checksum: Any) -> str:
         revision = revision[:12]
     name += f" @ {revision}" if revision else " (no revision pinned)"
     states = fetched.get("state") or []
-    is_mirror = any(isinstance(one, dict) and one.get("kind") == "mirror" for one in states)
+    is_mirror = any(isinstance(state, dict) and state.get("kind") == "mirror" for state in states)
     return f"{name}, from a mirror" if is_mirror else name
 
 
 def _templates(sides: Mapping[str, Results]) -> Table:
     columns = ("task", "context", "continuation", "shots", "primary")
-    found: dict[tuple[str, ...], None] = {}
+    lines: dict[tuple[str, ...], None] = {}
     for results in sides.values():
         for tier in results.tiers.values():
-            found |= dict.fromkeys(_tier_templates(tier))
-    return Table("Templates", columns, list(found))
+            lines |= dict.fromkeys(_tier_templates(tier))
+    return Table("Templates", columns, list(lines))
 
 
-def _tier_templates(found: TierResults) -> Iterable[tuple[str, ...]]:
-    for name, item in found.items.items():
+def _tier_templates(tier_results: TierResults) -> Iterable[tuple[str, ...]]:
+    for name, item in tier_results.items.items():
         task = getattr(item.entry, "task", None)
         if isinstance(task, dict):
             texts = (_text(task.get(key)) for key in ("context", "continuation", "num_fewshot"))
             yield name, *texts, _text(getattr(item.entry, "primary", None))
-    chats = found.file.chats if isinstance(found.file, Tier4File) else ()
+    chats = tier_results.file.chats if isinstance(tier_results.file, Tier4File) else ()
     for chat in chats:
         stops = ", ".join(map(repr, chat.stop)) or "EOS and end of turn only"
         values = json.dumps(chat.chat_template_kwargs) if chat.chat_template_kwargs else ""
         names = f" ({', '.join(chat.probes)})" if len(chats) > 1 else ""
         template = " ".join(filter(None, (chat.chat_template, values)))
-        yield f"{found.tier.section}{names}", template, f"stops: {stops}", "–", "–"
+        yield f"{tier_results.tier.section}{names}", template, f"stops: {stops}", "–", "–"
 
 
-def _disagreements(found: StageResults) -> Table:
+def _disagreements(stage: StageResults) -> Table:
     """Return the items whose metrics change in opposite directions, by each one's 95 % interval."""
     columns = ("step", "task", "better by", "worse by")
     rows: list[tuple[str, ...]] = []
-    for step, content in found.deltas.items():
+    for step, content in stage.deltas.items():
         changed: dict[str, tuple[list[str], list[str]]] = {}
         for delta in content.deltas:
             tier = TIERS[delta.tier]
@@ -202,7 +202,7 @@ def _disagreements(found: StageResults) -> Table:
             for item, (better, worse) in changed.items()
             if better and worse
         ]
-    note = "" if rows or not found.deltas else "No task's metrics change in opposite directions."
+    note = "" if rows or not stage.deltas else "No task's metrics change in opposite directions."
     return Table("Metrics that disagree about the direction", columns, rows, note)
 
 

@@ -65,7 +65,7 @@ def runs_page(
     words: dict[str, Any] = {
         "title": "Runs side by side",
         "run": " and ".join(run.name for run in runs),
-        "comparisons": [_words(one) for one in comparisons],
+        "comparisons": [_words(comparison) for comparison in comparisons],
         "damaged": damaged,
         "levels": notes,
         "left_out": [],
@@ -84,7 +84,7 @@ def _defaults(
 
     A stage that is compared comes first. For losses, runs of two tokenizers share only bits per byte.
     """
-    compared = [stage for one in comparisons for stage in one.stages]
+    compared = [stage for comparison in comparisons for stage in comparison.stages]
     known = {one["metric"] for series in curves.values() for one in series}
     is_drawn = bool(compared) and compared[0].stage_a in curves
     return {
@@ -102,31 +102,36 @@ def _curves(runs: Sequence[Run], damaged: list[str]) -> dict[str, list[Series]]:
     """Return the series by A's stages; a run's stage that is paired with none of these is left out."""
     if not runs:
         return {}
-    first, found = runs[0], {}
+    first, curves = runs[0], {}
     for stage in first.stages:
         own = {first.name: _points_of(first.stages[stage], damaged)}
         for other in runs[1:]:
             name = _same_stage(first, other).get(stage)
             if name is not None:
                 own[other.name] = _points_of(other.stages[name], damaged)
-        found[stage] = _overlaid(own)
-    return found
+        curves[stage] = _overlaid(own)
+    return curves
 
 
 def _points_of(checkpoints: Iterable[RunCheckpoint], damaged: list[str]) -> tuple[Points, set[str]]:
     """Return the points of a run's stage and its tokenizers; `damaged` gets what cannot be read."""
     points: Points = {}
     tokenizers: set[str] = set()
-    for one in checkpoints:
+    for checkpoint in checkpoints:
         try:
-            results = read_folder(one.folder)
+            results = read_folder(checkpoint.folder)
         except ResultsError as error:
             damaged.append(str(error))
             continue
         tokenizers.add(str(results.header.tokenizer.identity))
         for value in values_of(results):
             bounds = {name: getattr(value, name) for name in ("value", "low", "high", "chance")}
-            point = {"x": one.step, "step": one.step, "tokens": one.tokens, **bounds}
+            point = {
+                "x": checkpoint.step,
+                "step": checkpoint.step,
+                "tokens": checkpoint.tokens,
+                **bounds,
+            }
             points.setdefault((value.tier, value.item, value.metric), []).append(point)
     return points, tokenizers
 
@@ -139,9 +144,9 @@ def _overlaid(runs: Mapping[str, tuple[Points, set[str]]]) -> list[Series]:
     first = next((tokenizers for _, tokenizers in runs.values() if tokenizers), set())
     lines: dict[Key, list[dict[str, Any]]] = {}
     for number, (name, (points, tokenizers)) in enumerate(runs.items()):
-        for key, own in points.items():
+        for key, run_points in points.items():
             if tokenizers <= first or TIERS[key[0]].metric(key[2]).is_free_of_tokens:
-                line = {"name": name, "number": number, "points": own}
+                line = {"name": name, "number": number, "points": run_points}
                 lines.setdefault(key, []).append(line)
     return [
         {
@@ -165,10 +170,10 @@ def _same_stage(ours: Run, theirs: Run) -> dict[str, str]:
         return {}
 
 
-def _words(one: RunComparison) -> dict[str, Any]:
+def _words(run_comparison: RunComparison) -> dict[str, Any]:
     """Return the words of a comparison."""
     return {
-        **one.model_dump(exclude={"stages"}),
+        **run_comparison.model_dump(exclude={"stages"}),
         "stages": [
             {
                 "title": stage.title,
@@ -178,7 +183,7 @@ def _words(one: RunComparison) -> dict[str, Any]:
                 "overall": [lead for lead in stage.leads if lead.item == OVERALL],
                 "items": [lead for lead in stage.leads if lead.item != OVERALL],
             }
-            for stage in one.stages
+            for stage in run_comparison.stages
         ],
     }
 
@@ -187,10 +192,10 @@ def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the deltas of all stages that there is space for, and the names of the other pairs."""
-    found, left_out = [], []
-    for one in comparisons:
-        for stage in one.stages:
-            label = f"{one.run_a} against {one.run_b}, {stage.title}"
+    shown, left_out = [], []
+    for comparison in comparisons:
+        for stage in comparison.stages:
+            label = f"{comparison.run_a} against {comparison.run_b}, {stage.title}"
             matched = stage.by_match
             leads = {(lead.tier, lead.item, lead.metric) for lead in stage.leads}
             kept: list[dict[str, Any]] = []
@@ -201,8 +206,8 @@ def _deltas(
                 else:
                     left_out.append(f"{label}, step {step}")
             others = {step: other for step, other in matched if step != other}
-            found.append({"label": label, "others": others, "deltas": kept})
-    return found, left_out
+            shown.append({"label": label, "others": others, "deltas": kept})
+    return shown, left_out
 
 
 def _row(row: ComparisonRow, leads: Collection[tuple[str, str, str]]) -> dict[str, Any]:

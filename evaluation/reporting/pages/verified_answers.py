@@ -99,16 +99,16 @@ RATES: Mapping[str, Callable[[VerifierRates, GenerationEntry], str]] = {
 def _rates(sides: Sides) -> Iterator[tuple[str, ...]]:
     """Yield a row per step, task and verifier, the primary verifier first."""
     for step, name, entry in _entries(sides):
-        for view in sorted(entry.verifiers, key=lambda one: one != entry.primary):
+        for view in sorted(entry.verifiers, key=lambda verifier: verifier != entry.primary):
             yield step, name, view, *cells_of(RATES, entry.verifiers[view], entry)
 
 
 def _group_rates(sides: Sides) -> Iterator[tuple[str, ...]]:
     for step, name, entry in _entries(sides):
         for grouping, groups in entry.strata.items():
-            for group, one in groups.items():
-                rate = _rate(one.value, one.low, one.high)
-                yield step, name, grouping, group, str(one.prompts), rate
+            for group, rates in groups.items():
+                rate = _rate(rates.value, rates.low, rates.high)
+                yield step, name, grouping, group, str(rates.prompts), rate
 
 
 CHANGES: Mapping[str, Callable[[GroupDelta], str]] = {

@@ -199,7 +199,7 @@ def _line(
         f"gen_args_{i}": {f"arg_{j}": part for j, part in enumerate(request)}
         for i, request in enumerate(requests)
     }
-    answers = [[*map(str, one)] if isinstance(one, list) else one for one in answers]
+    answers = [[*map(str, answer)] if isinstance(answer, list) else answer for answer in answers]
     prompt = str(requests[0][0])
     return {
         "doc_id": number,

@@ -51,7 +51,7 @@ class Sample:
         return self.scores.get(self.headline)
 
 
-def samples_of(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sample]:
+def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
     """Yield the samples of an item.
 
     Args:
@@ -64,17 +64,17 @@ def samples_of(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sampl
     Raises:
         ResultsError: Texts or completions that were scored are no longer there.
     """
-    item = found.items[name]
+    item = tier_results.items[name]
     if isinstance(item.entry, TaskEntry):
-        yield from _questions(plan, found, name)
+        yield from _questions(plan, tier_results, name)
     elif isinstance(item.entry, GenerationEntry):
-        yield from _completions(plan, found, name, item.entry)
-    elif isinstance(found.file, Tier4File):
-        yield from _answers(found, found.file, name)
+        yield from _completions(plan, tier_results, name, item.entry)
+    elif isinstance(tier_results.file, Tier4File):
+        yield from _answers(tier_results, tier_results.file, name)
 
 
-def _questions(plan: StagePlan, found: TierResults, name: str) -> Iterator[Sample]:
-    item = found.items[name]
+def _questions(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
+    item = tier_results.items[name]
     rows = item.rows if isinstance(item, CreditItem) else None
     if rows is None:
         return
@@ -121,17 +121,17 @@ def _credit(values: Any, gold: int) -> float:
 
 
 def _completions(
-    plan: StagePlan, found: TierResults, name: str, entry: GenerationEntry
+    plan: StagePlan, tier_results: TierResults, name: str, entry: GenerationEntry
 ) -> Iterator[Sample]:
-    path = found.folder / "generation" / name / "results.jsonl"
+    path = tier_results.folder / "generation" / name / "results.jsonl"
     folder = plan.cache_folder("tier5", name)
     try:
         documents = read_documents(folder)
     except CacheError:
         documents = {}  # only the gold answers are lacking
     for row in _lines(path):
-        known = documents.get(row["id"])
-        gold = known.document.get("gold") if known else None
+        document = documents.get(row["id"])
+        gold = document.document.get("gold") if document else None
         verdicts = row["verdicts"]
         credits = {view: verdict["credit"] for view, verdict in verdicts.items()}
         primary = verdicts[entry.primary]
@@ -154,8 +154,8 @@ def _completions(
         )
 
 
-def _answers(found: TierResults, file: Tier4File, name: str) -> Iterator[Sample]:
-    texts = read_generations(found.folder / found.tier.items_file)
+def _answers(tier_results: TierResults, file: Tier4File, name: str) -> Iterator[Sample]:
+    texts = read_generations(tier_results.folder / tier_results.tier.items_file)
     for prompt in file.prompts or ():
         if prompt.category != name:
             continue
@@ -167,8 +167,8 @@ def _answers(found: TierResults, file: Tier4File, name: str) -> Iterator[Sample]
             prompt=text.prompt,
             references=(),
             outputs=(text.response,),
-            scores={found.tier.headline: float(passed), **checks},
-            headline=found.tier.headline,
+            scores={tier_results.tier.headline: float(passed), **checks},
+            headline=tier_results.tier.headline,
             method="checks " + ", ".join(prompt.checks),
             extracted=text.response,
             about={"stop_reason": prompt.stop_reason},
@@ -199,9 +199,9 @@ def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def has_samples(found: TierResults, name: str) -> bool:
+def has_samples(tier_results: TierResults, name: str) -> bool:
     """Return whether an item has samples: an external program may write none, and slices have none."""
-    item = found.items[name]
+    item = tier_results.items[name]
     if isinstance(item.entry, TaskEntry):
         return isinstance(getattr(item, "rows", None), pa.Table)
-    return found.tier.kind == "credit"
+    return tier_results.tier.kind == "credit"

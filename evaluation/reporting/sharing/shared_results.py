@@ -90,12 +90,12 @@ def scored_candidates(plan: StagePlan) -> list[Candidate]:
     path = plan.results / SUMMARY
     rows = read_summary(path) if path.exists() else []
     roles = [(row["role"], row["step"], row["merge"]) for row in rows]
-    found: list[Candidate] = [
+    candidates: list[Candidate] = [
         merge if role == "merge" else step
         for role, step, merge in dict.fromkeys(roles)
         if role in ("step", "merge")
     ]
-    return found
+    return candidates
 
 
 def shared_checkpoint(plan: StagePlan, candidate: Candidate) -> SharedCheckpoint:

@@ -64,9 +64,9 @@ class StageResults:
     @property
     def candidates(self) -> dict[Candidate, Scored]:
         """Results of steps, then of merges, by number or name."""
-        found: dict[Candidate, Scored] = dict(self.steps.items())
-        found.update(self.merges)
-        return found
+        candidates: dict[Candidate, Scored] = dict(self.steps.items())
+        candidates.update(self.merges)
+        return candidates
 
     @property
     def chosen(self) -> Candidate | None:
@@ -134,11 +134,13 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
         The results, which also name what is missing or damaged.
     """
     reader = _Reader()
-    found = {
+    checkpoints = {
         step: reader.checkpoint(plan.step_folder(step), plan, candidate_label(step))
         for step in steps
     }
-    scored = {step: one for step, one in found.items() if one is not None}
+    scored = {
+        step: checkpoint for step, checkpoint in checkpoints.items() if checkpoint is not None
+    }
     bridge, deltas, recommendation, verdicts = None, {}, None, {}
     if plan.stage.bridge is not None:
         bridge = reader.checkpoint(plan.bridge_folder, plan, "bridge")
@@ -152,7 +154,7 @@ def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
             recommendation = reader.read(path, plan.name, Recommendation.read)
         path = plan.results / DELTAS
         stage = reader.read(path, plan.name, StageDeltas.read) if path.exists() else None
-        verdicts = {one.candidate: one for one in stage.verdicts} if stage else {}
+        verdicts = {verdict.candidate: verdict for verdict in stage.verdicts} if stage else {}
     return StageResults(
         plan=plan,
         requested=tuple(steps),

@@ -51,41 +51,41 @@ class Sides(NamedTuple):
     called: str | None
 
 
-def write_quality(found: StageResults) -> TaskQuality:
+def write_quality(stage: StageResults) -> TaskQuality:
     """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out.
 
     Returns:
         What the files hold: rows of all items, and advice on undecided objectives.
     """
-    tiers = [TIERS[name] for name in found.plan.tiers if not TIERS[name].rates]
-    rows = [_completed(found, row) for tier in tiers for row in _tier_rows(found, tier)]
+    tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
+    rows = [_completed(stage, row) for tier in tiers for row in _tier_rows(stage, tier)]
     quality = TaskQuality(
-        stage=found.plan.name,
+        stage=stage.plan.name,
         protocol=protocol.REPORT,
         alpha=round(ALPHA, 10),
         power=POWER,
-        advice=tuple(advice_of(found, rows)),
+        advice=tuple(advice_of(stage, rows)),
         rows=tuple(rows),
     )
-    folder, cells = found.plan.results, [row.model_dump() for row in rows]
+    folder, cells = stage.plan.results, [row.model_dump() for row in rows]
     write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, cells)
     write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
     return quality
 
 
-def _completed(found: StageResults, row: QualityRow) -> QualityRow:
+def _completed(stage: StageResults, row: QualityRow) -> QualityRow:
     """Return a row with its labels, the noise between checkpoints, and its share of an objective's mean."""
-    noise, advice = None, found.recommendation
-    for one in advice.noise if advice is not None else ():
-        if (one.tier, one.item, one.metric) == (row.tier, row.item, row.metric):
-            noise = one
+    noise, advice = None, stage.recommendation
+    for entry in advice.noise if advice is not None else ():
+        if (entry.tier, entry.item, entry.metric) == (row.tier, row.item, row.metric):
+            noise = entry
     shares = (
         [
             objective.shares[row.item]
-            for objective in found.judged(max(found.deltas, key=candidate_rank)).objectives
+            for objective in stage.judged(max(stage.deltas, key=candidate_rank)).objectives
             if objective.definition.name == row.metric and row.item in objective.shares
         ]
-        if found.deltas
+        if stage.deltas
         else []
     )
     labels = {
@@ -103,28 +103,28 @@ def _completed(found: StageResults, row: QualityRow) -> QualityRow:
     )
 
 
-def _tier_rows(found: StageResults, tier: Tier) -> Iterator[QualityRow]:
-    sides, points = _sides(found, tier), _points(found, tier)
+def _tier_rows(stage: StageResults, tier: Tier) -> Iterator[QualityRow]:
+    sides, points = _sides(stage, tier), _points(stage, tier)
     if sides is None:
         return
     for name, item in sides.ours.items.items():
-        metrics = [tier.metric(one) for one in tier.metrics_of(item.values)]
-        series = {one.name: points.get((name, one.name), {}) for one in metrics}
+        metrics = [tier.metric(metric) for metric in tier.metrics_of(item.values)]
+        series = {metric.name: points.get((name, metric.name), {}) for metric in metrics}
         for metric in metrics:
             if series[metric.name]:
-                yield _row(found.plan, sides, metric, name, item, series)
+                yield _row(stage.plan, sides, metric, name, item, series)
 
 
-def _sides(found: StageResults, tier: Tier) -> Sides | None:
+def _sides(stage: StageResults, tier: Tier) -> Sides | None:
     """Read both sides again, with their items; None where no step has the tier."""
-    steps = sorted(step for step, one in found.steps.items() if tier.name in one.results.tiers)
-    ours = _read(found.steps[steps[-1]], tier) if steps else None
+    steps = sorted(step for step, one in stage.steps.items() if tier.name in one.results.tiers)
+    ours = _read(stage.steps[steps[-1]], tier) if steps else None
     if ours is None:
         return None
-    if found.bridge is not None and tier.name in found.bridge.results.tiers:
-        return Sides(ours, _read(found.bridge, tier), "bridge")
+    if stage.bridge is not None and tier.name in stage.bridge.results.tiers:
+        return Sides(ours, _read(stage.bridge, tier), "bridge")
     if len(steps) > 1:
-        return Sides(ours, _read(found.steps[steps[-2]], tier), f"step {steps[-2]}")
+        return Sides(ours, _read(stage.steps[steps[-2]], tier), f"step {steps[-2]}")
     return Sides(ours, None, None)
 
 
@@ -135,10 +135,10 @@ def _read(scored: Scored, tier: Tier) -> TierResults | None:
         return None
 
 
-def _points(found: StageResults, tier: Tier) -> Mapping[tuple[str, str], Points]:
+def _points(stage: StageResults, tier: Tier) -> Mapping[tuple[str, str], Points]:
     """Return the values of each item and metric."""
     points: dict[tuple[str, str], dict[int, float]] = {}
-    for step, scored in sorted(found.steps.items()):
+    for step, scored in sorted(stage.steps.items()):
         for value in scored.values:
             if value.tier == tier.name:
                 points.setdefault((value.item, value.metric), {})[step] = value.value
@@ -263,9 +263,9 @@ class PairedItems(NamedTuple):
 
 def _paired_items(mine: Item, other: Item, metric: Metric) -> PairedItems | None:
     """Return the variation of paired units; None where units are unknown, or differ between the sides."""
-    known = differences_of(mine, other, metric)
-    if known is None or len(amounts := known.judged.amounts) < 2:
+    differences = differences_of(mine, other, metric)
+    if differences is None or len(amounts := differences.judged.amounts) < 2:
         return None
     n = len(amounts)
-    turning = np.count_nonzero(amounts) / n if known.kind == "credit" else None
-    return PairedItems(n, known.judged.variance.value * n, turning)
+    turning = np.count_nonzero(amounts) / n if differences.kind == "credit" else None
+    return PairedItems(n, differences.judged.variance.value * n, turning)

@@ -50,30 +50,32 @@ def values_of(results: Results) -> list[Value]:
     Returns:
         The values of one tier after the other, its overall ones last (those of rates first).
     """
-    found: list[Value] = []
+    values: list[Value] = []
     tiers = list(results.tiers.values())
     for count, tier in enumerate(tiers, start=1):
-        found += [*_tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
-    return found
+        values += [*_tier_values(tier), *_means_over_tiers(tier, tiers[:count])]
+    return values
 
 
-def _means_over_tiers(found: TierResults, tiers: Sequence[TierResults]) -> Iterator[Value]:
+def _means_over_tiers(tier_results: TierResults, tiers: Sequence[TierResults]) -> Iterator[Value]:
     """Yield the values of the tier's groups that hold items of other `tiers`, too."""
-    for name, weights in found.file.groups.items():
-        if weights.keys() <= found.items.keys():
+    for name, weights in tier_results.file.groups.items():
+        if weights.keys() <= tier_results.items.keys():
             continue
         own = [(leaf, tier) for leaf in weights for tier in tiers if leaf in tier.items]
         counted = {leaf: _counted(tier, leaf) for leaf, tier in own}
-        known = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
-        if weights.keys() <= known.keys():
-            mean = _within_0_and_1(_mean(known, weights))
-            yield _value(found.tier, group_item(name), None, found.tier.headline, mean, None)
+        estimates = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
+        if weights.keys() <= estimates.keys():
+            mean = _within_0_and_1(_mean(estimates, weights))
+            yield _value(
+                tier_results.tier, group_item(name), None, tier_results.tier.headline, mean, None
+            )
 
 
-def _counted(found: TierResults, name: str) -> Estimate | None:
+def _counted(tier_results: TierResults, name: str) -> Estimate | None:
     """Return an item's rate that enters means over several tiers, the same one as in `bridge.means`."""
-    item = found.items[name]
-    metric = next((one for one in found.tier.counted if one in item.values), None)
+    item = tier_results.items[name]
+    metric = next((name for name in tier_results.tier.counted if name in item.values), None)
     if metric is None or not isinstance(item, CreditItem):
         return None
     units = item.credits.get(metric)
@@ -84,18 +86,22 @@ Row = tuple[str, str | None, str, Estimate, float | None]
 """Item, group, metric, estimate and chance."""
 
 
-def _tier_values(found: TierResults) -> list[Value]:
+def _tier_values(tier_results: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
-    if found.tier.kind == "nats":
-        nats = {name: one for name, one in found.items.items() if isinstance(one, NatsItem)}
-        return [_value(found.tier, *row) for row in _ratios(found, nats)]
-    credits = {name: one for name, one in found.items.items() if isinstance(one, CreditItem)}
-    rows = _rates if found.tier.rates else _credits
-    return [_value(found.tier, *row) for row in rows(found, credits)]
+    if tier_results.tier.kind == "nats":
+        nats = {
+            name: item for name, item in tier_results.items.items() if isinstance(item, NatsItem)
+        }
+        return [_value(tier_results.tier, *row) for row in _ratios(tier_results, nats)]
+    credits = {
+        name: item for name, item in tier_results.items.items() if isinstance(item, CreditItem)
+    }
+    rows = _rates if tier_results.tier.rates else _credits
+    return [_value(tier_results.tier, *row) for row in rows(tier_results, credits)]
 
 
 def _value(
-    tier: Tier, item: str, group: str | None, metric: str, known: Estimate, chance: float | None
+    tier: Tier, item: str, group: str | None, metric: str, estimate: Estimate, chance: float | None
 ) -> Value:
     """Return a value, with a note on the reason where it has no bounds."""
     return Value(
@@ -103,31 +109,31 @@ def _value(
         item=item,
         group=group,
         metric=metric,
-        value=known.value,
-        low=known.low,
-        high=known.high,
-        n=known.n,
-        stderr=known.se,
+        value=estimate.value,
+        low=estimate.low,
+        high=estimate.high,
+        n=estimate.n,
+        stderr=estimate.se,
         chance=chance,
-        note=None if known.low is not None else known.note or "too few items",
+        note=None if estimate.low is not None else estimate.note or "too few items",
     )
 
 
-def _ratios(found: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
+def _ratios(tier_results: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
     """Yield the metrics of all slices and their means; that of an exponential is the exponential of the mean."""
-    known: dict[str, dict[str, Estimate]] = {}
+    estimates: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
-        for metric in found.tier.metrics:
+        for metric in tier_results.tier.metrics:
             if (stored := item.values.get(metric.name)) is None:
                 continue
             ratio = _ratio(item, metric) or _no_items(metric.unlinked(stored))
-            known.setdefault(metric.name, {})[name] = ratio
+            estimates.setdefault(metric.name, {})[name] = ratio
             yield name, item.group, metric.name, replace(_linked(metric, ratio), value=stored), None
-    for whole, weights in weights_of_means(items, len(items), found.file.groups):
-        for metric in found.tier.metrics:
-            own = known.get(metric.name, {})
-            if weights.keys() <= own.keys():
-                yield whole, None, metric.name, _linked(metric, _mean(own, weights)), None
+    for whole, weights in weights_of_means(items, len(items), tier_results.file.groups):
+        for metric in tier_results.tier.metrics:
+            estimate = estimates.get(metric.name, {})
+            if weights.keys() <= estimate.keys():
+                yield whole, None, metric.name, _linked(metric, _mean(estimate, weights)), None
 
 
 def _linked(metric: Metric, ratio: Estimate) -> Estimate:
@@ -139,8 +145,8 @@ def _linked(metric: Metric, ratio: Estimate) -> Estimate:
     return replace(ratio, value=value, low=low, high=high, se=ratio.se and value * ratio.se)
 
 
-def _mean(known: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
-    return macro_mean({name: known[name] for name in weights}, weights=weights)
+def _mean(estimates: Mapping[str, Estimate], weights: Mapping[str, float]) -> Estimate:
+    return macro_mean({name: estimates[name] for name in weights}, weights=weights)
 
 
 def _no_items(value: float) -> Estimate:
@@ -158,11 +164,11 @@ def _ratio(item: NatsItem, metric: Metric) -> Estimate | None:
     )
 
 
-def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+def _credits(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
     """Yield the credits of all items and their means, then each secondary metric likewise."""
     known: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
-        own = {metric: _unpaired(one.credit, one) for metric, one in item.credits.items()}
+        own = {metric: _unpaired(credit.credit, credit) for metric, credit in item.credits.items()}
         own = own or {metric: _no_items(value) for metric, value in item.values.items()}
         for metric, estimate in own.items():
             known.setdefault(metric, {})[name] = estimate
@@ -171,8 +177,8 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
                 low, high = item.bounds[metric]
                 shown = replace(shown, low=low, high=high)
             yield name, item.group, metric, shown, item.chance
-    yield from _means(found, items, known, is_credit=True)
-    for secondary in found.tier.secondary:
+    yield from _means(tier_results, items, known, is_credit=True)
+    for secondary in tier_results.tier.secondary:
         estimates = {
             name: _unpaired(item.secondary.values[secondary.name], item.secondary)
             for name, item in items.items()
@@ -181,48 +187,48 @@ def _credits(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Ro
         for name, estimate in estimates.items():
             yield name, items[name].group, secondary.name, estimate, None
         if estimates:
-            yield from _means(found, items, {secondary.name: estimates}, is_credit=False)
+            yield from _means(tier_results, items, {secondary.name: estimates}, is_credit=False)
 
 
 def _unpaired(values: Floats, units: Units) -> Estimate:
-    known = mean_difference(Differences(kind="measure", amounts=values, layout=units.layout))
-    is_alike = known.se is None and len(values) > 1 and np.ptp(values) == 0
-    return replace(known, note=ALL_ALIKE) if is_alike else known
+    difference = mean_difference(Differences(kind="measure", amounts=values, layout=units.layout))
+    is_alike = difference.se is None and len(values) > 1 and np.ptp(values) == 0
+    return replace(difference, note=ALL_ALIKE) if is_alike else difference
 
 
 def _means(
-    found: TierResults,
+    tier_results: TierResults,
     items: Mapping[str, CreditItem],
     known: Mapping[str, Mapping[str, Estimate]],
     *,
     is_credit: bool,
 ) -> Iterator[Row]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
-    kinds = [found.tier.metrics_of(item.values) for item in items.values()]
+    kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in known.items():
         count = sum(metric in kind for kind in kinds)
-        wholes = weights_of_means(estimates, count, found.file.groups) if count else ()
+        wholes = weights_of_means(estimates, count, tier_results.file.groups) if count else ()
         for whole, weights in wholes:
             mean = _mean(estimates, weights)
             chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
             drawn = [weight * chance for chance, weight in chances if chance is not None]
             chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
-            is_rate = is_credit and found.tier.metric(metric).unit == "fraction"
+            is_rate = is_credit and tier_results.tier.metric(metric).unit == "fraction"
             yield whole, None, metric, _within_0_and_1(mean) if is_rate else mean, chance
 
 
-def _within_0_and_1(known: Estimate) -> Estimate:
+def _within_0_and_1(estimate: Estimate) -> Estimate:
     """Cut the interval of a rate; where all items are right, or none, it is Wilson's."""
-    if known.value in (0.0, 1.0) and known.n > 1:
-        low, high = wilson(known.value, known.n)
-        return replace(known, low=low, high=high)
-    if known.low is None or known.high is None:
-        return known
-    return replace(known, low=max(0.0, known.low), high=min(1.0, known.high))
+    if estimate.value in (0.0, 1.0) and estimate.n > 1:
+        low, high = wilson(estimate.value, estimate.n)
+        return replace(estimate, low=low, high=high)
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
-def _rates(found: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
-    overall, headline = found.overall, found.tier.headline
+def _rates(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+    overall, headline = tier_results.overall, tier_results.tier.headline
     for metric, value in (overall.values if overall else {}).items():
         units = overall.credits.get(metric) if overall else None
         yield OVERALL, None, metric, _rate(value, len(units.ids) if units else 0), None

@@ -31,9 +31,11 @@ def turns_of(prompt: str) -> list[Turn]:
         Turns in order; the whole prompt as one without a role where no markers of a chat account for all of it.
     """
     for pattern in TURNS:
-        found = list(pattern.finditer(prompt))
+        matches = list(pattern.finditer(prompt))
         outside = pattern.sub("", prompt).replace("<|begin_of_text|>", "").replace("<bos>", "")
-        if found and not outside.strip():
-            turns = [Turn(ROLES.get(one["role"], one["role"]), one["text"]) for one in found]
+        if matches and not outside.strip():
+            turns = [
+                Turn(ROLES.get(match["role"], match["role"]), match["text"]) for match in matches
+            ]
             return turns if turns[-1].text.strip() else turns[:-1]
     return [Turn("", prompt)]

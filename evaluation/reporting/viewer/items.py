@@ -78,7 +78,7 @@ class ShownItem:
 
 def checkpoints_of(plan: StagePlan) -> list[str]:
     """Return a stage's checkpoints with results: `step_1000`, `merge_last3`, `bridge`."""
-    names = [candidate_folder(one) for one in scored_candidates(plan)]
+    names = [candidate_folder(candidate) for candidate in scored_candidates(plan)]
     return names + ([BRIDGE] if plan.stage.bridge and plan.bridge_folder.is_dir() else [])
 
 
@@ -88,9 +88,9 @@ def folder_of(plan: StagePlan, checkpoint: str) -> Path:
     Raises:
         ConfigError: The stage has no such checkpoint.
     """
-    known = checkpoints_of(plan)
-    if checkpoint not in known:
-        raise ConfigError(no_such("checkpoint", checkpoint, known, f" of {plan.name}"))
+    checkpoints = checkpoints_of(plan)
+    if checkpoint not in checkpoints:
+        raise ConfigError(no_such("checkpoint", checkpoint, checkpoints, f" of {plan.name}"))
     return (
         plan.bridge_folder if checkpoint == BRIDGE else plan.results / "by_checkpoint" / checkpoint
     )
@@ -99,8 +99,8 @@ def folder_of(plan: StagePlan, checkpoint: str) -> Path:
 def tasks_of(results: Results) -> dict[str, list[str]]:
     """Return a checkpoint's tasks and categories with samples, by tier."""
     tasks = {
-        name: [item for item in found.items if has_samples(found, item)]
-        for name, found in results.tiers.items()
+        name: [item for item in tier.items if has_samples(tier, item)]
+        for name, tier in results.tiers.items()
         if TIERS[name].kind == "credit"
     }
     return {name: items for name, items in tasks.items() if items}

@@ -103,11 +103,11 @@ class Viewer:
         if len(parts) != 3 or parts[0] not in self.plans:
             raise Answer(HTTPStatus.NOT_FOUND, "no such stage, tier and task")
         stage, tier, task = parts
-        known = checkpoints_of(self.plans[stage])
+        checkpoints = checkpoints_of(self.plans[stage])
         if "checkpoint" in asked:
             items = self._items(stage, asked["checkpoint"], tier, task)
             return "application/json", json.dumps(as_json(items, _query(asked))).encode()
-        about = {"stage": stage, "tier": tier, "task": task, "checkpoints": known}
+        about = {"stage": stage, "tier": tier, "task": task, "checkpoints": checkpoints}
         title = TIERS[tier].title if tier in TIERS else tier
         return _page("items.html", **about, tier_title=title, which=get_args(Which))
 

@@ -118,7 +118,7 @@ def _kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
 def _sparse(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: BlockMask, scale: float
 ) -> torch.Tensor:
-    found: torch.Tensor = flex_attention(
+    output: torch.Tensor = flex_attention(
         query,
         key,
         value,
@@ -127,7 +127,7 @@ def _sparse(
         enable_gqa=query.shape[1] != key.shape[1],
         kernel_options=_kernel_options(query),
     )
-    return found
+    return output
 
 
 def dense(

@@ -147,11 +147,11 @@ def driver_fault(driver: str | None) -> str | None:
     """
     if torch.version.cuda is None:
         return f"it is built without CUDA; install another build ({ANOTHER_BUILD})"
-    built, found = _leading(torch.version.cuda), _leading(driver)
+    built, supported = _leading(torch.version.cuda), _leading(driver)
     least = MINIMUM_DRIVER.get(built)
-    if least is None or not found or found >= least:
+    if least is None or not supported or supported >= least:
         return None
-    has_build = built > OLDEST_BUILD and found >= MINIMUM_DRIVER[OLDEST_BUILD]
+    has_build = built > OLDEST_BUILD and supported >= MINIMUM_DRIVER[OLDEST_BUILD]
     remedy = f"install a build for CUDA {OLDEST_BUILD}" if has_build else "exclude the node"
     return (
         f"it is built for CUDA {torch.version.cuda}, which needs NVIDIA driver {least} or newer, but "

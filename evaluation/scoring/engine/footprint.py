@@ -71,10 +71,10 @@ def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Foot
 
 def _elements(checkpoint: Checkpoint, gpus: int) -> list[int]:
     """Count the elements of the weights that each GPU holds."""
-    layers, found = checkpoint.layer_count, [0] * gpus
+    layers, elements = checkpoint.layer_count, [0] * gpus
     for name, shape in _shapes(checkpoint):
-        found[device_number(name, layers, gpus) if gpus > 1 else 0] += math.prod(shape)
-    return found
+        elements[device_number(name, layers, gpus) if gpus > 1 else 0] += math.prod(shape)
+    return elements
 
 
 def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:

@@ -91,12 +91,12 @@ def visible_gpus() -> list[Gpu]:
     chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
     if not gpus or chosen is None:
         return [_shown(gpu) for gpu in gpus]
-    found: list[Gpu] = []
+    visible: list[Gpu] = []
     for name in map(str.strip, chosen.split(",")):
         if name in _NONE:
             break
         gpu = _by_name(name, gpus)
-        if gpu is None or gpu in found:
+        if gpu is None or gpu in visible:
             wrong = f"{name!r} for a second time" if gpu else f"{name!r}, which is no GPU here"
             uuids = [one.uuid for each in gpus for one in (each, *each.parts)]
             there = ", ".join([*(each.index for each in gpus), *uuids])
@@ -104,8 +104,8 @@ def visible_gpus() -> list[Gpu]:
                 f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {there}), so that CUDA "
                 "would show fewer GPUs or none; correct it, or leave it unset"
             )
-        found.append(gpu)
-    return found
+        visible.append(gpu)
+    return visible
 
 
 def _by_name(name: str, gpus: list[Gpu]) -> Gpu | None:
@@ -127,16 +127,16 @@ def _shown(gpu: Gpu) -> Gpu:
 
 def _amd_gpus() -> list[Gpu]:
     """Return the GPUs that a ROCm build of PyTorch shows; NVML does not know them."""
-    found = []
+    gpus = []
     try:
         for index in range(torch.cuda.device_count()):
             free, total = torch.cuda.mem_get_info(index)
             used, name = (total - free) >> 20, torch.cuda.get_device_name(index)
-            found.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
+            gpus.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
         raise ScoringError(f"a GPU of this node does not respond ({reason}); {_DRAIN}") from error
-    return found
+    return gpus
 
 
 def read_gpus() -> list[Gpu]:
@@ -164,24 +164,24 @@ def driver_version() -> str | None:
 
 def _ask_nvml(read: Callable[[], T]) -> T | None:
     """Return the result of a query to NVML; None on a machine without a GPU."""
-    found: list[Any] = []
+    answers: list[Any] = []
 
     def ask() -> None:
         try:
             pynvml.nvmlInit()
-            found.append(read())
+            answers.append(read())
         except pynvml.NVMLError as error:
-            found.append(error)
+            answers.append(error)
 
     thread = threading.Thread(target=ask, daemon=True)  # a thread that hangs cannot be ended
     thread.start()
     thread.join(ANSWER_SECONDS)
-    if not found:
+    if not answers:
         raise ScoringError(
             f"NVML does not respond within {ANSWER_SECONDS:.0f} s: a GPU of this node is dead or its driver "
             f"hangs; {_DRAIN}"
         )
-    answer: T | None = None if isinstance(found[0], _NO_GPU) else found[0]
+    answer: T | None = None if isinstance(answers[0], _NO_GPU) else answers[0]
     if isinstance(answer, pynvml.NVMLError):
         raise ScoringError(f"NVML fails on this node ({answer}): a GPU is dead; {_DRAIN}")
     return answer
@@ -209,26 +209,30 @@ def _parts(handle: Any, index: str) -> tuple[Gpu, ...]:
         is_divided = pynvml.nvmlDeviceGetMigMode(handle)[0] == pynvml.NVML_DEVICE_MIG_ENABLE
     except (pynvml.NVMLError_NotSupported, pynvml.NVMLError_InvalidArgument):
         return ()
-    found = []
+    parts = []
     for place in range(pynvml.nvmlDeviceGetMaxMigDeviceCount(handle) if is_divided else 0):
         with contextlib.suppress(pynvml.NVMLError_NotFound):  # a free place
             part = pynvml.nvmlDeviceGetMigDeviceHandleByIndex(handle, place)
-            found.append(_gpu(part, index))
-    return tuple(found)
+            parts.append(_gpu(part, index))
+    return tuple(parts)
 
 
 def _processes(handle: Any) -> tuple[str, ...]:
     """Describe all processes that NVML shows, except this one."""
-    found = []
+    processes = []
     with contextlib.suppress(pynvml.NVMLError):
-        for one in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
+        for process in pynvml.nvmlDeviceGetComputeRunningProcesses(handle):
             name = "of another user"
             with contextlib.suppress(pynvml.NVMLError):
-                name = str(pynvml.nvmlSystemGetProcessName(one.pid))
-            size = f", {one.usedGpuMemory >> 20:,} MiB" if one.usedGpuMemory is not None else ""
-            if one.pid != os.getpid():
-                found.append(f"process {one.pid} ({name}{size})")
-    return tuple(found)
+                name = str(pynvml.nvmlSystemGetProcessName(process.pid))
+            size = (
+                f", {process.usedGpuMemory >> 20:,} MiB"
+                if process.usedGpuMemory is not None
+                else ""
+            )
+            if process.pid != os.getpid():
+                processes.append(f"process {process.pid} ({name}{size})")
+    return tuple(processes)
 
 
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:

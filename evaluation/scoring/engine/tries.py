@@ -94,10 +94,10 @@ def build_trie(keys: Sequence[bytes]) -> Trie:
     )
 
 
-def _common(one: bytes, other: bytes) -> int:
+def _common(left: bytes, right: bytes) -> int:
     """Return the number of leading tokens that two keys have in common."""
-    size = min(len(one), len(other))
-    differing = int.from_bytes(one[:size]) ^ int.from_bytes(other[:size])
+    size = min(len(left), len(right))
+    differing = int.from_bytes(left[:size]) ^ int.from_bytes(right[:size])
     return (8 * size - differing.bit_length()) // (8 * _TOKEN.itemsize)
 
 

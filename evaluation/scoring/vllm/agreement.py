@@ -36,12 +36,15 @@ class Agreement:
         self._job = job
         self.requests = [
             replace(
-                one, samples=(0,), sampling=GREEDY, max_new_tokens=min(one.max_new_tokens, TOKENS)
+                request,
+                samples=(0,),
+                sampling=GREEDY,
+                max_new_tokens=min(request.max_new_tokens, TOKENS),
             )
-            for one in requests[:PROMPTS]
+            for request in requests[:PROMPTS]
         ]
         self._item = f"agreement-{task}"
-        self._key = {**key, "asked": [one.id for one in self.requests], "tokens": TOKENS}
+        self._key = {**key, "asked": [request.id for request in self.requests], "tokens": TOKENS}
         self._ours, self._theirs, self._seconds = Answers(), Answers(), 0.0
 
     @property
@@ -57,10 +60,10 @@ class Agreement:
             The engine's name and version, the number of greedy answers that both gave, and how many
             are equal; None if it has not been measured.
         """
-        found = self._job.store.read(self.name)
-        if not found:
+        recorded = self._job.store.read(self.name)
+        if not recorded:
             return None
-        return {key: found.summary[key] for key in ("name", "version", "asked", "equal")}
+        return {key: recorded.summary[key] for key in ("name", "version", "asked", "equal")}
 
     def take_ours(self, answers: Answers, seconds: float) -> None:
         """Take some answers of the built-in engine."""

@@ -92,7 +92,7 @@ def _is_definition(statement: ast.stmt, names: Container[str | None]) -> bool:
         return isinstance(statement.value, ast.Constant)
     if isinstance(statement, ast.Assign | ast.AnnAssign):
         calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
-        return not any(isinstance(one, ast.Name) and one.id in names for one in calls)
+        return not any(isinstance(node, ast.Name) and node.id in names for node in calls)
     return isinstance(statement, _DEFINITIONS)
 
 
@@ -182,19 +182,19 @@ _INSIGNIFICANT = frozenset(
 )
 
 
-def _matches(wanted: Any, found: Any) -> bool:
+def _matches(wanted: Any, node: Any) -> bool:
     """Return whether code matches a pattern: `_` matches one node, `...` any number of nodes."""
     if isinstance(wanted, ast.Name) and wanted.id == "_":
-        return isinstance(found, ast.AST)
+        return isinstance(node, ast.AST)
     if isinstance(wanted, ast.AST):
-        return type(wanted) is type(found) and all(
-            _matches(value, getattr(found, name, None))
+        return type(wanted) is type(node) and all(
+            _matches(value, getattr(node, name, None))
             for name, value in ast.iter_fields(wanted)
             if name not in _INSIGNIFICANT and not (name == "keywords" and _any_arguments(wanted))
         )
     if isinstance(wanted, list):
-        return isinstance(found, list) and _match_lists(wanted, found)
-    return wanted == "_" or (type(wanted) is type(found) and bool(wanted == found))
+        return isinstance(node, list) and _match_lists(wanted, node)
+    return wanted == "_" or (type(wanted) is type(node) and bool(wanted == node))
 
 
 def _any_arguments(call: ast.AST) -> bool:
@@ -206,14 +206,14 @@ def _is_rest(node: Any) -> bool:
     return isinstance(value, ast.Constant) and value.value is Ellipsis
 
 
-def _match_lists(wanted: list[Any], found: list[Any]) -> bool:
+def _match_lists(wanted: list[Any], nodes: list[Any]) -> bool:
     """Match lists element by element; one `...` matches all elements that the others leave."""
     rest = next((index for index, part in enumerate(wanted) if _is_rest(part)), None)
     if rest is None:
-        return len(wanted) == len(found) and all(map(_matches, wanted, found))
+        return len(wanted) == len(nodes) and all(map(_matches, wanted, nodes))
     last = len(wanted) - rest - 1
-    return len(found) >= rest + last and all(
-        map(_matches, wanted[:rest] + wanted[rest + 1 :], found[:rest] + found[len(found) - last :])
+    return len(nodes) >= rest + last and all(
+        map(_matches, wanted[:rest] + wanted[rest + 1 :], nodes[:rest] + nodes[len(nodes) - last :])
     )
 
 

@@ -54,7 +54,7 @@ def _item_words(answer: str, /, at_most: int) -> bool:
 def _sorted_items(text: str) -> bool:
     """Return whether the items at the top level are in alphabetical order."""
     items = [core(item.text) for item in _top(text)]
-    return len(items) > 1 and all(one <= other for one, other in pairwise(items))
+    return len(items) > 1 and all(left <= right for left, right in pairwise(items))
 
 
 Texts = tuple[str | tuple[str, ...], ...]
@@ -144,10 +144,10 @@ _SENTENCE_END = tuple(".!?…\"')。")
 
 def _plain_prose(answer: str) -> bool:
     """Return whether the answer is only sentences, without Markdown, emoji, lists or titles."""
-    found = paragraphs(plain(answer))
+    blocks = paragraphs(plain(answer))
     return (
-        bool(found)
-        and all(paragraph.endswith(_SENTENCE_END) for paragraph in found)
+        bool(blocks)
+        and all(paragraph.endswith(_SENTENCE_END) for paragraph in blocks)
         and not (_MARKDOWN.search(answer) or _EMOJI.search(answer) or read_lists(answer).items)
     )
 

@@ -126,16 +126,16 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
     What is denied or taken back once may be named again in that sentence: `not Venus, though Venus is hot`.
     """
     sentence_end = 0
-    for found in _occurrences(answer, text, match_case=False):
-        if taken_back and found.start() < sentence_end:
+    for occurrence in _occurrences(answer, text, match_case=False):
+        if taken_back and occurrence.start() < sentence_end:
             continue
-        before = _CLAUSE_END.split(found.string[: found.start()])[-1]
-        excused = _DENIED.search(before) or _WRONG.match(found.string, found.end())
+        before = _CLAUSE_END.split(occurrence.string[: occurrence.start()])[-1]
+        excused = _DENIED.search(before) or _WRONG.match(occurrence.string, occurrence.end())
         if taken_back and not excused:
-            after = _CORRECTED.match(found.string, found.end())
+            after = _CORRECTED.match(occurrence.string, occurrence.end())
             excused = taken_back.search(before) or after
         if not excused:
             return True
-        end = _SENTENCE_END.search(found.string, found.end())
-        sentence_end = end.start() if end else len(found.string)
+        end = _SENTENCE_END.search(occurrence.string, occurrence.end())
+        sentence_end = end.start() if end else len(occurrence.string)
     return False

@@ -43,11 +43,11 @@ def verify_check(check: Check, completion: str) -> Verdict:
         assert isinstance(number, int), check.check
         return Verdict(credit=float(check.holds(number)))
     keys = {key: getattr(check, key) for key in type(check).model_fields if key != "check"}
-    found = function(completion, **keys)
-    if isinstance(found, ProgramVerdict):
-        credit = None if found.passed is None else float(found.passed)
-        return Verdict(credit=credit, reason=found.reason, note=found.note)
-    return Verdict(credit=float(found))
+    verdict = function(completion, **keys)
+    if isinstance(verdict, ProgramVerdict):
+        credit = None if verdict.passed is None else float(verdict.passed)
+        return Verdict(credit=credit, reason=verdict.reason, note=verdict.note)
+    return Verdict(credit=float(verdict))
 
 
 def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:

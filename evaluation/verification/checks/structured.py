@@ -67,7 +67,9 @@ def _same(found: Any, wanted: Any, match_case: bool) -> bool:
         return (
             isinstance(found, list)
             and len(found) == len(wanted)
-            and all(_same(one, other, match_case) for one, other in zip(found, wanted, strict=True))
+            and all(
+                _same(left, right, match_case) for left, right in zip(found, wanted, strict=True)
+            )
         )
     if isinstance(wanted, str):
         return isinstance(found, str) and _spelled(found, match_case) == _spelled(

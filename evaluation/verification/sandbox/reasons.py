@@ -114,22 +114,22 @@ def _place(
     trace: TracebackType | None, tree: ast.Module
 ) -> tuple[ast.Assert | ast.Expr | None, FrameType | None]:
     """Return the innermost statement of the tests that was running, and its frame."""
-    of_tests = [one for one in _frames(trace) if one[0].f_code.co_filename == TESTS]
+    of_tests = [frame for frame in _frames(trace) if frame[0].f_code.co_filename == TESTS]
     if not of_tests:
         return None, None
     frame, line = of_tests[-1]
-    found = None
+    place_found = None
     for node in ast.walk(tree):  # outer ones first
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or 0):
-            found = node
-    return (found, frame) if isinstance(found, ast.Assert | ast.Expr) else (None, None)
+            place_found = node
+    return (place_found, frame) if isinstance(place_found, ast.Assert | ast.Expr) else (None, None)
 
 
 def _seen(node: ast.stmt, frame: FrameType) -> str:
     """Call the function of a failed assert once more, as its value was not stored; return a sentence."""
     names = {**frame.f_globals, **frame.f_locals}
     try:
-        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        calls = [node for node in ast.walk(node) if isinstance(node, ast.Call)]
         call, function = next((c, f) for c in calls if _is_of_program(f := _value(c.func, names)))
         inside = ", ".join(short(_value(one, names)) for one in call.args)
         answer = short(_value(call, names))

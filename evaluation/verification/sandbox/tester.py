@@ -176,10 +176,10 @@ def _checked_exception(kinds: list[str], arguments: tuple[Any, ...]) -> tuple[An
         module = (
             sys.modules.get(home) if home.partition(".")[0] in sys.stdlib_module_names else None
         )
-        found = vars(module).get(name) if module else None
-        if isinstance(found, type) and issubclass(found, Exception):
-            return found, tuple(arguments), kinds[0].rpartition(".")[2][:100]
-        if found in (BaseException, SystemExit, KeyboardInterrupt, GeneratorExit):
+        exception = vars(module).get(name) if module else None
+        if isinstance(exception, type) and issubclass(exception, Exception):
+            return exception, tuple(arguments), kinds[0].rpartition(".")[2][:100]
+        if exception in (BaseException, SystemExit, KeyboardInterrupt, GeneratorExit):
             break
     raise Broken(f"it ends by {kinds[0][:100]}")
 

@@ -67,7 +67,9 @@ def plain_answers(
         seen: Gets the logits (V,) of each token of the first sample; None: they are not kept.
     """
     width = stream_width(vocabulary)
-    rows = [PartialAnswer.without_cache(index, request, one, width) for one in request.samples]
+    rows = [
+        PartialAnswer.without_cache(index, request, sample, width) for sample in request.samples
+    ]
     ids = torch.tensor([request.tokens] * len(rows), device=device)
     before = model.generation_config
     model.generation_config = GenerationConfig(pad_token_id=0)  # none of the model's own settings

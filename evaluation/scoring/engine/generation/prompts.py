@@ -159,11 +159,11 @@ def _split(prompts: Sequence[Tokens], members: list[int], depth: int = 0) -> lis
     if common == len(last) or depth == _DEEPEST:
         return whole
     parts = itertools.groupby(members, lambda index: prompts[index][common : common + 1])
-    deeper = [found for _, part in parts for found in _split(prompts, [*part], depth + 1)]
+    deeper = [family for _, part in parts for family in _split(prompts, [*part], depth + 1)]
     return max(whole, deeper, key=lambda found: sum(family.saved for family in found))
 
 
-def _common(one: Tokens, other: Tokens) -> int:
+def _common(left: Tokens, right: Tokens) -> int:
     """Return the number of common first tokens."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
+    pairs = enumerate(zip(left, right, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(left), len(right)))

@@ -96,14 +96,15 @@ class Rules(NamedTuple):
             The table, on that device.
         """
         table = torch.tensor(
-            [[one.temperature, one.top_k, one.top_p] for one in sampling], dtype=torch.float64
+            [[sampling.temperature, sampling.top_k, sampling.top_p] for sampling in sampling],
+            dtype=torch.float64,
         ).to(device)
         return cls(
             table[:, 0],
             table[:, 1].long(),
             table[:, 2],
-            max(one.top_k for one in sampling),
-            any(one.top_p < 1 for one in sampling),
+            max(sampling.top_k for sampling in sampling),
+            any(sampling.top_p < 1 for sampling in sampling),
         )
 
 
