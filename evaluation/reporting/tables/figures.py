@@ -153,9 +153,14 @@ def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
 
 def _axis_name(series: Series) -> str:
     metric = TIERS[series["tier"]].metric(series["metric"])
-    return (
-        metric.name if metric.unit in ("fraction", metric.name) else f"{metric.name}\n{metric.unit}"
-    )
+    if metric.unit == "fraction":
+        return f"{metric.name}, %"
+    return metric.name if metric.unit == metric.name else f"{metric.name}\n{metric.unit}"
+
+
+def _in_percent(axis: Any) -> None:
+    """Label an axis of fractions in percent, or of their changes in points, as pages do."""
+    axis.set_major_formatter(lambda value, _: f"{100 * value:g}")
 
 
 def _curve(axis: "Axes", series: Series) -> None:
@@ -186,6 +191,11 @@ def _curve(axis: "Axes", series: Series) -> None:
         _mark(axis, steps, number, merge)
     if is_logarithmic(series):
         axis.set_yscale("log")
+    if TIERS[series["tier"]].metric(series["metric"]).unit == "fraction":
+        low, high = axis.get_ylim()
+        if all(0 <= point["value"] <= 1 for point in points):
+            axis.set_ylim(max(low, 0.0), min(high, 1.0))  # there is nothing beyond
+        _in_percent(axis.yaxis)
     axis.set_title(_plain(series["item"], 30), fontsize=8)
     axis.locator_params(axis="x", nbins=4)
 
@@ -227,7 +237,10 @@ def _forest_axis(axis: "Axes", rows: Sequence[DeltaRow]) -> None:
     lower = "" if first.definition.higher_is_better or is_rate else " (lower is better)"
     what = "rate" if is_rate else first.definition.name
     sides = f"of {candidate_label(first.candidate or 0)} against {first.bridge}"
-    axis.set_xlabel(f"Δ {what}{lower}, 95 % interval\n{sides}")
+    unit = ", points" if first.definition.unit == "fraction" else ""
+    if unit:
+        _in_percent(axis.xaxis)
+    axis.set_xlabel(f"Δ {what}{unit}{lower}, 95 % interval\n{sides}")
 
 
 def _moves(rows: Sequence[DeltaRow], moves: Sequence[PassRateChanges]) -> "Figure | None":
