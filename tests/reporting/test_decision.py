@@ -20,8 +20,10 @@ def test_a_checkpoint_that_is_taken(found: StageResults) -> None:
     decision = stage_decision(found)
     assert decision is not None
     content = json.loads((found.plan.results / "recommendation.json").read_text())
+    headline = found.judged(content["step"]).objectives[0]
+    change = headline.definition.change(headline.delta, headline.low, headline.high)
     assert decision.sentence == (
-        f"Take step {content['step']}: it meets the objective against first/100."
+        f"Take step {content['step']}: it meets the objective against first/100 (accuracy {change})."
     )
     assert decision.path == content["checkpoint"]
     rows = found.judged(content["step"]).objectives

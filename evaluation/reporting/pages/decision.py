@@ -8,6 +8,7 @@ from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import candidate_label
+from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,14 +51,25 @@ def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision
 def _sentence(found: StageResults, content: Recommendation, named: str) -> str:
     against = found.bridge.results.label if found.bridge else "the bridge"
     wait = " so far" if content.provisional else ""
+    much = _by_how_much(content)
     if content.verdict == "met":
-        return f"Take {named}{wait}: it meets the objective against {against}."
+        return f"Take {named}{wait}: it meets the objective against {against}{much}."
     if content.verdict == "undecided":
         return (
             f"Nothing is decided{wait}: {named} is the best candidate, but against {against} the "
-            "objective is neither met nor missed."
+            f"objective is neither met nor missed{much}."
         )
-    return f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it least."
+    return f"Do not go on{wait}: against {against} no checkpoint meets the objective; {named} misses it least{much}."
+
+
+def _by_how_much(content: Recommendation) -> str:
+    """Return the change of the headline, with its interval, in brackets."""
+    headline = content.headline
+    if headline is None:
+        return ""
+    metric = TIERS[headline.tier].metric(headline.metric)
+    of = f" of {headline.group}" if headline.group else ""
+    return f" ({metric.words}{of} {metric.change(headline.delta, headline.low, headline.high)})"
 
 
 def _change(row: ObjectiveRow) -> str:
