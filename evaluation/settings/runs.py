@@ -33,7 +33,7 @@ class PublishedScores(Settings):
     source: Text = Field(description="Where they stand: an address, or a paper with its table.")
     tier: TierName = Field("tier3", description="Tier of the items.")
     metric: str | None = Field(None, description="Metric, if not the tier's headline.")
-    scores: dict[Label, Annotated[float, Field(allow_inf_nan=False)]] = Field(
+    scores: dict[Label, Annotated[float, Field(ge=-1e6, le=1e6)]] = Field(
         min_length=1, description="Value of each item, as files have it: a fraction for accuracies."
     )
 

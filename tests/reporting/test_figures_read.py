@@ -80,7 +80,7 @@ def test_a_saved_figure_draws_by_itself_and_says_what_it_is(
             saved(page, place.get_by_role("button", name=name), tmp_path)
             for place, name in (
                 (curves, "save web as SVG"),
-                (forests, "save tier3: Δ accuracy as SVG"),
+                (forests, "save Ranked choices (tier3): Δ accuracy as SVG"),
                 (forests.last, "SVG"),
             )
         )
@@ -98,7 +98,7 @@ def test_a_saved_figure_draws_by_itself_and_says_what_it_is(
     ]
     assert words["second_tier3_acc_forest_step-200.svg"] == [
         "second · Ranked choices · accuracy · step 200 against the bridge",
-        "across: Δ accuracy, fraction",
+        "across: Δ accuracy, points",
     ]
     assert any("…" in name for name in drawn)
     assert "…" not in rates.read_text()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from evaluation.dependencies.steps import tables_key
+from evaluation.dependencies.keys import tables_parts
+from evaluation.dependencies.places import Place
 from evaluation.errors import ConfigError
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.settings.config import validate_config
 from evaluation.settings.plan import StagePlan
-from tests.reporting.pages import STEPS
 
 SOURCE = "https://example.org/paper, table 4"
 GIVEN: dict[str, Any] = {"a model": {"source": SOURCE, "scores": {"quiz": 0.431, "other": 0.2}}}
@@ -47,8 +47,10 @@ def test_only_its_items_have_a_line(reported: dict[str, StagePlan]) -> None:
 
 def test_pages_are_written_again_with_them(reported: dict[str, StagePlan]) -> None:
     plan = reported["second"]
-    keys = {tables_key(configured(plan, given), STEPS, []) for given in ({}, GIVEN)}
-    assert len(keys) == 2
+    parts = [
+        tables_parts(Place(plan.results, (configured(plan, given),)), ()) for given in ({}, GIVEN)
+    ]
+    assert parts[0] != parts[1]
 
 
 @pytest.mark.parametrize(
