@@ -177,7 +177,7 @@ def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str)
         ResultsError: The checkpoints have different units.
     """
     first = units[0]
-    if any(one is None for one in units):
+    if any(unit is None for unit in units):
         return None
     for side, unit in zip(sides, units, strict=True):
         if list(unit.ids) != list(first.ids):
@@ -185,7 +185,9 @@ def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str)
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
-    return replace(first, **{name: _mean([getattr(one, name) for one in units]) for name in names})
+    return replace(
+        first, **{name: _mean([getattr(unit, name) for unit in units]) for name in names}
+    )
 
 
 def _mean(arrays: Sequence[Any]) -> Any:

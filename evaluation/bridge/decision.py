@@ -120,7 +120,7 @@ def decide(
     ]
     alphas = _alphas(objectives, decisive, awaited)
     secondary = [[secondary_delta(goal, rows) for rows in deltas.values()] for goal in objectives]
-    secondary_alphas = [_alpha([change for change in own if change], awaited) for own in secondary]
+    secondary_alphas = [_alpha([delta for delta in row if delta], awaited) for row in secondary]
     judged = []
     for step, changes in deltas.items():
         alone = [row.verdict for row in objective_verdicts(objectives, changes, stage)]

@@ -123,7 +123,7 @@ def _means_of_ratios(pair: Pair, rows: Sequence[Delta]) -> list[Delta]:
             delta[metric.name] = mean
             if metric.link == "exp" and base.name in delta:
                 delta[metric.name] = _exponential(mean, delta[base.name], metric)
-    return [mean for own in deltas.values() for mean in own.values()]
+    return [mean for delta in deltas.values() for mean in delta.values()]
 
 
 def _exponential(mean: Delta, base: Delta, metric: Metric) -> Delta:

@@ -33,7 +33,7 @@ _STRONG = 0.25
 """Skewness of an estimate beyond which more than the nominal share of intervals misses the truth."""
 
 
-class Counts(NamedTuple):
+class PairCounts(NamedTuple):
     """Items that pass on our side alone, on theirs alone, and all items."""
 
     wins: int
@@ -83,7 +83,7 @@ class Estimate:
     mde: float | None = None
     note: str | None = None
     skew: float = 0.0
-    counts: Counts | None = None
+    counts: PairCounts | None = None
     variance: Variance | None = field(default=None, repr=False, compare=False)
     parts: "Mapping[str, Estimate]" = field(default_factory=dict, repr=False, compare=False)
     weights: Mapping[str, float] = field(default_factory=dict, repr=False, compare=False)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from evaluation.bridge.estimate import Counts, quantile
+from evaluation.bridge.estimate import PairCounts, quantile
 from evaluation.metrics.variance import Floats
 
 _HALVINGS = 50
@@ -42,7 +42,7 @@ def mcnemar(wins: int, losses: int) -> float:
     return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
 
 
-def exact_interval(counts: Counts, alpha: float) -> tuple[float, float]:
+def exact_interval(counts: PairCounts, alpha: float) -> tuple[float, float]:
     """Return Tango's interval, with zero in it where the exact test does not reject."""
     low, high = tango_interval(*counts, alpha)
     is_shown = mcnemar(counts.wins, counts.losses) < alpha

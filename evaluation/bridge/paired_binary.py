@@ -22,8 +22,8 @@ from scipy import special
 from evaluation.bridge.estimate import (
     ALPHA,
     POWER,
-    Counts,
     Estimate,
+    PairCounts,
     by_t,
     derived,
     detectable_by_t,
@@ -113,7 +113,7 @@ def _credit_difference(differences: Differences) -> Estimate:
 def _exact(difference: Floats, layout: Layout) -> Estimate:
     n = len(difference)
     wins, losses = int((difference > 0).sum()), int((difference < 0).sum())
-    value, counts = (wins - losses) / n, Counts(wins, losses, n)
+    value, counts = (wins - losses) / n, PairCounts(wins, losses, n)
     low, high = tango_interval(wins, losses, n, ALPHA)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     low, high = exact_interval(counts, ALPHA)

@@ -82,7 +82,7 @@ def joint_influences(estimates: Sequence[Estimate]) -> Floats | None:
     labels = shared_groups(tuple(layouts))
     if labels is None:
         return None
-    groups = 1 + max(int(own.max()) for own in labels)
+    groups = 1 + max(int(label.max()) for label in labels)
     rows = np.zeros((len(labels), groups))
     for row, label, variance in zip(rows, labels, variances, strict=True):
         has_influence = variance.independent.any()

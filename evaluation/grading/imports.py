@@ -93,11 +93,11 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
 def _subject(plans: Plans, plan: StagePlan, checkpoint: str) -> Subject:
     if checkpoint == "bridge":
         return bridge_subject(plan, plans)
-    known = {str(candidate): candidate for candidate in stage_candidates(plan)}
-    if checkpoint not in known:
-        what = no_such("checkpoint", checkpoint, [*known, "bridge"])
+    candidates = {str(candidate): candidate for candidate in stage_candidates(plan)}
+    if checkpoint not in candidates:
+        what = no_such("checkpoint", checkpoint, [*candidates, "bridge"])
         raise ConfigError(f"stages.{plan.name}: {what}")
-    return candidate_subject(plan, known[checkpoint])
+    return candidate_subject(plan, candidates[checkpoint])
 
 
 def _store(subject: Subject) -> ScoreStore:

@@ -131,11 +131,11 @@ def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
     Returns:
         Labels for each item; None where no source row is in two items.
     """
-    if sum(len(one.names) for one in layouts) == len(
+    if sum(len(layout.names) for layout in layouts) == len(
         frozenset().union(*(o.names for o in layouts))
     ):
         return None
-    depth = max(len(one.sources) for one in layouts)
+    depth = max(len(layout.sources) for layout in layouts)
     columns: list[list[object]] = [[] for _ in range(depth + 1)]
     for number, layout in enumerate(layouts):
         for place in range(depth):
@@ -143,6 +143,6 @@ def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
             columns[place] += column
         clusters = layout.own_clusters
         columns[-1] += [None] * layout.size if clusters is None else [(number, n) for n in clusters]
-    labels = joined(sum(one.size for one in layouts), columns)
-    ends = np.cumsum([one.size for one in layouts])[:-1]
+    labels = joined(sum(layout.size for layout in layouts), columns)
+    ends = np.cumsum([layout.size for layout in layouts])[:-1]
     return tuple(np.split(labels, ends))

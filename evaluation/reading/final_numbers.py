@@ -147,8 +147,8 @@ def _stated(text: str, answer: FinalAnswer, context: str) -> FinalNumber | None:
 
 def _are_listed(text: str, numbers: list[Number]) -> bool:
     return any(
-        re.fullmatch(r"\s*(?:,|;|and|&)\s*", text[one.end : other.start])
-        for one, other in pairwise(numbers)
+        re.fullmatch(r"\s*(?:,|;|and|&)\s*", text[left.end : right.start])
+        for left, right in pairwise(numbers)
     )
 
 

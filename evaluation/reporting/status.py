@@ -14,7 +14,7 @@ from evaluation.dependencies.places import Place, bridge_places, place_of
 from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, Step, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
-from evaluation.reporting.time_left import Scored, time_left
+from evaluation.reporting.time_left import ScoredTiers, time_left
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
 from evaluation.results.read import read_tier_file
@@ -72,7 +72,7 @@ def stage_status(
     if outdated is not None:
         _mark_outdated(plan, places, subjects, files, outdated)
     left = time_left(
-        Scored(
+        ScoredTiers(
             folder=places[name].folder,
             states={tier: subject["files"][tier] for tier in plan.tiers},
         )

@@ -12,7 +12,7 @@ DONE = "done"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scored:
+class ScoredTiers:
     """A checkpoint's folder of results, and the state of each of its tiers."""
 
     folder: Path
@@ -44,14 +44,14 @@ class TimeLeft:
         )
 
 
-def time_left(scoreds: Iterable[Scored]) -> TimeLeft | None:
+def time_left(scoreds: Iterable[ScoredTiers]) -> TimeLeft | None:
     """Return how long the missing scoring of a stage takes; None where nothing is missing.
 
     A tier is expected to take the mean time of the checkpoints that have it, if their files say how long it took.
     What is outdated counts as missing.
     """
     known = list(scoreds)
-    missing = [one for one in known if any(state != DONE for state in one.states.values())]
+    missing = [scored for scored in known if any(state != DONE for state in scored.states.values())]
     if not missing:
         return None
     seconds: dict[TierName, list[float]] = {}

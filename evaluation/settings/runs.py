@@ -40,9 +40,9 @@ class PublishedScores(Settings):
     @model_validator(mode="after")
     def _are_of_the_metric(self) -> Self:
         tier = TIERS[self.tier]
-        known = [metric.name for metric in tier.metrics]
-        if self.metric is not None and self.metric not in known:
-            raise ValueError(f"metric: {no_such('metric', self.metric, known)}")
+        names = [metric.name for metric in tier.metrics]
+        if self.metric is not None and self.metric not in names:
+            raise ValueError(f"metric: {no_such('metric', self.metric, names)}")
         if tier.metric(self.measured).unit == "fraction":
             for item, score in self.scores.items():
                 if not 0 <= score <= 1:

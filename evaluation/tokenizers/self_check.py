@@ -36,7 +36,7 @@ def self_check(
     Raises:
         SourceError: When ids or an answer differ; it names the first text.
     """
-    texts = [*_texts(tokenizer), *(one.text for one in own_texts)]
+    texts = [*_texts(tokenizer), *(own_text.text for own_text in own_texts)]
     ids = dict(zip(texts, tokenizer.encode(texts), strict=True))
     for own_text in own_texts:
         if own_text.ids is not None and ids[own_text.text] != list(own_text.ids):

@@ -57,8 +57,8 @@ _CLAUSE_END = re.compile(
 def _verify(settings: Mathematics, document: Mapping[str, Any], completion: str) -> Verdict:
     """Verify that the final answer equals the gold answer."""
     gold = gold_answer(str(document["gold"]))
-    found = read_final_answer(completion)
-    texts = list(_readings(found, gold, completion))
+    answer = read_final_answer(completion)
+    texts = list(_readings(answer, gold, completion))
     if not texts:
         return Verdict(credit=0.0, reason="no final answer")
     for text in texts:

@@ -9,7 +9,7 @@ from scipy import stats
 
 from evaluation.bridge.decision import Decision, StepVerdict
 from evaluation.bridge.delta import Delta, corrected
-from evaluation.bridge.estimate import Counts, Estimate, by_t
+from evaluation.bridge.estimate import Estimate, PairCounts, by_t
 from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
@@ -144,7 +144,7 @@ def test_true_error_of_a_claim_from_few_discordant_items(n: int, margin: float) 
     """Over all outcomes, at the rate of losses where it is largest: never above 2.5 %."""
     outcomes = [(w, x) for w in range(n + 1) for x in range(n + 1 - w) if w + x < FEW]
     bare = Estimate(value=0.0, n=n, units=n, method="given")
-    counted = [(pair, replace(bare, counts=Counts(*pair, n))) for pair in outcomes]
+    counted = [(pair, replace(bare, counts=PairCounts(*pair, n))) for pair in outcomes]
     said = [pair for pair, one in counted if p_beyond(one, margin, above=True) < 0.025]
     worst = 0.0
     for q in np.linspace(max(0.0, -margin), (1 - margin) / 2, 40):

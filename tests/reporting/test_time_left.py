@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from evaluation.reporting.status import stage_status, status_table
-from evaluation.reporting.time_left import Scored, time_left
+from evaluation.reporting.time_left import ScoredTiers, time_left
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
 from tests.reporting.pages import STEPS
 
 
-def scored(root: Path, name: str, source: Path, **seconds: float | None) -> Scored:
+def scored(root: Path, name: str, source: Path, **seconds: float | None) -> ScoredTiers:
     """A checkpoint whose tiers took so many seconds; None for one that is missing."""
     states = {}
     for tier, took in seconds.items():
@@ -27,7 +27,7 @@ def scored(root: Path, name: str, source: Path, **seconds: float | None) -> Scor
             summary = root / name / described.summary_file
             summary.write_text(json.dumps({**content, "seconds": took}))
             shutil.copy(source / described.items_file, root / name)
-    return Scored(folder=root / name, states=states)  # type: ignore[arg-type]
+    return ScoredTiers(folder=root / name, states=states)  # type: ignore[arg-type]
 
 
 CASES: list[tuple[list[dict[str, Any]], tuple[float, int, int, tuple[str, ...]] | None]] = [

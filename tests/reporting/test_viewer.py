@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route
 from evaluation.__main__ import main
 from evaluation.commands import view
 from evaluation.errors import ConfigError
-from evaluation.reporting.viewer.chats import Turn, turns_of
+from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.reporting.viewer.items import Query, checkpoints_of, read_items
 from evaluation.reporting.viewer.server import POLICY, Viewer, make_server
 from evaluation.settings.plan import StagePlan
@@ -120,7 +120,7 @@ CHATS = {
 
 @pytest.mark.parametrize("prompt", CHATS)
 def test_turns_of_a_chat_are_apart(prompt: str) -> None:
-    assert turns_of(prompt) == [Turn(*turn) for turn in CHATS[prompt]]
+    assert turns_of(prompt) == [ShownTurn(*turn) for turn in CHATS[prompt]]
 
 
 def test_only_results_are_served(tiny_world: World, address: str, get: Get) -> None:

@@ -22,14 +22,14 @@ WIDE = 8
 
 Key = tuple[TierName, str, str]
 """Tier, item and metric."""
-Row = Mapping[str, Any]
+TableRow = Mapping[str, Any]
 Series = dict[str, Any]
 
 Follows = Mapping[str, tuple[str, int] | None]
 """By stage: the stage and step that it was trained from; None where that is unknown."""
 
 
-def stage_series(rows: Sequence[Row]) -> list[Series]:
+def stage_series(rows: Sequence[TableRow]) -> list[Series]:
     """Return the series of a stage's summary rows, each with the bridge's value.
 
     A merge has no step: it is a named mark among the series' `merges`. A metric that only merges have
@@ -41,8 +41,8 @@ def stage_series(rows: Sequence[Row]) -> list[Series]:
     Returns:
         Series in the order of the table of tiers; overall ones first in each metric.
     """
-    lines: dict[Key, list[Row]] = {}
-    references: dict[Key, Row] = {}
+    lines: dict[Key, list[TableRow]] = {}
+    references: dict[Key, TableRow] = {}
     merges: dict[Key, list[dict[str, Any]]] = {}
     for row in rows:
         key = (row["tier"], row["item"], row["metric"])
@@ -106,7 +106,7 @@ def with_scales(series: Iterable[Series]) -> list[Series]:
     return [{**curve, "log": is_logarithmic(curve)} for curve in series]
 
 
-def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
+def _series(key: Key, rows: Sequence[TableRow], bridge: TableRow | None) -> Series:
     tier, item, metric = key
     rows = sorted(rows, key=lambda row: row["step"])
     return {
@@ -131,7 +131,7 @@ def _series(key: Key, rows: Sequence[Row], bridge: Row | None) -> Series:
     }
 
 
-def _paired(row: Row, bridge: Row | None) -> dict[str, float | None]:
+def _paired(row: TableRow, bridge: TableRow | None) -> dict[str, float | None]:
     """Return the paired delta's interval about the bridge's value."""
     low, high = row.get("delta_low"), row.get("delta_high")
     if bridge is None or low is None or high is None:
@@ -139,7 +139,7 @@ def _paired(row: Row, bridge: Row | None) -> dict[str, float | None]:
     return {"paired_low": bridge["value"] + low, "paired_high": bridge["value"] + high}
 
 
-def _note(rows: Sequence[Row]) -> str | None:
+def _note(rows: Sequence[TableRow]) -> str | None:
     """Return why some values have no interval, and at which steps."""
     lacking = [row for row in rows if row["low"] is None]
     if not lacking:
@@ -151,7 +151,7 @@ def _note(rows: Sequence[Row]) -> str | None:
     return f"No 95 % interval{where}: {why.removeprefix('no interval: ')}."
 
 
-def _noise(rows: Sequence[Row]) -> dict[str, Any] | None:
+def _noise(rows: Sequence[TableRow]) -> dict[str, Any] | None:
     """Return the noise of the checkpoints, and the last interval's half-width over items."""
     sd = power.Series([row["step"] for row in rows], [row["value"] for row in rows]).noise
     low, high = rows[-1]["low"], rows[-1]["high"]

@@ -67,9 +67,9 @@ def write_figures(plan: StagePlan) -> list[Path]:
         if kind == "forest":
             drawn = _forest(deltas)
         elif kind == "moves":
-            drawn = _moves(deltas, [one for one in moves if one.tier == tier])
+            drawn = _moves(deltas, [move for move in moves if move.tier == tier])
         else:
-            drawn = _curves(kind, [one for one in series if one["tier"] == tier])
+            drawn = _curves(kind, [curve for curve in series if curve["tier"] == tier])
         if drawn is None:
             drawn = _empty(
                 f"no results of {tier} yet"
@@ -77,8 +77,10 @@ def write_figures(plan: StagePlan) -> list[Path]:
                 else f"{tier}: no step has been compared with the bridge yet"
             )
         _save(drawn, path, f"{plan.name}: {TIERS[tier].title}, {kind}")
-    known = (plan.figures_folder / f"{t.name}_{k}.svg" for t in TIERS.values() for k in t.figures)
-    for path in set(known) - set(plan.figures.values()):
+    expected = (
+        plan.figures_folder / f"{t.name}_{k}.svg" for t in TIERS.values() for k in t.figures
+    )
+    for path in set(expected) - set(plan.figures.values()):
         path.unlink(missing_ok=True)
     return list(plan.figures.values())
 
@@ -87,12 +89,12 @@ def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]
     """Return the deltas of the recommended or else the last step, best first, and its pass-rate changes."""
     path = plan.results / DELTAS
     rows = StageDeltas.read(path).deltas if path.exists() else ()
-    known = {row.candidate for row in rows if row.candidate is not None}
-    if not known:
+    candidates = {row.candidate for row in rows if row.candidate is not None}
+    if not candidates:
         return [], ()
     step = Recommendation.read(plan.results / RECOMMENDATION).candidate
-    if step not in known:
-        step = max(steps_among(known), default=None)
+    if step not in candidates:
+        step = max(steps_among(candidates), default=None)
     if step is None:
         return [], ()
     own = [row for row in rows if row.candidate == step]
@@ -126,13 +128,13 @@ def _empty(text: str) -> "Figure":
 
 def _curves(kind: str, series: Sequence[Series]) -> "Figure | None":
     """Draw a panel for each item; each metric begins a new row, labelled with its name."""
-    shown = shown_metrics((one["tier"], one["item"], one["metric"]) for one in series)
+    shown = shown_metrics((line["tier"], line["item"], line["metric"]) for line in series)
     metrics: dict[str, list[Series]] = {}
-    for one in series:
-        is_shown = one["metric"] == shown[one["tier"], one["item"]]
-        is_secondary = TIERS[one["tier"]].metric(one["metric"]).is_secondary
+    for curve in series:
+        is_shown = curve["metric"] == shown[curve["tier"], curve["item"]]
+        is_secondary = TIERS[curve["tier"]].metric(curve["metric"]).is_secondary
         if is_shown if kind == "curves" else is_secondary:
-            metrics.setdefault(one["metric"], []).append(one)
+            metrics.setdefault(curve["metric"], []).append(curve)
     groups = list(metrics.values())
     if not groups:
         return None
@@ -221,8 +223,8 @@ def _forest(rows: Sequence[DeltaRow]) -> "Figure | None":
     if not sides:
         return None
     drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)
-    for axis, own in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
-        _forest_axis(axis, own)
+    for axis, side in zip(drawn.subplots(1, len(sides), squeeze=False).ravel(), sides, strict=True):
+        _forest_axis(axis, side)
     return drawn
 
 
@@ -250,8 +252,8 @@ def _moves(rows: Sequence[DeltaRow], moves: Sequence[PassRateChanges]) -> "Figur
     down = -(-len(moves) // ACROSS)
     drawn = _new(min(len(moves), ACROSS) * 2.4 + 0.4, down * 2.2 + 0.6)
     axes = drawn.subplots(down, min(len(moves), ACROSS), squeeze=False).ravel()
-    for axis, one in zip(axes, moves, strict=False):
-        _grid(axis, one)
+    for axis, move in zip(axes, moves, strict=False):
+        _grid(axis, move)
     for axis in axes[len(moves) :]:
         axis.set_visible(False)
     drawn.supxlabel(f"pass rate at {candidate_label(rows[0].candidate or 0)}")

@@ -82,7 +82,7 @@ def _counted(tier_results: TierResults, name: str) -> Estimate | None:
     return _no_items(item.values[metric]) if units is None else _unpaired(units.credit, units)
 
 
-Row = tuple[str, str | None, str, Estimate, float | None]
+ValueRow = tuple[str, str | None, str, Estimate, float | None]
 """Item, group, metric, estimate and chance."""
 
 
@@ -119,7 +119,7 @@ def _value(
     )
 
 
-def _ratios(tier_results: TierResults, items: Mapping[str, NatsItem]) -> Iterator[Row]:
+def _ratios(tier_results: TierResults, items: Mapping[str, NatsItem]) -> Iterator[ValueRow]:
     """Yield the metrics of all slices and their means; that of an exponential is the exponential of the mean."""
     estimates: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
@@ -164,7 +164,7 @@ def _ratio(item: NatsItem, metric: Metric) -> Estimate | None:
     )
 
 
-def _credits(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+def _credits(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[ValueRow]:
     """Yield the credits of all items and their means, then each secondary metric likewise."""
     known: dict[str, dict[str, Estimate]] = {}
     for name, item in items.items():
@@ -202,7 +202,7 @@ def _means(
     known: Mapping[str, Mapping[str, Estimate]],
     *,
     is_credit: bool,
-) -> Iterator[Row]:
+) -> Iterator[ValueRow]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
     kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in known.items():
@@ -227,7 +227,7 @@ def _within_0_and_1(estimate: Estimate) -> Estimate:
     return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
-def _rates(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[Row]:
+def _rates(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[ValueRow]:
     overall, headline = tier_results.overall, tier_results.tier.headline
     for metric, value in (overall.values if overall else {}).items():
         units = overall.credits.get(metric) if overall else None

@@ -17,14 +17,14 @@ TURNS = (
 """Turns as ChatML, Llama 3, Gemma and Zephyr mark them."""
 
 
-class Turn(NamedTuple):
+class ShownTurn(NamedTuple):
     """A turn of a chat; the role is empty for a prompt that is no chat."""
 
     role: str
     text: str
 
 
-def turns_of(prompt: str) -> list[Turn]:
+def turns_of(prompt: str) -> list[ShownTurn]:
     """Return the turns of a prompt.
 
     Returns:
@@ -35,7 +35,8 @@ def turns_of(prompt: str) -> list[Turn]:
         outside = pattern.sub("", prompt).replace("<|begin_of_text|>", "").replace("<bos>", "")
         if matches and not outside.strip():
             turns = [
-                Turn(ROLES.get(match["role"], match["role"]), match["text"]) for match in matches
+                ShownTurn(ROLES.get(match["role"], match["role"]), match["text"])
+                for match in matches
             ]
             return turns if turns[-1].text.strip() else turns[:-1]
-    return [Turn("", prompt)]
+    return [ShownTurn("", prompt)]

@@ -10,7 +10,7 @@ from evaluation.reporting.flips.answers import probe_answers
 from evaluation.reporting.flips.questions import shared_start
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import scored_candidates
-from evaluation.reporting.viewer.chats import Turn, turns_of
+from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.plan import StagePlan
@@ -39,7 +39,7 @@ class ShownItem:
     """A question or prompt with what the model answered; `before` is the bridge's score, if there is one."""
 
     id: str
-    turns: tuple[Turn, ...]
+    turns: tuple[ShownTurn, ...]
     solved: str
     choices: tuple[ShownChoice, ...]
     outputs: tuple[str, ...]

@@ -45,7 +45,7 @@ REMEMBERED = 6
 """Tasks of checkpoints whose items stay in memory."""
 
 
-class Answer(Exception):
+class HttpAnswer(Exception):
     """An answer other than the requested one, with its status and a sentence."""
 
     def __init__(self, status: HTTPStatus, sentence: str) -> None:
@@ -75,7 +75,7 @@ class Viewer:
         parts = urlsplit(target)
         secret, _, path = unquote(parts.path).removeprefix("/").partition("/")
         if not secrets.compare_digest(secret.encode(), self.secret.encode()):
-            raise Answer(
+            raise HttpAnswer(
                 HTTPStatus.NOT_FOUND, "open the address that `view` printed, with its secret"
             )
         if path == ITEMS or path.startswith(f"{ITEMS}/"):
@@ -87,7 +87,7 @@ class Viewer:
         wanted = (self.folder / path).resolve()
         is_hidden = any(part.startswith(".") for part in Path(path).parts)
         if is_hidden or not wanted.is_relative_to(self.folder) or not wanted.is_file():
-            raise Answer(HTTPStatus.NOT_FOUND, f"{path}: no such file among the results")
+            raise HttpAnswer(HTTPStatus.NOT_FOUND, f"{path}: no such file among the results")
         with open_regular(wanted) as file:
             content = file.read()
         if wanted.name == "report.html":
@@ -101,7 +101,7 @@ class Viewer:
             tasks = {name: list(stage_tasks(plan)) for name, plan in self.plans.items()}
             return _page("items_index.html", stages=tasks, tiers=TIERS)
         if len(parts) != 3 or parts[0] not in self.plans:
-            raise Answer(HTTPStatus.NOT_FOUND, "no such stage, tier and task")
+            raise HttpAnswer(HTTPStatus.NOT_FOUND, "no such stage, tier and task")
         stage, tier, task = parts
         checkpoints = checkpoints_of(self.plans[stage])
         if "checkpoint" in asked:
@@ -126,7 +126,7 @@ def _query(asked: Mapping[str, str]) -> Query:
     which = asked.get("which", "all")
     first = asked.get("first", "0")
     if which not in get_args(Which) or not first.isdecimal():
-        raise Answer(HTTPStatus.BAD_REQUEST, f"{which!r}, {first!r}: no filter of items")
+        raise HttpAnswer(HTTPStatus.BAD_REQUEST, f"{which!r}, {first!r}: no filter of items")
     return Query(
         which=which,  # type: ignore[arg-type]
         text=asked.get("text", ""),
@@ -143,7 +143,7 @@ def _page(template: str, **values: Any) -> tuple[str, bytes]:
 class _Handler(BaseHTTPRequestHandler):
     """Answers one request; only the machine's own browser, and only to read."""
 
-    server: "_Server"
+    server: "_ViewerServer"
     server_version, sys_version = "staged-evaluation", ""
 
     def do_GET(self) -> None:
@@ -151,9 +151,11 @@ class _Handler(BaseHTTPRequestHandler):
         kind, content, status = "text/plain; charset=utf-8", b"", HTTPStatus.OK
         try:
             if (self.headers.get("Host") or "").rpartition(":")[0] not in (HOST, "localhost"):
-                raise Answer(HTTPStatus.FORBIDDEN, "this server answers only to its own machine")
+                raise HttpAnswer(
+                    HTTPStatus.FORBIDDEN, "this server answers only to its own machine"
+                )
             kind, content = self.server.viewer.answer(self.path)
-        except Answer as error:
+        except HttpAnswer as error:
             status, content = error.status, f"{error}\n".encode()
         except EvaluationError as error:
             is_wrong = isinstance(error, ConfigError)
@@ -180,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
         log.debug(format, *values)
 
 
-class _Server(ThreadingHTTPServer):
+class _ViewerServer(ThreadingHTTPServer):
     """Serves a viewer."""
 
     daemon_threads = True
@@ -200,7 +202,7 @@ def make_server(viewer: Viewer, port: int) -> tuple[ThreadingHTTPServer, str]:
         ConfigError: The port is taken, or not allowed.
     """
     try:
-        server = _Server(viewer, port)
+        server = _ViewerServer(viewer, port)
     except OSError as error:
         raise ConfigError(
             f"--port {port}: {error.strerror}; give another one, or 0 for any that is free"
