@@ -156,7 +156,7 @@ def _page(data: dict[str, Any], text: str) -> None:
         ("new", "credit", 200),
     ]
     assert all(one["gained"] > one["lost"] == 0 for one in moved)
-    assert "toy: improve by more than 0" in text
+    assert "Riddles (toy), solved" in text
     assert "some/old train (no revision pinned)" in text
 
 

@@ -13,6 +13,7 @@ from evaluation.providers.adapters.olmo_eval_data import (
     RULER,
     NoRows,
     Rows,
+    keep_groups,
     mirror_name,
     sources_read,
 )
@@ -108,6 +109,7 @@ def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
     Raises:
         RefusedTask: Its code fails, or returns nothing.
     """
+    keep_groups(task)
     try:
         instances = list(task.instances)
         limit = task.config.limit

@@ -55,6 +55,23 @@ _OLDEST = (3, 10)
 """The version that the sandbox's own code needs."""
 
 
+GROUPS = ("original_id", "template_id")
+"""Fields of a row that say which template it was made from; without them its prompts would count as independent."""
+
+
+def keep_groups(task: Any) -> None:
+    """Make a task keep these fields of a row in the metadata of its instance."""
+    make = task.process_doc
+
+    def keeping(row: Any, index: int = 0) -> Any:
+        instance = make(row, index)
+        if instance is not None:
+            instance.metadata.update({name: row[name] for name in GROUPS if name in row})
+        return instance
+
+    task.process_doc = keeping
+
+
 class NoRows(BaseException):
     """Rows cannot be read; the text is a sentence for the user."""
 
