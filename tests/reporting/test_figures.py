@@ -38,7 +38,7 @@ def test_curves_and_forests_name_their_items(reported: dict[str, StagePlan]) -> 
     assert "acc, %" in texts(paths["curves", "tier3"])
     assert any("Δ acc, points, 95 % interval" in text for text in forest)
     assert measures.count("quiz") == measures.count("overall") == len(TIERS["tier3"].secondary)
-    assert {"token_accuracy", "z_loss"} <= set(texts(paths["measures", "tier2"]))
+    assert {"token_accuracy, %", "z_loss"} <= set(texts(paths["measures", "tier2"]))
     title = paths["curves", "tier2"].read_text().split("<dc:title>")[1]
     assert title.startswith("second: Perplexity, curves<")
     before = {path: path.read_bytes() for path in paths.values()}
