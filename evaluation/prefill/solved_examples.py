@@ -6,9 +6,9 @@ an example that is the question, by `row_identity`, is replaced by the next one,
 
 import logging
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, count, islice
+from itertools import chain, count, islice, repeat
 from typing import Generic, TypeVar
 
 from evaluation.errors import ConfigError, SourceError
@@ -43,6 +43,8 @@ class SolvedExamples(Generic[Shown]):
         place: Where the rows come from, for messages.
         rows: Rows with their numbers in the split, in the order in which they are taken.
         number: Examples before each question.
+        orders: For each question in turn, places of rows in the order in which they are taken; None: all
+            are taken in the order of `rows`.
     """
 
     def __init__(
@@ -51,9 +53,12 @@ class SolvedExamples(Generic[Shown]):
         rows: Iterator[NumberedRow],
         number: int,
         solve: Callable[[DatasetRow], SolvedExample[Shown]],
+        orders: Iterator[Iterable[int]] | None = None,
     ) -> None:
         self._place, self._rows, self._number, self._solve = place, rows, number, solve
-        self._drawn: list[SolvedExample[Shown]] = []
+        self._orders = repeat(None) if orders is None else orders
+        self._read: list[NumberedRow] = []
+        self._solved: dict[int, SolvedExample[Shown]] = {}
         self.replaced = 0
         """Questions for which an example was the question itself."""
         self.fewer = 0
@@ -88,14 +93,31 @@ class SolvedExamples(Generic[Shown]):
         return chosen
 
     def _examples(self) -> Iterator[SolvedExample[Shown]]:
-        for index in count():
-            if index == len(self._drawn):
-                numbered = next(self._rows, None)
-                if numbered is None:
-                    return
-                with limited_row(f"{self._place}: row {numbered[0]}"):
-                    self._drawn.append(self._solve(numbered[1]))
-            yield self._drawn[index]
+        for place in next(self._orders) or count():
+            self._read += islice(self._rows, max(0, place + 1 - len(self._read)))
+            if place >= len(self._read):
+                return
+            if place not in self._solved:
+                number, row = self._read[place]
+                with limited_row(f"{self._place}: row {number}"):
+                    self._solved[place] = self._solve(row)
+            yield self._solved[place]
+
+
+def drawn_anew(seed: int, rows: int, number: int) -> Iterator[Iterator[int]]:
+    """Yield for each question the places of its examples, drawn as lm-evaluation-harness draws them.
+
+    Args:
+        rows: How many rows there are to draw from.
+        number: Examples before each question.
+
+    Yields:
+        Places of the drawn rows, then all others in order, in case that one of the drawn is the question.
+    """
+    generator = random.Random(seed)
+    while True:
+        drawn = generator.sample(range(rows), number)
+        yield chain(drawn, (place for place in range(rows) if place not in drawn))
 
 
 @dataclass(frozen=True)
@@ -132,7 +154,8 @@ def example_rows(
         key: The task's key in the suite, with its section, for messages.
 
     Returns:
-        Rows with their numbers in the split: from the first one, or in an order drawn by the task's seed.
+        Rows with their numbers in the split: from the first one, or in an order drawn by the task's seed if
+        all questions have the same examples.
 
     Raises:
         ConfigError: The split is that of the questions.
@@ -144,7 +167,7 @@ def example_rows(
             "another split"
         )
     rows: Iterator[NumberedRow] = enumerate(origin.rows())
-    if task.fewshot_seed is not None:
+    if task.fewshot_seed is not None and not getattr(task, "fewshot_anew", False):
         drawn = list(enumerate(origin.first(LARGEST_COUNT)[0]))
         random.Random(task.fewshot_seed).shuffle(drawn)
         rows = iter(drawn)

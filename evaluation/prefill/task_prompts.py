@@ -14,6 +14,7 @@ from evaluation.prefill.solved_examples import (
     Replaced,
     SolvedExample,
     SolvedExamples,
+    drawn_anew,
     example_rows,
 )
 from evaluation.prefill.sources import ResolvedSplit
@@ -154,9 +155,12 @@ def _shots(
 def _solved_examples(
     recipe: PromptRecipe, name: str, origins: Sequence[ResolvedSplit]
 ) -> SolvedExamples[Shot]:
-    task, rows = recipe.task, iter(list[NumberedRow]())
+    task, rows, orders = recipe.task, iter(list[NumberedRow]()), None
     if task.fewshot_examples:
         rows = iter(enumerate(map(dict, task.fewshot_examples)))
     elif task.num_fewshot:
         rows = example_rows(recipe.key, task, origins[1])
-    return SolvedExamples(f"{name}: solved examples", rows, task.num_fewshot, recipe.solved)
+    if task.fewshot_anew and task.fewshot_seed is not None:
+        pool = list(rows)
+        rows, orders = iter(pool), drawn_anew(task.fewshot_seed, len(pool), task.num_fewshot)
+    return SolvedExamples(f"{name}: solved examples", rows, task.num_fewshot, recipe.solved, orders)

@@ -124,6 +124,10 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     )
     fewshot_split: Text = Field("train", description="Split the examples are taken from.")
     fewshot_seed: Seed | None = Field(None, description="Seed to draw them; if none, the first.")
+    fewshot_anew: Boolean = Field(
+        False,
+        description="Draw them anew for each question, in the order of the questions, as lm-evaluation-harness does.",
+    )
     fewshot_examples: tuple[dict[str, Any], ...] = Field(
         (), description="Rows to take the examples from, in place of a split."
     )
@@ -159,8 +163,7 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
     def asked(self) -> dict[str, Any]:
         """The settings that decide the prompts."""
         views = {*self.VIEWS, *CHAT_KEYS, "document", "strata", "cluster"}
-        if self.fewshot_same is None:
-            views.add("fewshot_same")
+        views |= {key for key in ("fewshot_same", "fewshot_anew") if not getattr(self, key)}
         return self.model_dump(mode="json", exclude=views) | self.chat_definition
 
     @model_validator(mode="after")
@@ -174,6 +177,13 @@ class GenerationTask(Source, ChatSettings, CompletionTask):
         if self.fewshot_examples and len(self.fewshot_examples) < self.num_fewshot:
             raise ValueError(
                 f"`num_fewshot: {self.num_fewshot}` is more than the {len(self.fewshot_examples)} "
+                "`fewshot_examples`"
+            )
+        if self.fewshot_anew and (
+            self.fewshot_seed is None or self.fewshot_same or self.fewshot_examples
+        ):
+            raise ValueError(
+                "`fewshot_anew` draws from a split: give `fewshot_seed`, and neither `fewshot_same` nor "
                 "`fewshot_examples`"
             )
         check_chat(self, self.chat)

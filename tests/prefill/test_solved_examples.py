@@ -1,6 +1,7 @@
 """Solved examples never hold the question that is asked, whatever the place of its row is called."""
 
 import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -215,3 +216,26 @@ def test_examples_share_what_is_asked_for(tmp_path: Path, fast_folder: Path) -> 
 def test_too_few_examples_share_it(tmp_path: Path, fast_folder: Path) -> None:
     with pytest.raises(SourceError, match=r"only 3 share 'even' with their question, not 4; lower"):
         prefill_generation_task(of_kinds(tmp_path, fast_folder, 4), "x")
+
+
+@pytest.mark.usefixtures("without_golds")
+@pytest.mark.parametrize("way", ["files", "another split"])
+def test_examples_drawn_anew(way: str, tmp_path: Path, fast_folder: Path) -> None:
+    """As `random.Random.sample` draws them in turn; one that is the question gives way to a later row."""
+    more = {"fewshot_seed": 1, "fewshot_anew": True}
+    plan = plan_of(tmp_path, fast_folder, "generation_tasks", way, **more)
+    prefill_generation_task(plan, "t")
+    generator = random.Random(1)
+    questions = [str(row["question"]) for row in ROWS]
+    more_rows = [*questions[:3], *(f"{one} Why?" for one in questions)]
+    texts = questions if way == "files" else more_rows
+    cache, replaced = read_prompts(plan.cache_folder("tier5", "t")), 0
+    for prompt, asked in zip(cache.prompts, questions, strict=True):
+        drawn = generator.sample(texts, 2)
+        others = [one for one in texts if one not in drawn]
+        examples = [one for one in (*drawn, *others) if one != asked][:2]
+        replaced += asked in drawn
+        shown = [" ".join(part.splitlines()[0].split()) for part in prompt.prompt.split("\n\n")]
+        assert shown == [f"Question: {one}" for one in (*examples, asked)]
+    assert cache.meta["solved_examples"] == {"questions": replaced, "fewer": 0}
+    assert replaced

@@ -1,8 +1,8 @@
-"""Prompts of shipped tasks beside those that lm-evaluation-harness makes of the same rows."""
+"""Prompts of shipped tasks beside those that other harnesses make of the same rows."""
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
@@ -21,22 +21,31 @@ from tests.conftest import ROOT
 from tests.prefill.plans import make_plan
 from tests.shipped.mirrors import write_mirrors
 from tests.tables import cases, table
+from tests.workflow.world import write_rows
 
 SUITES = ROOT / "task_suites"
-CHOICE = re.compile(r"^\([A-D]\) ", re.M)
+CHOICE = re.compile(r"^\(?[A-D]\) ", re.M)
 
 
 @pytest.fixture(scope="module")
-def harness() -> Provider:
-    python = Path(os.environ.get("EVAL_LM_EVAL", ROOT / Providers().lm_eval))
-    if not os.access(python, os.X_OK):
-        pytest.skip(f"no {python}: run `make providers`, or set EVAL_LM_EVAL")
-    return Provider("lm_eval", python, VERSIONS["lm_eval"], None)
+def provided() -> Callable[[str], Provider]:
+    """Returns a provider, or skips the test where it is not installed."""
+
+    def find(name: str) -> Provider:
+        variable = f"EVAL_{name.upper()}"
+        python = Path(os.environ.get(variable, ROOT / getattr(Providers(), name)))
+        if not os.access(python, os.X_OK):
+            pytest.skip(f"no {python}: run `make providers`, or set {variable}")
+        return Provider(name, python, VERSIONS[name], None)
+
+    return find
 
 
 @pytest.fixture(scope="module")
 def mirrors(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     root = write_mirrors(tmp_path_factory.mktemp("protocols"))
+    for place, rows in table("shipped/equal_prompts")["rows"].items():
+        write_rows(root / f"{place}.jsonl", rows)
     named = {f"{path.parent.name}/{path.name}": str(path) for path in root.glob("*/*")}
     others = table("shipped/equal_prompts")["mirrors"]
     return named | {theirs: named[ours] for theirs, ours in others.items()}
@@ -47,30 +56,45 @@ def mirrored(mirrors: dict[str, str]) -> Config:
 
 
 @pytest.mark.parametrize(
-    ("suite", "name", "theirs", "compared"), cases("shipped/equal_prompts", "generated")
+    ("suite", "name", "provider", "theirs", "compared"),
+    cases("shipped/equal_prompts", "generated"),
 )
 def test_generated(
-    suite: str, name: str, theirs: str, compared: str, harness: Provider, mirrors: dict[str, str]
+    suite: str,
+    name: str,
+    provider: str,
+    theirs: str,
+    compared: str,
+    provided: Callable[[str], Provider],
+    mirrors: dict[str, str],
 ) -> None:
+    harness = provided(provider)
     task = load_suite(SUITES, suite).generation_tasks[name]
     assert isinstance(task, GenerationTask)
     origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
     prompts = [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
-    asked = {"chat": False, "num_fewshot": None, "limit": 9, "mirrors": mirrors}
+    asked = {"chat": task.chat, "num_fewshot": None, "limit": 9, "mirrors": mirrors}
     wanted = [
-        line.prompt
+        line.prompt or line.messages
         for one in theirs.split("+")
         for line in render(harness, "x", {**asked, "task": one}, Document).documents
     ]
-    assert shown(prompts, compared, task.between) == shown(wanted, compared, task.between)
+    assert shown(prompts, compared) == shown(wanted, compared)
 
 
 @pytest.mark.parametrize(
-    ("suite", "name", "theirs", "compared"), cases("shipped/equal_prompts", "ranked")
+    ("suite", "name", "provider", "theirs", "compared"), cases("shipped/equal_prompts", "ranked")
 )
 def test_ranked(
-    suite: str, name: str, theirs: str, compared: str, harness: Provider, mirrors: dict[str, str]
+    suite: str,
+    name: str,
+    provider: str,
+    theirs: str,
+    compared: str,
+    provided: Callable[[str], Provider],
+    mirrors: dict[str, str],
 ) -> None:
+    harness = provided(provider)
     task = load_suite(SUITES, suite).tasks[name]
     assert isinstance(task, Task)
     questions, _, _ = read_questions(
@@ -80,14 +104,20 @@ def test_ranked(
     wanted = render(harness, "x", asked, RankedQuestion).documents
     mine = ["".join(pair) for question in questions for pair in question.pairs]
     others = ["".join(pair) for question in wanted for pair in question.choices]
-    assert shown(mine, compared, "\n\n") == shown(others, compared, "\n\n")
+    assert shown(mine, compared) == shown(others, compared)
 
 
-def shown(prompts: Iterable[object], compared: str, between: str) -> list[str]:
+def shown(prompts: Iterable[object], compared: str) -> list[str]:
     """Return what is compared of prompts, sorted, as the harness groups rows by their category."""
-    texts = [str(prompt) for prompt in prompts]
+    texts = [_text(prompt) for prompt in prompts]
     if compared == "order":
         texts = ["\n".join(sorted(CHOICE.sub("(?) ", text).split("\n"))) for text in texts]
-    if compared == "question":
-        texts = [text.rpartition(between)[2] for text in texts]
     return sorted(texts)
+
+
+def _text(prompt: object) -> str:
+    """Return a text, or the turns of a chat as one."""
+    if isinstance(prompt, str):
+        return prompt
+    assert isinstance(prompt, tuple | list)
+    return "\n".join(f"{turn.role}: {turn.content}" for turn in prompt)
