@@ -137,7 +137,7 @@ def is_current(
         meta = check_entry(folder, definition)
     except CacheError:
         return False
-    if not is_unchanged(_state(meta)):
+    if not is_unchanged(state_in(meta)):
         return False
     record = read_record(folder, STEP)
     if (
@@ -194,10 +194,10 @@ def _record(folder: Path, meta: Mapping[str, Any]) -> None:
 def _about(meta: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of an entry's record that a run reads instead of the entry."""
     asked = {"asked": meta.get("asked_definition"), "content": meta.get("asked_content")}
-    return {"state": _state(meta), **asked}
+    return {"state": state_in(meta), **asked}
 
 
-def _state(meta: Mapping[str, Any]) -> Any:
+def state_in(meta: Mapping[str, Any]) -> Any:
     """Return the stored state of the files that an entry was made from, see `states.are_unchanged`."""
     return meta.get("source", {}).get("state")
 
@@ -213,7 +213,7 @@ def _install(building: Path, folder: Path) -> None:
                 raise
         else:
             return
-        if is_current(folder, meta["definition"], lambda state: bool(state == _state(meta))):
+        if is_current(folder, meta["definition"], lambda state: bool(state == state_in(meta))):
             return
         aside = building.with_suffix(".old.tmp")
         with contextlib.suppress(FileNotFoundError):  # another process was faster

@@ -17,8 +17,14 @@ from evaluation.errors import SourceError
 from evaluation.files import write_jsonl
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.caches import DOCUMENTS, PROMPTS, check_cached_golds
-from evaluation.prefill.definitions import asked_definition, chat_template, generation_definition
+from evaluation.prefill.definitions import (
+    asked_definition,
+    chat_template,
+    generation_definition,
+    saved_description,
+)
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.equal_entries import take_equal
 from evaluation.prefill.prompts import (
     answer_ends,
     encode_prompts,
@@ -53,14 +59,17 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     definition = generation_definition(plan, name, about)
     folder = plan.cache_folder("tier5", name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
-    if is_current(folder, definition, sources.are_as):
+    window, own = generation_window(plan), {"tokenizer": saved_description(about)}
+    same = {"window": asdict(window)}
+    if is_current(folder, definition, sources.are_as) or take_equal(
+        folder, definition, sources.are_as, own, same
+    ):
         check_cached_golds(plan, name)
         return
     found, stop, recorded = _read(plan, name, sources, tokenizer)
     warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     _check_ends(name, [*stop, *eos_ids, *strings])
-    window = generation_window(plan)
     rows, too_long = _tokenized(plan, tokenizer, template, name, found, window)
     shortened = [row["id"] for row in rows if row["max_new_tokens"] < found.max_new_tokens]
     left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}

@@ -16,6 +16,7 @@ from evaluation.errors import ConfigError, SourceError
 from evaluation.prefill.caches import INDEX, TOKENS
 from evaluation.prefill.definitions import slice_definition
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.equal_entries import take_equal
 from evaluation.prefill.files import DatasetRow, check_not_binary, check_unicode
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.packing import (
@@ -74,6 +75,8 @@ def prefill_slice(plan: StagePlan, name: str) -> None:
     sources = Sources(plan, [origin])
     folder = plan.cache_folder("tier2", name)
     if is_current(folder, definition, sources.are_as):
+        return
+    if take_equal(folder, definition, sources.are_as, {"tokenizer": about}):
         return
     tokenizer = stage_tokenizer(plan)
     with new_entry(folder) as building:
