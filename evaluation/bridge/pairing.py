@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from evaluation.errors import BridgeError
-from evaluation.results.kinds import CreditItem, Credits, NatsItem
+from evaluation.results.answer_files import GenerationEntry
+from evaluation.results.kinds import CreditItem, Credits, Item, NatsItem
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.tiers import Tier
 from evaluation.wording import first_few
@@ -167,7 +168,7 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
 
 
 def _notes(mine: TierResults, other: TierResults) -> list[str]:
-    """Return notes on groups that cannot be compared, and on causes of floating-point noise.
+    """Return notes on groups that cannot be compared, on engines, and on causes of floating-point noise.
 
     In bfloat16 that noise is not small.
     """
@@ -185,6 +186,7 @@ def _notes(mine: TierResults, other: TierResults) -> list[str]:
             *_unlike("in rows of {} tokens, the bridge in rows of {}", _rows(mine), _rows(other)),
         )
     ]
+    notes += engine_notes(mine, other)
     return [f"{mine.tier.name}: {note}" for note in notes]
 
 
@@ -201,6 +203,31 @@ def _on_one_side(mine: TierResults, other: TierResults) -> Iterator[str]:
                 f"{metric.words} of {first_few(lacking, 4)} is on one side only, whose scores are of a "
                 "later version; it is not compared"
             )
+
+
+def engine_notes(mine: TierResults, other: TierResults) -> list[str]:
+    """Return a note for each two engines whose completions are compared, with the tasks."""
+    tasks: dict[tuple[str, str], list[str]] = {}
+    for name, item in mine.items.items():
+        there = other.items.get(name)
+        engines = _engine(item), there and _engine(there)
+        if engines[0] and engines[1] and engines[0] != engines[1]:
+            tasks.setdefault((engines[0], engines[1]), []).append(name)
+    return [
+        f"completions of {', '.join(names)} are by {ours}, those of the bridge by {theirs}; engines round "
+        "otherwise and draw other samples, which moves single items"
+        for (ours, theirs), names in tasks.items()
+    ]
+
+
+def _engine(item: Item) -> str | None:
+    """Return the engine that wrote an item's completions, with its version; None if it has none."""
+    if not isinstance(item.entry, GenerationEntry):
+        return None
+    engine, name = item.entry.engine, item.entry.decoding.get("engine")
+    if engine is not None:
+        return " ".join(filter(None, (engine.name, engine.version)))
+    return str(name) if name else "the built-in engine"
 
 
 _MOVES = "that moves single items (docs/gpu.md)"

@@ -58,7 +58,7 @@ def _item(
             "primary verifier": entry.primary,
             "verifiers": entry.views,
             "answer_after": entry.answer_after,
-            "decoding": entry.decoding,
+            "decoding": {key: v for key, v in entry.decoding.items() if key != "engine"},
         },
         entry=entry,
         credits=_task_credits(tier, rows, name, entry, path) if rows else {},

@@ -7,7 +7,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.pairing import check_comparable, engine_notes
 from evaluation.errors import BridgeError
 from evaluation.results.columns import write_csv
 from evaluation.results.comparison_file import (
@@ -116,10 +116,21 @@ def _deltas(matched: Sequence[Match]) -> tuple[list[list[Delta]], list[str], boo
             for side, earliest in zip(sides, first, strict=True):
                 if side is not earliest:  # simultaneous intervals need the same items everywhere
                     check_comparable(side, earliest)
+                    notes |= dict.fromkeys(_engines(side, earliest))
             deltas.append(compare(*sides, across_tokenizers=across))
         except BridgeError as error:
             raise BridgeError(f"{match.label}: {error}") from None
     return deltas, [*notes, *([ACROSS] if across else [])], across
+
+
+def _engines(side: Results, earliest: Results) -> list[str]:
+    """Return notes on completions that another engine wrote than at the run's first matched checkpoint."""
+    tiers = ((tier, earliest.tiers[name]) for name, tier in side.tiers.items())
+    return [
+        note.replace("those of the bridge", "those of its first matched checkpoint")
+        for mine, other in tiers
+        for note in engine_notes(mine, other)
+    ]
 
 
 def _read_sides(ours: Path, theirs: Path) -> tuple[Results, Results]:

@@ -98,7 +98,7 @@ class GenerationSettings(Settings):
 
     @property
     def decoding(self) -> dict[str, str]:
-        """The settings that decide an answer: answers of two engines are not compared."""
+        """The settings that decide an answer, and are part of its key."""
         return {} if self.engine == "own" else {"engine": self.engine}
 
 

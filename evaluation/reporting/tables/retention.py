@@ -18,7 +18,7 @@ from pathlib import Path
 
 from evaluation.bridge.delta import OVERALL, Delta, corrected
 from evaluation.bridge.deltas import tier_deltas
-from evaluation.bridge.pairing import Pair, check_comparable
+from evaluation.bridge.pairing import Pair, check_comparable, engine_notes
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_text
 from evaluation.reporting.headlines import shown_metrics
@@ -172,6 +172,8 @@ def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pa
             )
             if pair.ours.items:
                 check_comparable(*pair.results)
+                for note in engine_notes(*pair):
+                    log.warning("table of retention: %s", note)
                 yield pair
         except (BridgeError, ResultsError) as error:
             log.warning("not in the table of retention: %s", error)

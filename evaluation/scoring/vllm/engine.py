@@ -2,7 +2,7 @@
 
 `program` describes the files that are exchanged. The folder is on the node's own disk (TMPDIR) until
 all answers are written. vLLM draws other samples than the built-in engine, and its greedy answers
-differ where two tokens nearly tie. So answers of two engines are never compared.
+differ where two tokens nearly tie. So answers of two engines are compared with a warning.
 """
 
 import hashlib

@@ -1,0 +1,94 @@
+"""Completions of three other engines, from prefilled prompts to the page, by commands alone."""
+
+import json
+from typing import Any
+
+from tests.histories.warm import well
+from tests.workflow.world import ANSWERED, FIRST_LETTER, World, want_answers, write_rows
+
+TASK: dict[str, Any] = {
+    **ANSWERED,
+    "max_new_tokens": 6,
+    "verifiers": {"strict": FIRST_LETTER},
+    "limit": 8,
+    "sampling": {"temperature": 1.0, "n": 2},
+}
+
+
+def batch(prompt: dict[str, Any], texts: list[str]) -> dict[str, Any]:
+    choices = [
+        {"index": n, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+        for n, text in enumerate(texts)
+    ]
+    response = {"status_code": 200, "request_id": "r", "body": {"choices": choices}}
+    return {"id": "vllm-1", "custom_id": prompt["id"], "response": response, "error": None}
+
+
+def logged(prompt: dict[str, Any], texts: list[str], number: int) -> dict[str, Any]:
+    arguments = {"gen_args_0": {"arg_0": prompt["prompt"], "arg_1": {"until": []}}}
+    return {"doc_id": number, "doc": {}, "arguments": arguments, "resps": [texts]}
+
+
+def test_from_prompts_to_the_page(world: World) -> None:
+    plan = want_answers(world, {"sums": TASK})
+    well(world.snakemake("prefill"))
+    path = plan.cache_folder("tier5", "sums") / "prompts.jsonl"
+    prompts = [json.loads(line) for line in path.read_text().splitlines()]
+    right = {prompt["id"]: ["a", "a" if n % 2 else "b"] for n, prompt in enumerate(prompts)}
+    ours = [
+        {"id": id, "sample": n, "completion": t}
+        for id, ts in right.items()
+        for n, t in enumerate(ts)
+    ]
+    write_rows(world.folder / "ours.jsonl", ours)
+    write_rows(world.folder / "batch.jsonl", [batch(p, ["a", "a"]) for p in prompts])
+    harness = [logged(p, ["b", "b"], n) for n, p in enumerate(prompts)]
+    write_rows(world.folder / "samples.jsonl", harness)
+    for file, checkpoint, engine in (
+        ("ours.jsonl", "5", ["--engine", "sglang", "--engine-version", "0.5"]),
+        ("batch.jsonl", "15", []),
+        ("samples.jsonl", "bridge", []),
+    ):
+        names = ["--stage", "stage2", "--checkpoint", checkpoint, "--task", "sums", *engine]
+        done = well(world.evaluation("import-completions", file, *names))
+        assert "16 completions stored; the next run verifies them: `snakemake stage2" in done.stdout
+    done = well(world.snakemake("stage2"))
+    said = done.stdout + done.stderr
+
+    found = {}
+    for name in ("by_checkpoint/step_5", "by_checkpoint/step_15", "bridge"):
+        tier = world.read("stage2", *name.split("/"), "tier5_verified.json")
+        entry = tier["generation_tasks"]["sums"]
+        rates = entry["verifiers"]["strict"]
+        at_k = [one["value"] for one in rates["pass_at_k"].values()]
+        found[name] = entry["engine"]["name"], rates["pass_rate"], *at_k
+    assert found == {
+        "by_checkpoint/step_5": ("sglang", 0.75, 0.75, 1.0),
+        "by_checkpoint/step_15": ("openai_batch", 1.0, 1.0, 1.0),
+        "bridge": ("lm_eval", 0.0, 0.0, 0.0),
+    }
+    deltas = world.read("stage2", "by_checkpoint", "step_15", "bridge_deltas.json")
+    assert {
+        row["delta"]
+        for row in deltas["deltas"]
+        if (row["item"], row["metric"]) == ("sums", "delta_pass_rate")
+    } == {1.0}
+    note = "sums are by openai_batch, those of the bridge by lm_eval"
+    assert any(note in one for one in deltas["notes"])
+    page = world.results("stage2", "report.html").read_text()
+    assert note in page
+    assert "sglang 0.5, imported from ours.jsonl" in page
+    assert note in said + well(world.evaluation("bridge-table")).stdout
+
+    folder = str(world.results("stage2", "by_checkpoint", "step_5"))
+    for source in ([folder], ["ours.jsonl", "--stage", "stage2"]):
+        done = well(world.evaluation("curriculum", *source, "--task", "sums"))
+        assert done.stdout.split() == [id for n, id in enumerate(right) if n % 2 == 0]
+    done = well(world.evaluation("verify-answers", "batch.jsonl", "--task", "sums"))
+    assert json.loads(done.stdout)["verifiers"]["strict"]["pass_rate"] == 1.0
+
+    forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
+    well(world.evaluation("import-completions", *forget))
+    well(world.snakemake("stage2"))
+    entry = world.read("stage2", "by_checkpoint", "step_5", "tier5_verified.json")
+    assert entry["generation_tasks"]["sums"].get("engine") is None
