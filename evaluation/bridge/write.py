@@ -35,7 +35,6 @@ from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,
-    candidate_label,
     candidate_option,
     candidate_rank,
     steps_among,
@@ -212,8 +211,8 @@ def _read_steps(
         try:
             contents[step] = _read_step(plan, step)
         except ResultsError as error:
-            log.warning("%s is left out: %s", candidate_label(step), error)
-            left_out.append(f"{candidate_label(step)}: {error}")
+            log.warning("%s is left out: %s", plan.label(step), error)
+            left_out.append(f"{plan.label(step)}: {error}")
     return contents, left_out
 
 

@@ -12,7 +12,6 @@ from evaluation.settings.candidates import (
     Candidate,
     StepInterval,
     Steps,
-    candidate_label,
     is_requested,
 )
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
@@ -48,8 +47,7 @@ class Subject:
         """Its name in messages: `step 10`, `step 10 (a name)`, `merge last3` or `bridge`."""
         if self.candidate is None:
             return "bridge"
-        name = self.plan.stage.name_of(self.step)
-        return candidate_label(self.candidate) + (f" ({name})" if name else "")
+        return self.plan.label(self.candidate)
 
     @property
     def log(self) -> Path:

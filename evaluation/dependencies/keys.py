@@ -135,6 +135,7 @@ def tables_parts(place: Place, records: Records) -> dict[str, Any]:
         "run": Path(plan.config.results).name,  # its name on the page
         "stage": plan.name,
         "steps": list(steps),
+        **({"names": plan.stage.names} if plan.stage.names else {}),
         "has_bridge": plan.stage.bridge is not None,
         "open_ended": plan.stage.open_ended and plan.stage.bridge is not None,
         "objective": [objective.model_dump() for objective in plan.stage.objective],

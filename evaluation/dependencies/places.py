@@ -12,7 +12,7 @@ from evaluation.checkpoints.subjects import (
     candidate_subject,
     candidates_so_far,
 )
-from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 
 Plans = Mapping[str, StagePlan]
@@ -52,7 +52,7 @@ class Place:
     @property
     def label(self) -> str:
         """The checkpoint's name in messages."""
-        return "bridge" if self.candidate is None else candidate_label(self.candidate)
+        return "bridge" if self.candidate is None else self.plan.label(self.candidate)
 
 
 Target = Place | Subject | StagePlan | Plans

@@ -122,8 +122,13 @@ def provisional(found: Recommendation | StageDeltas | None) -> str:
     return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
 
 
-def recommendation_line(found: Recommendation) -> str:
+def recommendation_line(
+    found: Recommendation, label: Callable[[Candidate], str] = candidate_label
+) -> str:
     """Return a recommendation in a line, as all texts show it.
+
+    Args:
+        label: Returns what texts call a candidate, as `StagePlan.label` does.
 
     Returns:
         Which step or merge is recommended, if any, and why.
@@ -131,7 +136,7 @@ def recommendation_line(found: Recommendation) -> str:
     so_far = provisional(found)
     if found.candidate is None:
         return f"recommendation: none{so_far}; {found.why}"
-    return f"{found.kind}{so_far}: {candidate_label(found.candidate)} — {found.why}"
+    return f"{found.kind}{so_far}: {label(found.candidate)} — {found.why}"
 
 
 def steps_in_words(

@@ -24,7 +24,7 @@ from evaluation.results.stage_files import (
     Recommendation,
     TaskQuality,
 )
-from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
 from evaluation.settings.tiers import TIERS
@@ -189,7 +189,7 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
         A sentence for each error, that of the check before the jobs first.
     """
     found = stage_status(plan, steps)
-    labels = {str(step): candidate_label(step) for step in steps}
+    labels = {str(step): plan.label(step) for step in steps}
     lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
     return lines + [
         f"{labels.get(name, name)}: {subject['error']} ({subject['log']})"

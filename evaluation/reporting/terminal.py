@@ -64,14 +64,14 @@ def _stage(plan: StagePlan) -> str:
     if isinstance(content, str):
         return f"{plan.name}: {content}"
     warnings = [f"warning: {note}" for note in content.notes]
-    lines = [*_steps(content, plan.name), *content.left_out, *warnings, *advice_lines(plan)]
+    lines = [*_steps(content, plan), *content.left_out, *warnings, *advice_lines(plan)]
     return "\n".join(lines)
 
 
-def _steps(content: StageDeltas, name: str) -> list[str]:
-    deltas = content.deltas
+def _steps(content: StageDeltas, plan: StagePlan) -> list[str]:
+    deltas, stage = content.deltas, plan.name
     if not deltas:
-        return [f"{name}: no step has been compared with its bridge"]
+        return [f"{stage}: no step has been compared with its bridge"]
     known = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
     tiers = [(tier, known.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
     tiers = [one for one in tiers if any(delta.tier == one[0].name for delta in deltas)]
@@ -83,8 +83,9 @@ def _steps(content: StageDeltas, name: str) -> list[str]:
         cells = [_overall(own, *one) for one in tiers]
         flags = [delta.flag for delta in own if delta.primary]
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
-        rows.append([str(entry.candidate), *cells, counts, entry.verdict or "no objective"])
-    return [f"{name} against {deltas[0].bridge}", align(rows)]
+        step = plan.label(entry.candidate).partition(" ")[2]
+        rows.append([step, *cells, counts, entry.verdict or "no objective"])
+    return [f"{stage} against {deltas[0].bridge}", align(rows)]
 
 
 def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
@@ -112,7 +113,7 @@ def advice_lines(plan: StagePlan) -> list[str]:
     except ResultsError as error:
         return [f"recommendation: none; {error}"]
     averages = [average.sentence for average in advice.averages]
-    lines = [recommendation_line(advice), *advice.recipe, *advice.secondary, *averages]
+    lines = [recommendation_line(advice, plan.label), *advice.recipe, *advice.secondary, *averages]
     if advice.similar:
         similar = steps_in_words([entry.candidate for entry in advice.similar], ", ".join)
         lines.append(f"not significantly different: {similar}")

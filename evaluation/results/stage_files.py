@@ -178,6 +178,7 @@ class SummaryRow(FileModel):
     note: str | None = optional("Why the value has no interval.")
     merge: str | None = optional("Name of the merge; null for a checkpoint.")
     stderr: float | None = optional("Standard error of the value over items.")
+    name: str | None = optional("What the configuration's list of checkpoints calls the step.")
 
 
 class RetentionRow(FileModel):

@@ -20,7 +20,7 @@ from functools import cached_property
 from pathlib import Path
 
 from evaluation.fingerprints import fingerprint, unordered
-from evaluation.settings.candidates import Candidate, candidate_folder
+from evaluation.settings.candidates import Candidate, candidate_folder, candidate_label
 from evaluation.settings.config import Config
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.stage import Stage
@@ -184,6 +184,11 @@ class StagePlan:
             for kind in TIERS[tier].figures
             if kind in OF_STEPS or self.stage.bridge is not None
         }
+
+    def label(self, candidate: Candidate) -> str:
+        """Return what texts call a candidate: `step 10`, `step 10 (its name)` or `merge last3`."""
+        name = self.stage.names.get(candidate) if isinstance(candidate, int) else None
+        return candidate_label(candidate) + (f" ({name})" if name else "")
 
     @property
     def gpus(self) -> int:

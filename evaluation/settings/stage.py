@@ -126,16 +126,10 @@ class Stage(Settings):
         )
         return Path(listed) if listed else step_folder(Path(self.checkpoints), step)
 
-    def name_of(self, step: int | None) -> str | None:
-        """Return what the list of checkpoints calls a step, if it does."""
-        return next(
-            (
-                listed_checkpoint.name
-                for listed_checkpoint in self.listed
-                if listed_checkpoint.step == step
-            ),
-            None,
-        )
+    @property
+    def names(self) -> dict[int, str]:
+        """What the list of checkpoints calls steps, where it has names."""
+        return {checkpoint.step: checkpoint.name for checkpoint in self.listed if checkpoint.name}
 
     @field_validator("objective")
     @classmethod

@@ -139,7 +139,7 @@ def test_names_and_paths_in_a_file(tmp_path: Path) -> None:
     (tmp_path / "batch.yaml").write_text("base: m/step5\n")
     plan = plan_stage(config_of(str(tmp_path / "batch.yaml")), "s")
     assert plan.checkpoint(5) == tmp_path / "m/step5"
-    assert plan.stage.name_of(5) == "base"
+    assert plan.stage.names[5] == "base"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate, candidate_label, candidate_rank
+from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.tiers import TIERS
 
 WIDTH = 100
@@ -156,7 +156,7 @@ def _row(
     return CandidateRow(
         rank=rank,
         candidate=candidate,
-        label=candidate_label(candidate),
+        label=found.plan.label(candidate),
         verdict=judged.verdict or "no objective",
         is_chosen=is_chosen,
         cells=tuple(map(_cell, judged.objectives, ranges)),

@@ -7,7 +7,7 @@ from evaluation.reporting.pages.candidates import aim_in_words, objective_in_wor
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import candidate_label
+from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
 
@@ -39,11 +39,11 @@ def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision
     objectives = found.judged(content.candidate).objectives
     return Decision(
         verdict=content.verdict or "no objective",
-        sentence=_sentence(found, content, candidate_label(content.candidate)),
+        sentence=_sentence(found, content, found.plan.label(content.candidate)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
         risks=tuple(_risks(objectives)),
-        runner_up=_runner_up(content),
+        runner_up=_runner_up(content, found.plan),
         open=to_do if content.verdict == "undecided" else (),
     )
 
@@ -92,6 +92,6 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
             yield f"significantly worse: {', '.join(row.regressions)}"
 
 
-def _runner_up(content: Recommendation) -> str | None:
+def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
     known = content.runner_up
-    return None if known is None else f"{candidate_label(known.candidate)}, {known.why}"
+    return None if known is None else f"{plan.label(known.candidate)}, {known.why}"

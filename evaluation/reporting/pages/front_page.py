@@ -28,7 +28,6 @@ from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
 from evaluation.results.stage_files import OVERVIEW, PAGE
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -223,7 +222,7 @@ def _headline(found: StageResults, spark: Series) -> str:
         bounds = f"[{', '.join(metric.level(one) for one in (low, high))}]{paired}"
     bridge = spark["bridge"]
     against = f", bridge {metric.level(bridge['value'])}" if bridge else ""
-    value = f"{metric.level(point['value'])} {bounds} at {candidate_label(chosen)}{against}"
+    value = f"{metric.level(point['value'])} {bounds} at {found.plan.label(chosen)}{against}"
     group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
     return f"{spark['tier']} {metric.words}{group}: {value}"
 

@@ -12,7 +12,6 @@ from evaluation.commits import code_commit, commit_of
 from evaluation.fingerprints import fingerprint
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.tier_files import Counts
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.effective import origin_of
 
 Header = list[tuple[str, str]]
@@ -28,7 +27,7 @@ def stage_header(found: StageResults) -> Header:
         Entries; checkpoint and items are those of the step that the page is about.
     """
     scored = found.candidates.get(found.chosen) if found.chosen is not None else None
-    named = candidate_label(found.chosen) if found.chosen is not None else ""
+    named = found.plan.label(found.chosen) if found.chosen is not None else ""
     return [
         ("run", Path(found.plan.config.results).name),
         ("stage", found.plan.name),

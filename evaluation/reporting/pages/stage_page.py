@@ -48,7 +48,6 @@ from evaluation.results.stage_files import PAGE, TaskQuality
 from evaluation.settings.candidates import (
     Candidate,
     candidate_folder,
-    candidate_label,
     candidate_rank,
     steps_among,
 )
@@ -84,10 +83,11 @@ def stage_page(found: StageResults, quality: TaskQuality) -> str:
         "power": _power(found.plan),
         "positions": position_series(found),
         "lengths": length_series(found),
+        **({"names": found.plan.stage.names} if found.plan.stage.names else {}),
     }
     words = _words(found, series, quality) | {"levels": level_notes}
     for part in ("positions", "lengths"):
-        words[part] = candidate_label(chosen) if chosen is not None and data[part] else None
+        words[part] = found.plan.label(chosen) if chosen is not None and data[part] else None
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
     first = [] if chosen is None else [chosen, *steps_among(found.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(
@@ -138,7 +138,7 @@ def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) 
         "title": plan.name,
         "run": Path(plan.config.results).name,
         "chosen": found.chosen,
-        "chosen_label": "" if found.chosen is None else candidate_label(found.chosen),
+        "chosen_label": "" if found.chosen is None else plan.label(found.chosen),
         "results": plan.config.results,
         "header": stage_header(found),
         "jobs": jobs_table(found),

@@ -13,7 +13,6 @@ from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import QualityRow
 from evaluation.settings.candidates import (
     candidate_columns,
-    candidate_label,
     candidate_rank,
     steps_among,
 )
@@ -63,7 +62,7 @@ def advice(found: StageResults) -> dict[str, Any] | None:
     return {
         **content.model_dump(),
         "kind": str(content.kind).capitalize(),
-        "named": candidate_label(content.candidate),
+        "named": found.plan.label(content.candidate),
         "similar_steps": steps_in_words([one.candidate for one in content.similar], ", ".join),
     }
 

@@ -26,7 +26,7 @@ from evaluation.results.command_output import CheckpointTable, TableColumn, Tabl
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
-from evaluation.settings.candidates import candidate_label, candidate_rank
+from evaluation.settings.candidates import candidate_rank
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.terminal_layout import align
@@ -74,7 +74,7 @@ def write_matrix(found: StageResults) -> None:
     for candidate in sorted(found.candidates, key=candidate_rank):
         content = found.deltas.get(candidate)
         known = {key_of(row): (row.flag, row.delta) for row in (content.deltas if content else ())}
-        columns[candidate_label(candidate)] = _cells(found.candidates[candidate].values, known)
+        columns[found.plan.label(candidate)] = _cells(found.candidates[candidate].values, known)
     write_text(found.plan.results / MATRIX, _as_csv(columns))
     write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 

@@ -17,7 +17,6 @@ from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
 from evaluation.results.deltas_file import DeltaRow
 from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
-from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier
 
@@ -54,6 +53,8 @@ def _rows(
     by_key = {(row.tier, row.item, row.metric): row for row in deltas}
     header = scored.results.header
     known = {**known, "stage": plan.name, "step": header.step, "merge": header.merge}
+    is_step = known["role"] == "step" and header.step is not None
+    known["name"] = plan.stage.names.get(header.step or 0) if is_step else None
     for value in scored.values:
         delta = by_key.get((value.tier, value.item, f"delta_{value.metric}"))
         yield {name: known.get(name, _column(name, value, delta)) for name in SCHEMA.names}
@@ -99,7 +100,7 @@ def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
             shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
             if shown:
                 heading = tier.metric(metric).column
-                parts.append(f"## {name}: {heading}\n\n{_markdown_table(shown)}\n")
+                parts.append(f"## {name}: {heading}\n\n{_markdown_table(found.plan, shown)}\n")
     return "\n".join(parts)
 
 
@@ -114,17 +115,17 @@ def _verdict_lines(found: StageResults) -> list[str]:
     advice = found.recommendation
     if advice is None or advice.candidate is None:
         return []
-    line = recommendation_line(advice)
+    line = recommendation_line(advice, found.plan.label)
     return [line[:1].upper() + line[1:]]
 
 
-def _markdown_table(rows: Sequence[dict[str, Any]]) -> str:
+def _markdown_table(plan: StagePlan, rows: Sequence[dict[str, Any]]) -> str:
     columns = list(dict.fromkeys((row["role"], row["merge"] or row["step"]) for row in rows))
     means = {row["item"] for row in rows if is_mean(row["tier"], row["item"])}
     names = dict.fromkeys(row["item"] for row in rows)
     items = sorted(names, key=lambda item: (item == OVERALL, item in means))
     cells = {(row["item"], row["role"], row["merge"] or row["step"]): row for row in rows}
-    titles = ["bridge" if role == "bridge" else candidate_label(name) for role, name in columns]
+    titles = ["bridge" if role == "bridge" else _plain(plan.label(name)) for role, name in columns]
     lines = [_line(["item", *titles]), _line(["---", *("---:" for _ in columns)])]
     lines += [
         _line([_plain(item), *(_cell(cells.get((item, *column))) for column in columns)])

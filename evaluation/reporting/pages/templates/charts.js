@@ -64,7 +64,9 @@ const interval = (low, high, of) => (low === null || low === undefined ? "no int
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 
 /* A merge is called by its name, a step by its number */
-const labelOf = (step) => (/^\d+$/.test(step) ? `step ${step}` : `merge ${step}`);
+const labelOf = (step) => (/^\d+$/.test(step) ? `step ${step}${nameOfStep(step)}` : `merge ${step}`);
+/* What the configuration's list of checkpoints calls a step */
+const nameOfStep = (step) => (DATA.names && DATA.names[step] ? ` (${DATA.names[step]})` : "");
 const short = (name, most) => (name.length > most ? `${name.slice(0, most - 1)}…` : name);
 
 /* Inside Snakemake's report a page is a data: URL, where links to parts of the page do not work */

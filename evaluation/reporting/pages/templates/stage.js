@@ -8,7 +8,7 @@ const FEWEST = 24, CELLS = 20000;
 /* Of the score matrix on a screen: steps that always have a column, and cells that are drawn in a second */
 
 unitMenu(new Set(SERIES.map((one) => one.metric)));
-menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : step]));
+menu("step", "step", STEPS.map((step) => [step, MERGES.includes(step) ? labelOf(step) : `${step}${nameOfStep(step)}`]));
 menu("item", "item", [["", "all"], ...ITEMS.map((name) => [name, name.replace("/", " ")])]);
 if (byId("band")) menu("band", "band", [["paired", "paired with the bridge"], ["items", "over items"]]);
 
