@@ -59,11 +59,10 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     definition = generation_definition(plan, name, about)
     folder = plan.cache_folder("tier5", name)
     sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
-    window, own = generation_window(plan), {"tokenizer": saved_description(about)}
-    same = {"window": asdict(window)}
-    if is_current(folder, definition, sources.are_as) or take_equal(
-        folder, definition, sources.are_as, own, same
-    ):
+    window = generation_window(plan)
+    own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
+    place = folder, definition, sources.are_as
+    if is_current(*place) or take_equal(*place, own, same):
         check_cached_golds(plan, name)
         return
     found, stop, recorded = _read(plan, name, sources, tokenizer)

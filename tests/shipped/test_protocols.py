@@ -24,6 +24,7 @@ from tests.tables import cases, table
 from tests.workflow.world import write_rows
 
 SUITES = ROOT / "task_suites"
+INSTRUCTION = re.compile(r"(Think step by step before answering\.)\s*")
 CHOICE = re.compile(r"^\(?[A-D]\) ", re.M)
 
 
@@ -110,7 +111,9 @@ def test_ranked(
 def shown(prompts: Iterable[object], compared: str) -> list[str]:
     """Return what is compared of prompts, sorted, as the harness groups rows by their category."""
     texts = [_text(prompt) for prompt in prompts]
-    if compared == "order":
+    if compared == "joined":
+        texts = [INSTRUCTION.sub(r"\1\n\n", text) for text in texts]
+    if compared != "equal":
         texts = ["\n".join(sorted(CHOICE.sub("(?) ", text).split("\n"))) for text in texts]
     return sorted(texts)
 
