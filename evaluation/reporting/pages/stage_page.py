@@ -113,7 +113,7 @@ def _answers(found: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
                 unread[task] = error
                 continue
             entry = {"tier": tier, "item": task, **some_items(items, SHOWN_ANSWERS)}
-            if space.take(entry):
+            if items and space.take(entry):
                 answers.append(entry)
     if unread:
         why = next(iter(unread.values()))
