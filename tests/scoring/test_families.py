@@ -7,7 +7,13 @@ import transformers
 
 from tests.scoring.families import PAGE, abilities, class_names, row, silent
 
-SOME = ("LlamaForCausalLM", "DiffLlamaForCausalLM", "MambaForCausalLM", "RobertaForCausalLM")
+SOME = (
+    "LlamaForCausalLM",
+    "Gemma3ForCausalLM",
+    "DiffLlamaForCausalLM",
+    "MambaForCausalLM",
+    "RobertaForCausalLM",
+)
 
 
 def test_the_page_is_of_this_version_and_names_every_class() -> None:

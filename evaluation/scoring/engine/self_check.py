@@ -280,7 +280,7 @@ def _parts(module: nn.Module, layers: set[str]) -> list[nn.Module]:
 def _widened(part: nn.Module, *inputs: Any, **named: Any) -> Any:
     """Run a module's own forward pass in float64, without a copy of an embedding or a head."""
     if isinstance(part, nn.Embedding):
-        return nn.Embedding.forward(part, *inputs, **named).double()
+        return type(part).forward(part, *inputs, **named).double()  # some scale what they look up
     if type(part) is nn.Linear:
         bias = part.bias.double() if part.bias is not None else 0
         rows = torch.split(part.weight, _HEAD_ROWS)
