@@ -7,6 +7,7 @@
 Readers raise CacheError, which names what is missing, foreign or damaged, and what to do.
 """
 
+import functools
 import struct
 import zipfile
 from collections.abc import Iterator
@@ -115,6 +116,7 @@ class DocumentLine(Stored):
 
 
 Line = TypeVar("Line", bound=Stored)
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,31 @@ class SliceCache:
 
 @dataclass(frozen=True)
 class TaskCache:
-    """A task's questions in the order of the dataset, and the key of each (`QuestionLine`)."""
+    """A task's questions; its files are read when they are needed, as that takes seconds.
 
-    items: list[Item]
+    Reading raises CacheError for a line that is damaged, and for another number of lines than meta.json
+    tells.
+    """
+
+    folder: Path
     meta: dict[str, Any]
-    keys: list[str]
+
+    @functools.cached_property
+    def items(self) -> list[Item]:
+        """The questions in the order of the dataset."""
+        return self._whole(EXAMPLES, list(_lines(self.folder / EXAMPLES, Item)))
+
+    @functools.cached_property
+    def keys(self) -> list[str]:
+        """The key of each question (`QuestionLine`)."""
+        lines = _lines(self.folder / DOCUMENTS, QuestionLine)
+        return self._whole(DOCUMENTS, [line.key for line in lines])
+
+    def _whole(self, name: str, lines: list[Read]) -> list[Read]:
+        if len(lines) != self.meta["items"]["used"]:
+            what = f"it has {len(lines)} items, not the number in meta.json"
+            raise damaged(self.folder / name, what)
+        return lines
 
 
 @dataclass(frozen=True)
@@ -196,20 +218,14 @@ def data_offset(path: Path, size: int) -> int:
 
 
 def read_task(folder: Path) -> TaskCache:
-    """Read a Tier3 task.
-
-    Returns:
-        Its questions, with what grading reads of them, and meta.json.
+    """Read a Tier3 task's meta.json, and compare its files with the checksums there.
 
     Raises:
         CacheError: The entry is missing or damaged.
     """
-    items, meta = _read(folder, EXAMPLES, Item)
-    keys = [line.key for line in read_questions(folder)[0]]
-    for name, lines in ((EXAMPLES, items), (DOCUMENTS, keys)):
-        if len(lines) != meta["items"]["used"]:
-            raise damaged(folder / name, f"it has {len(lines)} items, not the number in meta.json")
-    return TaskCache(items, meta, keys)
+    meta = read_meta(folder)
+    check_files(folder, meta, (EXAMPLES, DOCUMENTS))
+    return TaskCache(folder, meta)
 
 
 def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:

@@ -120,7 +120,7 @@ def test_an_edited_line_names_itself(change: Any, expected: str, task: StagePlan
     files = ["examples.jsonl", "docs.jsonl"]
     write_meta(folder, json.loads((folder / "meta.json").read_text()), files)
     with pytest.raises(CacheError, match=rf"examples\.jsonl is damaged: line 1: .*{expected}"):
-        read_task(folder)
+        assert read_task(folder).items
 
 
 def test_a_record_that_says_something_else_than_its_entry_is_written_again(task: StagePlan) -> None:

@@ -5,9 +5,10 @@ from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
 from evaluation.prefill.caches import AnswerCandidate, Context, Item, QuestionLine
 from evaluation.scoring import choices
-from evaluation.scoring.choices import score_questions
+from evaluation.scoring.choices import score_plan
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
+from evaluation.scoring.task_plans import FitWindow, plan_questions
 from tests.scoring import tiny
 
 
@@ -32,13 +33,9 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
 
 def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
-    stored = score_questions(
-        tiny.backend(scored or tiny.engine()),
-        {item.id: item for item in items},
-        max_length=max_length,
-        prefix_token=0,
-        label="quiz",
-    ).table
+    window = FitWindow(max_length, prefix_token=0, bos=None)
+    plan = plan_questions({item.id: item for item in items}, window)
+    stored = score_plan(tiny.backend(scored or tiny.engine()), plan, label="quiz").table
     assert stored.schema == choices.SCHEMA
     return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())
 

@@ -41,13 +41,14 @@ _END = object()
 class PackedWork:
     """Rows, which are made when they are needed, and the owners (requests or blocks) of their scores.
 
-    `row` makes a row, and `alone` a row of a single owner. `is_text`: rows are blocks of text of equal
+    `row` makes a row, and `alone` a row of a single owner, of which `name` is for messages. `is_text`: rows are blocks of text of equal
     length, whose scores are also summed by position. `bins` are the first positions of the bins.
     """
 
     lengths: Sequence[int]
     row: Callable[[int], PackedRow]
-    names: Sequence[str]
+    owners: int
+    name: Callable[[int], str]
     alone: Callable[[int], PackedRow]
     is_text: bool
     bins: Sequence[int] = (0,)
@@ -74,7 +75,7 @@ def score_requests(
     """Score requests, each with a context and a continuation.
 
     Args:
-        requests: Requests that fit the context window.
+        requests: Requests that fit the context window, or their plan.
         progress: Label of a progress bar on stderr; None: no bar.
 
     Returns:
@@ -91,8 +92,9 @@ def score_requests(
     work = PackedWork(
         lengths=[piece.size for piece in pieces],
         row=lambda index: packed_row(plan, pieces[index]),
-        names=[request.name for request in requests],
-        alone=lambda index: _single_row(requests[index]),
+        owners=len(plan),
+        name=plan.name,
+        alone=lambda index: _single_row(plan[index]),
         is_text=False,
     )
     totals = _run(engine, work, progress)
@@ -131,7 +133,7 @@ def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
 
 def _run(engine: Engine, work: PackedWork, label: str | None) -> Totals:
     """Score all rows, the longest first."""
-    owners, shape = len(work.names), (len(work.names), len(work.bins))
+    owners, shape = work.owners, (work.owners, len(work.bins))
     totals = Totals(
         np.zeros(owners),
         np.ones(owners, dtype=np.bool_),
@@ -177,7 +179,7 @@ def _add(engine: Engine, work: PackedWork, totals: Totals, batch: Batch, pending
     broken = batch.owners[~np.isfinite(totals.logprob[batch.owners])]
     if len(broken):
         raise NonFiniteError(
-            f"{work.names[_culprit(engine, work, broken)]}: the model returns NaN or infinite "
+            f"{work.name(int(_culprit(engine, work, broken)))}: the model returns NaN or infinite "
             "values; its weights may be damaged, or too large for the dtype that it runs in (try "
             "scoring.dtype: float32)"
         )
@@ -230,7 +232,8 @@ def score_blocks(
     work = PackedWork(
         lengths=[length] * len(kept),
         row=lambda index: row(int(kept[index])),
-        names=[f"block {block}" for block in range(blocks)],
+        owners=blocks,
+        name=lambda block: f"block {block}",
         alone=row,
         is_text=True,
         bins=bin_starts(length),

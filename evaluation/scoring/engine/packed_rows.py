@@ -11,10 +11,13 @@ Letters: S row length, Q queries (rows of the hidden state that the head needs),
 and a token whose log-probability after it is requested).
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evaluation.scoring.engine.tries import Ints, Piece, Trie, build_trie, key_of
 from evaluation.scoring.engine.window import Request
@@ -45,32 +48,69 @@ class PackedRow:
         return bool((self.depth == np.arange(len(self))).all())
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The requests of a task, their inputs as a trie, and the requests of each input."""
+class Plan(Sequence[Request]):
+    """Requests as flat arrays: their inputs (all tokens but the last) as a trie, and their continuations.
 
-    requests: Sequence[Request]
-    trie: Trie
-    owners: list[list[int]]
+    As a sequence, it makes each request anew.
+
+    Args:
+        trie: Inputs; `place` has one for each request.
+        targets: Tokens of all continuations, one after another.
+        sizes: Number of tokens of each continuation.
+        name: Returns the name of the request of an index, for messages.
+    """
+
+    def __init__(
+        self, trie: Trie, targets: NDArray[np.uint32], sizes: Ints, name: Callable[[int], str]
+    ) -> None:
+        self.trie, self.targets, self.sizes, self.name = trie, targets, sizes, name
+        owned = np.bincount(trie.place, minlength=len(trie))
+        # Lists, as rows are made of single elements.
+        self.shared: list[int] = trie.shared.tolist()
+        self._tokens: list[int] = targets.tolist()
+        self._stops: list[int] = np.append(0, np.cumsum(sizes)).tolist()
+        self._by_input: list[int] = np.argsort(trie.place, kind="stable").tolist()
+        self._owned: list[int] = np.append(0, np.cumsum(owned)).tolist()
+
+    def __len__(self) -> int:
+        return len(self.sizes)
+
+    @overload
+    def __getitem__(self, index: int) -> Request: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Request]: ...
+    def __getitem__(self, index: int | slice) -> Request | list[Request]:
+        if isinstance(index, slice):
+            return [self[place] for place in range(*index.indices(len(self)))]
+        index = range(len(self))[index]
+        tokens, continuation = self.trie.input(int(self.trie.place[index])), self.target(index)
+        context = tokens[: len(tokens) + 1 - len(continuation)]
+        return Request(tuple(context.tolist()), tuple(continuation), self.name(index))
+
+    def target(self, index: int) -> list[int]:
+        """Return the continuation of a request."""
+        return self._tokens[self._stops[index] : self._stops[index + 1]]
+
+    def owners(self, member: int) -> list[int]:
+        """Return the indices of the requests of an input, ascending."""
+        return self._by_input[self._owned[member] : self._owned[member + 1]]
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:
-    """Merge the inputs of all requests (all tokens but the last) into one trie.
+    """Merge the inputs of all requests into one trie.
 
     Args:
-        requests: Requests that fit the context window, none without a context.
-
-    Returns:
-        The trie, and the requests that each input belongs to.
+        requests: Requests that fit the context window, none without a context. A plan is returned as it is.
     """
+    if isinstance(requests, Plan):
+        return requests
     # Candidates of a question share its context, which may have many tokens.
     contexts = {id(one.context): one.context for one in requests}
     keys = {name: key_of(context) for name, context in contexts.items()}
     trie = build_trie([keys[id(one.context)] + key_of(one.continuation[:-1]) for one in requests])
-    owners: list[list[int]] = [[] for _ in range(len(trie))]
-    for owner, place in enumerate(trie.place.tolist()):
-        owners[place].append(owner)
-    return Plan(requests, trie, owners)
+    targets = itertools.chain.from_iterable(one.continuation for one in requests)
+    sizes = np.array([len(one.continuation) for one in requests])
+    return Plan(trie, np.fromiter(targets, np.uint32), sizes, lambda index: requests[index].name)
 
 
 def packed_row(plan: Plan, piece: Piece) -> PackedRow:
@@ -91,18 +131,17 @@ def packed_row(plan: Plan, piece: Piece) -> PackedRow:
     queries: list[int] = []
     targets: list[int] = []
     for member in piece.members:
-        shared = int(trie.shared[last + 1 : member + 1].min()) if path else 0
+        shared = min(plan.shared[last + 1 : member + 1]) if path else 0
         begin, last = len(tokens), member
         for at in path[shared:]:
             end[at] = begin
         tokens += trie.input(member)[shared:].tolist()
         path[shared:] = range(begin, len(tokens))
         depth += range(shared, len(path))
-        for owner in plan.owners[member]:
-            continuation = plan.requests[owner].continuation
+        for owner in plan.owners(member):
+            continuation = plan.target(owner)
             owners.append(owner)
             queries += path[-len(continuation) :]
             targets += continuation
-    counts = [len(plan.requests[owner].continuation) for owner in owners]
-    columns = (tokens, depth, end, queries, targets, owners, counts)
+    columns = (tokens, depth, end, queries, targets, owners, plan.sizes[owners])
     return PackedRow(*(np.array(column, dtype=np.int64) for column in columns))
