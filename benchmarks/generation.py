@@ -30,7 +30,7 @@ DRAWS = {"do_sample": True, "temperature": 1.0, "top_p": 0.95, "top_k": 0}
 GREEDY = {"do_sample": False}
 STOPS = ("Question:", "\n\n\n")
 ROWS = 64
-"""Rows that the engine decodes at once, the default of `scoring.generation_batch`."""
+"""Rows that are decoded at once."""
 
 Texts = list[str]
 Run = Callable[[Sequence[str]], Any]

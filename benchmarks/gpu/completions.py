@@ -10,7 +10,7 @@ from evaluation.scoring.answers import AnswerKey, GenerationRequest
 from evaluation.scoring.engine.generation.generate import generate
 
 ROWS = 64
-"""Completions that are decoded at once, the default of `scoring.generation_batch`."""
+"""Completions that are decoded at once."""
 
 Prompt = tuple[int, ...]
 

@@ -38,11 +38,17 @@ class Scoring(Settings):
         16_384, description="Tokens of one forward pass on a GPU; lower it if memory runs out."
     )
     cpu_row_tokens: Tokens = Field(1024, description="The same on CPU.")
-    generation_batch: Integer = Field(
-        64,
+    generation_batch: Integer | None = Field(
+        None,
         gt=0,
         le=2**16,
-        description="Completions generated at once; halved if memory is insufficient.",
+        description="Most completions generated at once; fewer if a GPU's free memory is for fewer. "
+        "Default: 1024 on a GPU, 64 on CPU.",
+    )
+    cuda_graphs: bool = Field(
+        False,
+        description="Whether a GPU decodes by replaying CUDA graphs, which copies each prompt to all of "
+        "its samples. Tested on the CPU; it has not run on a GPU yet.",
     )
     gpus_per_checkpoint: Integer = Field(
         1,

@@ -86,7 +86,7 @@ def answers(
     requests: list[GenerationRequest],
     stopping: Stopping,
     *,
-    batch: int,
+    batch: int | None,
     vocabulary: int = VOCABULARY,
 ) -> dict[AnswerKey, Answer]:
     """All parts in one; no answer is given twice."""

@@ -51,9 +51,9 @@ class Pending:
 
     def __init__(self, scored: DeviceScores, order: NDArray[np.int64]) -> None:
         self._order = order
-        self._logprob = _to_host(scored.logprob.double())
-        self._is_greedy = _to_host(scored.is_greedy)
-        self._log_total = _to_host(scored.log_total.double())
+        self._logprob = to_host(scored.logprob.double())
+        self._is_greedy = to_host(scored.is_greedy)
+        self._log_total = to_host(scored.log_total.double())
         self._done = torch.cuda.Event() if scored.logprob.is_cuda else None  # type: ignore[no-untyped-call]
         if self._done is not None:
             self._done.record(torch.cuda.current_stream(scored.logprob.device))
@@ -74,8 +74,12 @@ class Pending:
         return PairScores(logprob, is_greedy, log_total)
 
 
-def _to_host(values: torch.Tensor) -> torch.Tensor:
-    """Copy to the host; from a GPU asynchronously, in its stream."""
+def to_host(values: torch.Tensor) -> torch.Tensor:
+    """Copy to the host; from a GPU asynchronously, in its stream.
+
+    Returns:
+        The copy, which must not be read before the stream has come to it.
+    """
     if not values.is_cuda:
         return values
     return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)

@@ -41,8 +41,9 @@ _END = object()
 class PackedWork:
     """Rows, which are made when they are needed, and the owners (requests or blocks) of their scores.
 
-    `row` makes a row, and `alone` a row of a single owner, of which `name` is for messages. `is_text`: rows are blocks of text of equal
-    length, whose scores are also summed by position. `bins` are the first positions of the bins.
+    `row` makes a row, and `alone` a row of a single owner; `name` is an owner's for messages. `is_text`:
+    rows are blocks of text of equal length, whose scores are also summed by position. `bins` are the
+    first positions of the bins.
     """
 
     lengths: Sequence[int]

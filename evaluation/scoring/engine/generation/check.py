@@ -29,12 +29,16 @@ SHORT = 40
 
 
 def decoding_fault(
-    model: PreTrainedModel, device: str | torch.device, length: int = SHORT
+    model: PreTrainedModel,
+    device: str | torch.device,
+    length: int = SHORT,
+    batches: type[DecodingBatch] = DecodingBatch,
 ) -> str | None:
     """Compare greedy answers to three prompts, which share prefixes and have samples.
 
     Args:
         length: Tokens of the longest prompt.
+        batches: How they are decoded.
 
     Returns:
         Why the model cannot be decoded with this project's cache; None if it can be.
@@ -44,7 +48,7 @@ def decoding_fault(
     """
     try:
         with gpu_faults():
-            return _fault(model, torch.device(device), max(length, SHORT))
+            return _fault(model, torch.device(device), max(length, SHORT), batches)
     except NonFiniteError:
         return None  # as for any other prompt: generation will name the first one
     except (NotEnoughMemory, GpuFault):
@@ -89,11 +93,14 @@ def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:
     return found
 
 
-def _fault(model: PreTrainedModel, device: torch.device, length: int) -> str | None:
+def _fault(
+    model: PreTrainedModel, device: torch.device, length: int, batches: type[DecodingBatch]
+) -> str | None:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     requests = _requests(length, vocabulary)
     wanted = {AnswerKey(i, s) for i, one in enumerate(requests) for s in one.samples}
-    decoding = _Recorded(
+    recorded: dict[AnswerKey, list[NDArray[np.float64]]] = {}
+    decoding = _recording(batches, recorded)(
         model, requests, wanted, vocabulary=vocabulary, rows=len(wanted), device=device
     )
     answers = {key: answer for part in decoding.parts() for key, answer in part.items()}
@@ -101,8 +108,9 @@ def _fault(model: PreTrainedModel, device: torch.device, length: int) -> str | N
         raise NotEnoughMemory("the GPU does not have enough memory for three answers")
     for index, request in enumerate(requests):
         key = AnswerKey(index, request.samples[-1])
-        tokens = np.array([*request.tokens, *answers[key].tokens[:-1]])
-        error, allowed = difference(model, tokens, np.stack(decoding.logprobs[key]))
+        said = answers[key].tokens
+        tokens = np.array([*request.tokens, *said[:-1]])
+        error, allowed = difference(model, tokens, np.stack(recorded[key][: len(said)]))
         if error > allowed:
             return (
                 f"its own log-probabilities differ from those with this project's cache by {error:.1e} "
@@ -123,13 +131,18 @@ def _requests(length: int, vocabulary: int) -> list[GenerationRequest]:
     ]
 
 
-class _Recorded(DecodingBatch):
-    """Records the log-probabilities from which each token was chosen, of some ids."""
+def _recording(
+    batches: type[DecodingBatch], recorded: dict[AnswerKey, list[NDArray[np.float64]]]
+) -> type[DecodingBatch]:
+    """Return a class that records the log-probabilities from which each token was chosen, of some ids."""
 
-    def _take(
-        self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
-    ) -> None:
-        self.logprobs = getattr(self, "logprobs", {})
-        for row, values in zip(rows, _logprobs(logits), strict=True):
-            self.logprobs.setdefault(row.key, []).append(values)
-        super()._take(rows, logits, rules)
+    class Recording(batches):  # type: ignore[misc, valid-type]
+        def _take(
+            self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
+        ) -> torch.Tensor:
+            for row, values in zip(rows, _logprobs(logits), strict=True):
+                recorded.setdefault(row.key, []).append(values)
+            chosen: torch.Tensor = super()._take(rows, logits, rules)
+            return chosen
+
+    return Recording

@@ -20,7 +20,14 @@ from evaluation.scoring.engine.attend import UNPLANNED, attention_by
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
-from evaluation.scoring.engine.generation.kv_cache import ATTENTION, PrefillCache, Slots, Step
+from evaluation.scoring.engine.generation.kv_cache import (
+    ATTENTION,
+    PrefillCache,
+    Prefix,
+    Slots,
+    Step,
+)
+from evaluation.scoring.engine.generation.memory import MOST, rows_in_memory
 from evaluation.scoring.engine.generation.partial_answers import (
     BatchTables,
     PartialAnswer,
@@ -45,8 +52,9 @@ def generate(
     requests: Sequence[GenerationRequest],
     *,
     vocabulary: int,
-    batch: int,
+    batch: int | None = None,
     device: str | torch.device,
+    batches: "type[DecodingBatch] | None" = None,
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
@@ -55,7 +63,8 @@ def generate(
     Args:
         requests: Prompts, the indices of their samples, and the rules for ending each answer.
         vocabulary: Number of ids that may be chosen.
-        batch: Number of rows that are decoded at once.
+        batch: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer. None: MOST.
+        batches: How they are decoded; None: by DecodingBatch.
 
     Yields:
         Answers by request and sample, each once.
@@ -66,10 +75,11 @@ def generate(
     """
     _check(model, requests)
     device = torch.device(device)
+    batch = batch or MOST[device.type]
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
     with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
         while wanted:
-            decoding = DecodingBatch(
+            decoding = (batches or DecodingBatch)(
                 model,
                 requests,
                 wanted,
@@ -81,6 +91,7 @@ def generate(
                 wanted -= part.keys()
                 count_answers(bar, [len(answer.tokens) for answer in part.values()])
                 yield part
+            batch = decoding.most
             del decoding  # frees its memory
             if wanted:
                 batch = _fewer(min(batch, len(wanted)))
@@ -93,7 +104,7 @@ class DecodingBatch:
 
     Args:
         vocabulary: Number of ids that may be chosen.
-        rows: Number of rows that are decoded at once.
+        rows: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer.
     """
 
     def __init__(
@@ -122,10 +133,18 @@ class DecodingBatch:
             device=device,
         )
         self._slots = Slots(rows)
+        self._columns = max(
+            len(requests[index].tokens) + requests[index].max_new_tokens for index in samples
+        )
         self._rows: list[PartialAnswer] = []
         self._ended: list[int] = []  # rows whose slot is free
         self._layout: BatchTables | None = None
         self._finished: Answers = {}
+
+    @property
+    def most(self) -> int:
+        """Most rows that are decoded at once."""
+        return self._slots.rows
 
     def parts(self) -> Iterator[Answers]:
         """Yield all answers, a part at a time; end early if memory is exhausted.
@@ -161,35 +180,48 @@ class DecodingBatch:
 
     def _fill(self) -> None:
         """Put the next prompts' samples into free rows; move the last rows into those that stay free."""
-        while free := self._slots.rows - len(self._rows) + len(self._ended):
-            prompt = self._queue.next()
-            if prompt is None:
-                break
-            self._begin(prompt, min(free, len(prompt.samples)))
+        while self._free() and (prompt := self._queue.next()) is not None:
+            self._open(prompt.rest)
+            self._begin(prompt, min(self._free(), len(prompt.samples)))
         for place in sorted(self._ended, reverse=True):
             last = self._rows.pop()
             if place < len(self._rows):
-                self._slots.move(len(self._rows), place, last.used)
+                self._move(len(self._rows), place, last.used)
                 self._rows[place] = last
         self._ended = []
+
+    def _move(self, origin: int, target: int, used: int) -> None:
+        self._slots.move(origin, target, used)
+
+    def _free(self) -> int:
+        return self._slots.rows - len(self._rows) + len(self._ended)
+
+    def _open(self, example: Prefix) -> None:
+        """Make the slots when the first prompt is read, as many as fit the memory."""
+        if self._slots.keys:
+            return
+        fitting = rows_in_memory(example, self._columns, self._vocabulary)
+        self._slots.rows = min(self._slots.rows, fitting or self._slots.rows)
+        log.info("decoding %d answers at once", self._slots.rows)
+        self._slots.open(example)
 
     def _begin(self, prompt: PrefilledPrompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
         rows = [PartialAnswer.of(prompt, prompt.samples.pop(), self._width) for _ in range(count)]
-        self._slots.open(prompt.rest)
         self._take(rows, prompt.logits.expand(count, -1), rules_of(rows, self._head.device))
         for row in rows:
             if not self._has_ended(row):
                 self._give_slot(row)
 
-    def _give_slot(self, row: PartialAnswer) -> None:
+    def _give_slot(self, row: PartialAnswer) -> int:
         self._layout = None
         place = self._ended.pop() if self._ended else len(self._rows)
         self._rows[place : place + 1] = [row]
-        if row.copied is not None:
-            self._slots.widen(row.used)
-            self._slots.put(place, row.copied)
-            row.copied = None
+        self._slots.widen(row.used)
+        for part in row.copied:
+            self._slots.put(place, part.start - row.start, part)
+        row.copied = ()
+        return place
 
     def _has_ended(self, row: PartialAnswer) -> bool:
         if row.stop_reason is None:
@@ -210,8 +242,8 @@ class DecodingBatch:
 
     def _take(
         self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
-    ) -> None:
-        take_next(rows, logits, rules, self._width)
+    ) -> torch.Tensor:
+        return take_next(rows, logits, rules, self._width)
 
     @working
     def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
@@ -220,6 +252,11 @@ class DecodingBatch:
 
     @working
     def _forward(
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | Step
+    ) -> torch.Tensor:
+        return self._hidden(ids, positions, memory)
+
+    def _hidden(
         self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | Step
     ) -> torch.Tensor:
         """Return the last hidden states (B, T, D) of ids (B, T)."""

@@ -122,18 +122,19 @@ class Slots:
     rows: int
     keys: list[torch.Tensor] = field(default_factory=list)
     values: list[torch.Tensor] = field(default_factory=list)
+    version: int = 0
+    """Increases whenever they get other memory."""
 
     def open(self, like: Prefix) -> None:
-        """Make empty slots, of width 0, if there are none.
+        """Make empty slots, of width 0.
 
         Args:
             like: Example of the keys and values that will be stored.
         """
-        if not self.keys:
-            self.keys, self.values = (
-                [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
-                for parts in (like.keys, like.values)
-            )
+        self.keys, self.values = (
+            [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
+            for parts in (like.keys, like.values)
+        )
 
     def widen(self, width: int) -> None:
         """Make the slots at least this wide; new columns are 0, as NaN would pass any mask.
@@ -144,20 +145,23 @@ class Slots:
         before = self.keys[0].shape[2]
         if width <= before:
             return
+        self.version += 1
         width = -(-max(width, before * 5 // 4) // WIDEN) * WIDEN
         for store in (self.keys, self.values):
             for layer, narrow in enumerate(store):  # only one layer at a time is in memory twice
                 store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, width - before))
 
-    def put(self, row: int, prefix: Prefix) -> None:
-        """Copy a prompt's keys and values to the beginning of a slot.
+    def put(self, row: int, column: int, prefix: Prefix) -> None:
+        """Copy keys and values of a part of a prompt to a slot.
 
         Args:
             row: Index of the slot.
+            column: The slot's column of the first token.
         """
+        end = column + prefix.length
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
-            self.keys[layer][row, :, : prefix.length] = keys
-            self.values[layer][row, :, : prefix.length] = values
+            self.keys[layer][row, :, column:end] = keys
+            self.values[layer][row, :, column:end] = values
 
     def move(self, origin: int, target: int, length: int) -> None:
         """Copy the beginning of a slot to another.
@@ -206,7 +210,7 @@ class Step:
         self._slots, self._shares, self._windows = slots, shares, windows
         self._places, self._rows = places, torch.arange(len(at), device=at.device)
         self._width = columns.shape[1]
-        self._begin = max((share.column + share.prefix.length for share in shares), default=0)
+        self._begin = max([0, *(share.column + share.prefix.length for share in shares)])
         self._masks = {
             window: torch.zeros(columns.shape, device=at.device)
             .masked_fill_(~_visible(columns, at[:, None], window), -torch.inf)

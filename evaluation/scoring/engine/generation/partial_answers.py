@@ -31,30 +31,34 @@ class PartialAnswer:
     search: StopSearch
     stream: Stream | None  # None: greedy
     shares: tuple[Prefix, ...]
-    copied: Prefix | None  # is to be copied to the beginning of its slot
+    copied: tuple[Prefix, ...]  # are to be copied to the beginning of its slot
     used: int  # columns in use of its slot
     tokens: list[int] = field(default_factory=list)
     stop_reason: StopReason | None = None
 
     @classmethod
-    def of(cls, prompt: PrefilledPrompt, sample: int, width: int) -> "PartialAnswer":
+    def of(
+        cls, prompt: PrefilledPrompt, sample: int, width: int, *, shares: bool = True
+    ) -> "PartialAnswer":
         """Begin an answer; several samples share a long prompt.
 
         Args:
             sample: Index of the sample.
             width: Number of random numbers for each token, as in `Stream`.
+            shares: Whether it reads shared prefixes where they are; otherwise it gets a copy of all.
 
         Returns:
             An answer without tokens.
         """
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _SHARED_FROM
-        chain = (prompt.stem, prompt.rest if is_shared else None)
+        chain = tuple(prefix for prefix in (prompt.stem, prompt.rest) if prefix is not None)
+        first = (len(chain) if is_shared else len(chain) - 1) if shares else 0
         return replace(
             cls.without_cache(prompt.index, request, sample, width),
-            shares=tuple(prefix for prefix in chain if prefix is not None),
-            copied=None if is_shared else prompt.rest,
-            used=0 if is_shared else prompt.rest.length,
+            shares=chain[:first],
+            copied=chain[first:],
+            used=sum(prefix.length for prefix in chain[first:]),
         )
 
     @classmethod
@@ -73,7 +77,7 @@ class PartialAnswer:
         """
         stream = Stream(request, sample, width) if request.sampling.temperature else None
         search = StopSearch(request.stopping, request.tokens)
-        return cls(AnswerKey(index, sample), request, search, stream, (), None, 0)
+        return cls(AnswerKey(index, sample), request, search, stream, (), (), 0)
 
     @property
     def start(self) -> int:
@@ -128,10 +132,10 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
     return Rules.of([row.request.sampling for row in rows], device)
 
 
-def take_next(
+def next_tokens(
     rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
 ) -> torch.Tensor:
-    """Choose each row's next token; this waits for the device once.
+    """Choose each row's next token.
 
     Args:
         logits: Their logits, (B, V).
@@ -139,16 +143,22 @@ def take_next(
         width: Number of random numbers for each token, as in `Stream`.
 
     Returns:
-        The chosen ids, (B,).
+        The chosen ids, (B,); -1 for NaN or infinity.
     """
-    numbers = None
-    if rules is not None:
-        drawn = np.zeros((len(rows), width))
-        for index, row in enumerate(rows):
-            if row.stream is not None:
-                drawn[index] = row.stream.next()
-        numbers = torch.from_numpy(drawn).to(logits.device)
-    chosen = choose(logits, rules, numbers)
+    if rules is None:
+        return choose(logits, None, None)
+    drawn = np.zeros((len(rows), width))
+    for index, row in enumerate(rows):
+        if row.stream is not None:
+            drawn[index] = row.stream.next()
+    return choose(logits, rules, torch.from_numpy(drawn).to(logits.device))
+
+
+def take_next(
+    rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
+) -> torch.Tensor:
+    """Choose like `next_tokens`, and give each row its token; this waits for the device once."""
+    chosen = next_tokens(rows, logits, rules, width)
     for row, token in zip(rows, chosen.tolist(), strict=True):
         row.take(token)
     return chosen

@@ -1,0 +1,54 @@
+"""Decide how many answers are decoded at once: as many as fit the free memory of each device.
+
+A decoding step reads all weights once, however many rows it has. So on a GPU, more rows cost little more
+time, until their keys and values are as large as the weights.
+"""
+
+from collections import Counter
+
+import torch
+
+from evaluation.scoring.engine.generation.kv_cache import Prefix
+
+MOST = {"cpu": 64, "cuda": 1024}
+"""Most rows by default, by the type of device."""
+
+SHARE = 0.8
+"""Share of the free memory that is planned for; the rest is for prompts being read, and for gaps."""
+
+_WIDER = 1.25
+"""A slot is widened by a quarter at least, so it may be this much wider than its longest answer."""
+
+_PER_LOGIT = 48
+"""Bytes for each row and id of the vocabulary: logits, shares, sorted shares and their running sums."""
+
+
+def rows_in_memory(example: Prefix, columns: int, vocabulary: int) -> int | None:
+    """Return how many rows fit.
+
+    Args:
+        example: A prompt's keys and values, on the devices of their layers.
+        columns: Tokens of the longest prompt with its answer.
+        vocabulary: Number of ids that may be chosen.
+
+    Returns:
+        At least 1; None where memory is not planned, as on a CPU.
+    """
+    needed: Counter[torch.device] = Counter()
+    for keys, values in zip(example.keys, example.values, strict=True):
+        parts = [part.shape[0] * part.shape[2] * part.dtype.itemsize for part in (keys, values)]
+        needed[keys.device] += sum(parts)
+    rows = [
+        free * SHARE / (columns * _WIDER * size + vocabulary * _PER_LOGIT)
+        for device, size in needed.items()
+        if (free := free_bytes(device)) is not None
+    ]
+    return max(1, int(min(rows))) if rows else None
+
+
+def free_bytes(device: torch.device) -> int | None:
+    """Return a GPU's free memory, with what this process has reserved and does not use; None for a CPU."""
+    if device.type != "cuda":
+        return None
+    reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return torch.cuda.mem_get_info(device)[0] + reserved
