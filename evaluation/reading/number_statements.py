@@ -30,7 +30,7 @@ _EXPLAINED = re.compile(
 )
 """A statement with its number, and the reason behind it: `7 buses are needed: 6 carry only 288 people`."""
 _CONCLUSION = re.compile(
-    r"\b(?:so(?! that\b)|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
+    r"\b(?:so|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
     r"|entonces|así que|quindi|portanto|logo|dus|zatem|поэтому|значит)\b"
     r"|所以|因此|因而|なので|ので|よって|したがって|だから|ดังนั้น|따라서|그러므로|इसलिए|لذلك|إذن",
     re.IGNORECASE,
@@ -48,8 +48,6 @@ _DENIED = re.compile(
 _SUM = re.compile(
     r"\s*\w*\s*(?:in all|in total|altogether|all together|overall|all told)\b", re.IGNORECASE
 )
-_LISTED_ON = re.compile(r",?\s*or\s+\d")
-_WRONG = re.compile(r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)", re.IGNORECASE)
 _SIGN = re.compile(r"[=≈⇒→]")
 _OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
 
@@ -111,10 +109,8 @@ def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
     """Return whether a number is an operand, one end of a range, or one of two different answers."""
     for number, (one, other) in enumerate(pairwise(numbers)):
         between = text[one.end : other.start]
-        is_listed = between.strip() == "," and _LISTED_ON.match(text, other.end)
-        if place in (number, number + 1) and (
-            is_listed
-            or any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
+        if place in (number, number + 1) and any(
+            pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR)
         ):
             return not (_are_same(text, one, other) or _is_restated(text, one, other, numbers))
     return False
@@ -130,8 +126,6 @@ def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
 
 def _is_restated(text: str, one: Number, other: Number, numbers: Sequence[Number]) -> bool:
     """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126 per week`."""
-    if one.is_percent != other.is_percent and "," in text[one.end : other.start]:
-        return True
     before = [number for number in numbers if number.end <= one.start]
     if before and _OPERATOR.fullmatch(text[before[-1].end : one.start]):
         return True
@@ -191,8 +185,7 @@ def _is_complement(text: str, number: Number) -> bool:
 
 
 def _is_denied(text: str, number: Number) -> bool:
-    before = text[max(0, number.start - 25) : number.start]
-    return bool(_DENIED.search(before) or _WRONG.match(text, number.end))
+    return _DENIED.search(text[max(0, number.start - 25) : number.start]) is not None
 
 
 def named(number: Number, text: str) -> FinalNumber:
