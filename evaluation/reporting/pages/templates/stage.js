@@ -29,9 +29,9 @@ function crumbs() {
 
 /* All steps; of hundreds with many items the chosen one, the last one, and others spread evenly */
 function someSteps(rows) {
-  const most = Math.max(FEWEST, Math.floor(CELLS / Math.max(1, rows)));
-  if (STEPS.length <= most || printing.matches) return STEPS;
-  const spread = Array.from({ length: most - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (most - 2))]);
+  const room = Math.max(FEWEST, Math.floor(CELLS / Math.max(1, rows)));
+  if (STEPS.length <= room || printing.matches) return STEPS;
+  const spread = Array.from({ length: room - 1 }, (_, i) => STEPS[Math.round((i * (STEPS.length - 1)) / (room - 2))]);
   const shown = new Set([...spread, ...MERGES].map(String)).add(chosen("step"));
   return STEPS.filter((step) => shown.has(String(step)));
 }
