@@ -150,7 +150,16 @@ def checkpoint_of_hugging_face(model: Model, place: str, seed: int) -> None:
     model.checkpoints[place] = Copy(seed, model.now(), form="hugging_face")
 
 
-@edit(lambda model: [(a, b, 1) for a, b in permutations(_whole(model, "nanotron")[:3], 2)])
+def _across_folders(model: Model) -> Iterable[tuple[Any, ...]]:
+    """Pairs of steps beside which each folder keeps one that records its training, as prefill reads that."""
+    for pair in permutations(_whole(model, "nanotron"), 2):
+        folders = {place.partition("/")[0] for place in pair}
+        others = {p for p, one in model.checkpoints.items() if one.form == "nanotron"} - {*pair}
+        if len(folders) == 2 and folders <= {place.partition("/")[0] for place in others}:
+            yield *pair, 1
+
+
+@edit(_across_folders)
 def hugging_face_trained_further(model: Model, place: str, other: str, seed: int) -> None:
     """Two steps are a public model and the same with some tensors changed, all with equal times."""
     written = model.now()
