@@ -83,6 +83,8 @@ _CUES = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
+_LIST = re.compile(r"[*_]*\s*\n\s*[-*•]\s.*\n\s*[-*•]\s")
+"""Items behind a heading, of which the last is most often the answer."""
 _DENIED = re.compile(r"\s*(?:definitely\s+)?(?:not|n't|never|不是|nicht|pas)\b", re.IGNORECASE)
 _OTHERS = re.compile(
     r"\b(?:wrong|incorrect|previous|earlier|first|initial|your|their|his|her|student'?s?|common|possible|estimated?|rough)\s+$",
@@ -190,6 +192,8 @@ def _sentence(turn: str) -> tuple[str, int] | None:
         if _OTHERS.search(turn[max(0, cue.start() - 20) : cue.start()]):
             continue
         begin = cue.end()
+        if _LIST.match(turn, begin):
+            continue
         text, end = _rest_of_sentence(turn, begin)
         if _DENIED.match(text) or turn[end : end + 1] in ("?", "？"):
             continue
@@ -200,7 +204,9 @@ def _sentence(turn: str) -> tuple[str, int] | None:
 
 def _rest_of_sentence(turn: str, begin: int) -> tuple[str, int]:
     """Return a sentence from `begin` on; if its line ends there, the next line that has text."""
-    line_end = re.compile(r"[\s*_:：>$]*(?:\\[\[(]|\\begin\{[a-z*]+\})?[\s*_>$]*")
+    line_end = re.compile(
+        r"[\s*_:：>$]*(?:\\[\[(]|\\begin\{(?:align|aligned|equation|gather|gathered|split)\*?\})?[\s*_>$]*"
+    )
     skipped = line_end.match(turn, begin)
     start = skipped.end() if skipped else begin
     marks = turn[begin:start]

@@ -187,6 +187,6 @@ def _opening(turn: str, context: str) -> Iterator[FinalNumber]:
     if len(numbers) != 1 or first.endswith("?") or not _BARE.fullmatch(first) or not rest:
         return
     if _EXPLAINING.match(rest[0]) or not re.search(
-        r"=|\b(?:so|now|then|therefore|left|remain)\b", rest[0]
+        r"\b(?:so|now|then|therefore|left|remain)\b", rest[0]
     ):
         yield named(numbers[0], first)

@@ -30,9 +30,9 @@ _EXPLAINED = re.compile(
 )
 """A statement with its number, and the reason behind it: `7 buses are needed: 6 carry only 288 people`."""
 _CONCLUSION = re.compile(
-    r"\b(?:so|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
+    r"\b(?:so(?! that\b)|therefore|thus|hence|consequently|which means(?: that)?|meaning|but (?:it|that|this|the answer) (?:is|was)|but actually|donc|folglich|somit|daher|por (?:lo )?tanto"
     r"|entonces|así que|quindi|portanto|logo|dus|zatem|поэтому|значит)\b"
-    r"|所以|因此|因而|なので|ので|よって|したがって|だから|ดังนั้น|따라서|그러므로|इसलिए|لذلك|إذن",
+    r"|所以|因此|因而|なので|이므로|ので|よって|したがって|だから|ดังนั้น|따라서|그러므로|इसलिए|لذلك|إذن",
     re.IGNORECASE,
 )
 _BESIDE = re.compile(
@@ -48,6 +48,10 @@ _DENIED = re.compile(
 _SUM = re.compile(
     r"\s*\w*\s*(?:in all|in total|altogether|all together|overall|all told)\b", re.IGNORECASE
 )
+_LISTED_ON = re.compile(r",?\s*or\s+\d")
+_TIME = re.compile(r"\s*(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\W*", re.IGNORECASE)
+"""A duration at the end of a sentence: `100 machines make 100 toys in 5 minutes`."""
+_WRONG = re.compile(r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)", re.IGNORECASE)
 _SIGN = re.compile(r"[=≈⇒→]")
 _OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
 
@@ -62,7 +66,7 @@ class FinalNumber:
 
 def is_alone(text: str, numbers: list[Number]) -> bool:
     """Return whether the first number is neither one of two nor an operand."""
-    if len(numbers) == 1:
+    if len(numbers) == 1 or _are_same(text, numbers[0], numbers[1]):
         return True
     between = text[numbers[0].end : numbers[1].start]
     return not any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
@@ -72,7 +76,7 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     """Yield the first and the last number that the conclusion of a sentence states, behind its last `=`."""
     clause = _conclusion(_COUNTED.sub(r"\1", sentence), context)
     beside = _BESIDE.search(clause)
-    if beside and read_numbers(clause[: beside.start()], context):
+    if beside and _has_main(clause[: beside.start()], context):
         clause = clause[: beside.start()]
     sign = max((sign.end() for sign in _SIGN.finditer(clause)), default=0)
     numbers = read_numbers(clause, context)
@@ -91,6 +95,12 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     if behind and not re.search(r"\b(?:between|either)\b", clause[: behind[-1].start], re.I):
         yield named(behind[0], clause)
         yield named(behind[-1], clause)
+        if free and free[-1] is numbers[-1] and _TIME.fullmatch(clause, free[-1].end):
+            yield named(free[-1], clause)
+
+
+def _has_main(clause: str, context: str) -> bool:
+    return any(not _is_complement(clause, one) for one in read_numbers(clause, context))
 
 
 def _without_reason(sentence: str) -> str:
@@ -109,8 +119,10 @@ def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
     """Return whether a number is an operand, one end of a range, or one of two different answers."""
     for number, (one, other) in enumerate(pairwise(numbers)):
         between = text[one.end : other.start]
-        if place in (number, number + 1) and any(
-            pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR)
+        is_listed = between.strip() == "," and _LISTED_ON.match(text, other.end)
+        if place in (number, number + 1) and (
+            is_listed
+            or any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
         ):
             return not (_are_same(text, one, other) or _is_restated(text, one, other, numbers))
     return False
@@ -126,6 +138,8 @@ def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
 
 def _is_restated(text: str, one: Number, other: Number, numbers: Sequence[Number]) -> bool:
     """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126 per week`."""
+    if one.is_percent != other.is_percent and "," in text[one.end : other.start]:
+        return True
     before = [number for number in numbers if number.end <= one.start]
     if before and _OPERATOR.fullmatch(text[before[-1].end : one.start]):
         return True
@@ -137,6 +151,8 @@ def _is_restated(text: str, one: Number, other: Number, numbers: Sequence[Number
 
 def _are_same(text: str, one: Number, other: Number) -> bool:
     """Return whether two numbers are one value in two units: `120 minutes, or 2 hours`."""
+    if one.value == other.value:
+        return True
     values = []
     for number in (one, other):
         word = re.match(r"[ -]?([A-Za-z]+)", text[number.end :])
@@ -185,7 +201,8 @@ def _is_complement(text: str, number: Number) -> bool:
 
 
 def _is_denied(text: str, number: Number) -> bool:
-    return _DENIED.search(text[max(0, number.start - 25) : number.start]) is not None
+    before = text[max(0, number.start - 25) : number.start]
+    return bool(_DENIED.search(before) or _WRONG.match(text, number.end))
 
 
 def named(number: Number, text: str) -> FinalNumber:

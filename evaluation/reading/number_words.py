@@ -56,7 +56,9 @@ _FRACTION = re.compile(
     rf"\b(?:(?P<whole>{_NUMBER}) and )?(?:(?P<top>{_NUMBER})[ -])?(?P<part>{'|'.join(_PARTS)})(?P<plural>s?)\b",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(r"\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)", re.IGNORECASE)
+_COUNTED = re.compile(
+    r"(?<=\bis )one(?=\W*$)|\bone(?= (?:dollar|euro|pound|hour|minute|day|week)s?\b)", re.IGNORECASE
+)
 
 
 def with_digits(text: str) -> str:

@@ -48,6 +48,7 @@ _SIGN_OF = {name: sign for sign, names in _COMMANDS.items() for name in names.sp
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _LAYOUT = (
     (re.compile(r"\\(?:left|right|[bB]igg?[lr]?|middle)(?![A-Za-z])\s*\.?"), ""),
+    (re.compile(r"(?<![\d.])0\{,\}(?=\d)"), "0."),
     (re.compile(r"\{,\}|(?<=\d)(?:\\,|,?\s*\\!\s*)(?=\d{3}(?!\d))"), GROUPING),
     (re.compile(r"(?<!\\)\\[,;:>! ]|~"), " "),
     (re.compile(r"\\(?:text)?color(?:box)?\s*(?:\[[^\]]*\])?\s*\{[^{}]*\}"), ""),

@@ -23,6 +23,10 @@ _FUNCTION = re.compile(
 """A function's name before `=`, also of an inverse or derivative, `f^{-1}(x)`; or what is to be calculated."""
 
 
+_CONGRUENT = re.compile(r"\\equiv(?![a-z])|≡")
+_MODULUS = re.compile(r"\s*(?:\\pmod|\(\s*(?:\\bmod|mod)\b|\\mod\b).*$")
+
+
 def equal(answer: str, gold: str) -> bool:
     """Return whether an answer equals the gold answer.
 
@@ -46,7 +50,7 @@ def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
         yield tree
     if gold[0] in ("relation", "labelled"):
         return
-    exact, _, rounded = tidy(answer).partition("≈")
+    exact, _, rounded = _CONGRUENT.sub("=", _MODULUS.sub("", tidy(answer))).partition("≈")
     for text in filter(str.strip, (exact, rounded)):
         parts = text.split("=")
         if len(parts) > 1 or rounded:

@@ -29,6 +29,10 @@ _BRACKETED = re.compile(
 """A pair, triple, interval or matrix within a text."""
 _BORDER = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|(?<=[。！])|\n+")
 _FORMULA = re.compile(r"\d|[\\$=+^*/]|\b[b-hj-z]\b")
+_ROUNDED = re.compile(
+    r"\W*(?:(?:which|this|that|it) (?:is|equals)|or|i\.e\.)?,?\s*(?:approximately|about|roughly|≈)",
+    re.IGNORECASE,
+)
 _WORDS_IN_TEX = re.compile(r"\\(?:text|mbox|mathrm|textbf)\{[^{}]*\}")
 _DOUBT = re.compile(
     r"n't\b|\b(?:not?|nor|never|cannot|but|however|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
@@ -46,6 +50,9 @@ _VERBS = re.compile(
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
+)
+_THEN = re.compile(
+    r"\b(?:so|thus|hence|therefore|giving)\b|なので|ので|よって|したがって|所以|因此|이므로|따라서"
 )
 _NOT = re.compile(r"(?:\bnot|n't|\bnever|\bneither)\s*(?:be|equal)?\s*$")
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
@@ -75,6 +82,8 @@ def gold_answer(gold: str) -> str:
 
 def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
     """Yield the texts that the final answer may be, the likeliest first."""
+    if answer.form == "bold" and _is_no_formula(answer.text, gold):
+        answer = FinalAnswer(model_turn(completion), "none")
     text = answer.text.strip()
     if answer.form == "box":
         yield text
@@ -97,6 +106,11 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
     elif (tree := parse(gold)) and tree[0] in ("list", "tuple", "interval", "set", "matrix"):
         yield from _items(model_turn(completion))
         yield from _BRACKETED.findall(plain(text.rpartition("\n")[2]))[-1:]
+
+
+def _is_no_formula(text: str, gold: str) -> bool:
+    """Return whether a text has no formula, as the gold answer has."""
+    return bool(_FORMULA.search(_WORDS_IN_TEX.sub("", gold)) and not _FORMULA.search(text))
 
 
 def _last_statement(text: str, gold: str) -> str:
@@ -133,7 +147,7 @@ def _without_remarks(text: str) -> str:
     end = len(text)
     for border in reversed(list(_BORDER.finditer(text))):
         remark = text[border.end() : end]
-        if _FORMULA.search(remark) or _DOUBT.search(remark):
+        if (_FORMULA.search(remark) and not _ROUNDED.match(remark)) or _DOUBT.search(remark):
             break
         end = border.start()
     return text[:end] if _FORMULA.search(text[:end]) else text
@@ -145,11 +159,13 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     groups = [group for group in groups if not _ASKED.match(text, group[0])] or groups
     if groups:
         is_first = text[: groups[0][0]].strip(" *_:") == ""
+        is_first = is_first and not _THEN.search(text[groups[0][0] : groups[-1][0]])
         yield groups[0 if is_first else -1][1]
         yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
-        return
     if _SEGMENT.search(text):
-        return
+        if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)):
+            return
+        text = _SEGMENT.sub(" ", text)
     bare = text.strip("*_ .")
     if bare:
         yield bare

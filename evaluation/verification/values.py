@@ -84,12 +84,19 @@ def _evaluate(tree: Tree, names: Mapping[str, Value], sign: int) -> Value:
         if tree[1] in ("gcd", "lcm", "max", "min"):
             members = tree[2][1:] if tree[2][0] == "list" else tree[2:3]
             return _of_several(tree[1], [_evaluate(part, names, sign) for part in members])
-        if tree[1] in _TRIGONOMETRIC and tree[2][0] == "apply" and tree[2][1] == "°":
-            return _apply(tree[1], [_float(_evaluate(tree[2][2], names, sign)) * _context.pi / 180])
+        if tree[1] in _TRIGONOMETRIC:
+            return _apply(tree[1], [_evaluate(_in_radians(tree[2]), names, sign)])
         if tree[1] == "overline":
             raise Undefined("a repeating decimal")
         return _apply(tree[1], [_evaluate(part, names, sign) for part in tree[2:]])
     raise Undefined(str(kind))
+
+
+def _in_radians(tree: Tree) -> Tree:
+    """Return an angle with degrees as fractions of π."""
+    if tree[:2] == ("apply", "°"):
+        return ("*", tree[2], ("/", ("name", "π"), ("number", Fraction(180))))
+    return tuple(_in_radians(part) if isinstance(part, tuple) and part else part for part in tree)
 
 
 def _named(name: str, names: Mapping[str, Value]) -> Value:

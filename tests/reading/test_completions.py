@@ -86,7 +86,7 @@ def misjudged() -> tuple[Counter[bool], dict[bool, list[tuple[str, str]]]]:
 
 
 @needs_sandbox
-@pytest.mark.parametrize(("is_right", "least", "most"), [(True, 800, 0.02), (False, 380, 0.05)])
+@pytest.mark.parametrize(("is_right", "least", "most"), [(True, 1200, 0.02), (False, 600, 0.05)])
 def test_few_completions_are_misjudged(is_right: bool, least: int, most: float) -> None:
     counts, others = misjudged()
     assert counts[is_right] >= least

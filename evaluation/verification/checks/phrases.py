@@ -101,7 +101,10 @@ _TAKEN_BACK = re.compile(
     r"|mistake(?:n|nly)?|error|earlier|previous(?:ly)?|before|initial(?:ly)?|first|originally|from)\b"
 )
 _CORRECTED = re.compile(
-    r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i mean|scratch that|or rather|actually,? no|no,)\b"
+    r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i meant?|scratch that|or rather|actually,? no|no(?=,))\b"
+)
+_DENIED_LATER = re.compile(
+    r"[^.!?\n]{0,60}\b(?:but|though|although|however),? (?:it|that|this|he|she|they)(?: is| are| was| were)?(?: not|n't)\b"
 )
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=\s|\Z)|\n")
 _WRONG = re.compile(
@@ -133,7 +136,8 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
         excused = _DENIED.search(before) or _WRONG.match(occurrence.string, occurrence.end())
         if taken_back and not excused:
             after = _CORRECTED.match(occurrence.string, occurrence.end())
-            excused = taken_back.search(before) or after
+            denied = _DENIED_LATER.match(occurrence.string, occurrence.end())
+            excused = taken_back.search(before) or after or denied
         if not excused:
             return True
         end = _SENTENCE_END.search(occurrence.string, occurrence.end())
