@@ -25,7 +25,7 @@ from evaluation.settings.objectives import Objective
 
 
 @dataclass(frozen=True, kw_only=True)
-class StepVerdict:
+class JudgedStep:
     """A step or merge with a verdict for each objective in order, corrected for the choice among all steps.
 
     `own_verdict` is the verdict that it would have as the only step.
@@ -69,7 +69,7 @@ class Decision:
     `decisive` holds each step's uncorrected headline delta; `awaited` is the number of steps still to come.
     """
 
-    steps: Sequence[StepVerdict]
+    steps: Sequence[JudgedStep]
     decisive: Sequence[Delta]
     alphas: Sequence[float]
     headline: int
@@ -128,7 +128,7 @@ def decide(
         verdict = conjunction([row.verdict for row in rows])
         assert verdict is not None
         judged.append(
-            StepVerdict(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
+            JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
     judged = _with_recipes(judged, objectives, decisive, list(deltas))
     headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
@@ -143,11 +143,11 @@ def decide(
 
 
 def _with_recipes(
-    judged: Sequence[StepVerdict],
+    judged: Sequence[JudgedStep],
     objectives: Sequence[Objective],
     decisive: Sequence[Sequence[Delta]],
     candidates: Sequence[Candidate],
-) -> list[StepVerdict]:
+) -> list[JudgedStep]:
     """Return steps whose objectives also have the interval with the noise of checkpoints; merges have none."""
     steps = steps_among(candidates)
     places = [candidates.index(step) for step in steps]

@@ -81,7 +81,7 @@ class Pair(NamedTuple):
     @property
     def results(self) -> tuple[Results, Results]:
         """Each side, ours first, as results of this tier alone."""
-        ours, theirs = (Results(folder=one.folder, tiers={one.tier.name: one}) for one in self)
+        ours, theirs = (Results(folder=side.folder, tiers={side.tier.name: side}) for side in self)
         return ours, theirs
 
     def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
@@ -97,7 +97,7 @@ class Pair(NamedTuple):
         if mine == other:
             return
         known = {*mine} & {*other}
-        alone = next((one for one in (*mine, *other) if one not in known), None)
+        alone = next((item_id for item_id in (*mine, *other) if item_id not in known), None)
         why = "their order differs" if alone is None else f"{alone} is on one side only"
         raise BridgeError(
             f"{self.tier.unit} of {what!r}: the items of {self.ours.folder} ({len(mine)}) are not those "

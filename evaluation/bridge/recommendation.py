@@ -10,7 +10,7 @@ not significantly worse than the chosen one (see `simultaneous_intervals`) are l
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.decision import Decision, StepVerdict
+from evaluation.bridge.decision import Decision, JudgedStep
 from evaluation.bridge.estimate import ALPHA
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import (
@@ -34,7 +34,7 @@ _OPEN = (
 )
 
 
-def choose(steps: Sequence[StepVerdict], headline: int) -> tuple[StepVerdict, list[StepVerdict]]:
+def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
     """Return the step to name, and the pool of steps that it was chosen from.
 
     Args:
@@ -52,7 +52,7 @@ def choose(steps: Sequence[StepVerdict], headline: int) -> tuple[StepVerdict, li
     return max((s for s in steps if s.excess_loss == least), key=_rank), list(steps)
 
 
-def _rank(step: StepVerdict) -> tuple[bool, int, str]:
+def _rank(step: JudgedStep) -> tuple[bool, int, str]:
     """Rank steps above merges, and later steps above earlier ones."""
     is_merge, number, name = candidate_rank(step.step)
     return not is_merge, number, name
@@ -111,7 +111,7 @@ def recommend(
 
 
 def _runner_up(
-    decision: Decision, best: StepVerdict, pool: Sequence[StepVerdict], named: Collection[Candidate]
+    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep], named: Collection[Candidate]
 ) -> dict[str, Any] | None:
     """Return the step that is chosen among the others.
 
@@ -134,7 +134,7 @@ def _runner_up(
     return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
 
 
-def _of_recipe(best: StepVerdict) -> list[str]:
+def _of_recipe(best: JudgedStep) -> list[str]:
     """Return what is known of the recipe; first where it is another verdict than that on these weights."""
     known = [(row, row.recipe) for row in best.objectives if row.recipe is not None]
     return [
@@ -144,7 +144,7 @@ def _of_recipe(best: StepVerdict) -> list[str]:
 
 
 def _other(
-    step: StepVerdict, best: StepVerdict, pool: Sequence[StepVerdict], headline: int
+    step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int
 ) -> dict[str, Any]:
     why = _fell_out(step, best, pool, headline)
     return {**candidate_columns(step.step), "verdict": step.verdict, "why": why}
@@ -187,7 +187,7 @@ def _headline_values(objective: ObjectiveRow) -> dict[str, Any]:
 
 
 def _not_behind(
-    decision: Decision, best: StepVerdict, pool: Sequence[StepVerdict]
+    decision: Decision, best: JudgedStep, pool: Sequence[JudgedStep]
 ) -> list[dict[str, Any]]:
     """Return the pool's steps that are not significantly worse than the best one, with simultaneous intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
@@ -207,14 +207,14 @@ def _not_behind(
     return similar
 
 
-def _headline(step: StepVerdict, headline: int) -> str:
+def _headline(step: JudgedStep, headline: int) -> str:
     objective = step.objectives[headline]
     metric = objective.definition
     name = f"{metric.words} of {objective.group}" if objective.group else metric.words
     return f"{name} {metric.level(objective.value)} (bridge {metric.level(objective.bridge_value)})"
 
 
-def _why(best: StepVerdict, steps: Sequence[StepVerdict], headline: int) -> str:
+def _why(best: JudgedStep, steps: Sequence[JudgedStep], headline: int) -> str:
     text = _headline(best, headline)
     if best.verdict == "met":
         return f"meets the objective, with the best {text}"
@@ -227,7 +227,7 @@ def _why(best: StepVerdict, steps: Sequence[StepVerdict], headline: int) -> str:
     return f"{none}; this is {named}, with {text}: {by}{_failing(best)}{alone}"
 
 
-def _least_loss(step: StepVerdict) -> str:
+def _least_loss(step: JudgedStep) -> str:
     """Return what chose a step where every step breaks an objective to keep."""
     row = step.worst_loss
     assert row is not None
@@ -238,16 +238,14 @@ def _least_loss(step: StepVerdict) -> str:
     )
 
 
-def _failing(step: StepVerdict) -> str:
+def _failing(step: JudgedStep) -> str:
     failing = [objective for objective in step.objectives if objective.verdict != "met"]
     return "; ".join(
         f"{objective.label}: {objective.verdict} ({objective.why})" for objective in failing
     )
 
 
-def _fell_out(
-    step: StepVerdict, best: StepVerdict, pool: Sequence[StepVerdict], headline: int
-) -> str:
+def _fell_out(step: JudgedStep, best: JudgedStep, pool: Sequence[JudgedStep], headline: int) -> str:
     if step in pool:
         return (
             f"its {_headline(step, headline)} is significantly behind {candidate_label(best.step)}"

@@ -8,7 +8,7 @@ from typing import Any
 from evaluation import protocol
 from evaluation.bridge.average_rows import average_rows
 from evaluation.bridge.breakdowns import Breakdowns
-from evaluation.bridge.decision import StepVerdict, decide
+from evaluation.bridge.decision import JudgedStep, decide
 from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
@@ -87,9 +87,9 @@ def write_deltas(plan: StagePlan, step: Candidate) -> Path:
         "checkpoint": _origin(ours),
         "bridge": _origin(bridge),
         "notes": check_comparable(ours, bridge),
-        "verdict": conjunction([one.verdict for one in verdicts]),
-        "objectives": [one.model_dump() for one in verdicts],
-        "deltas": [{**about, "bridge": bridge.label, **one.columns} for one in deltas],
+        "verdict": conjunction([verdict.verdict for verdict in verdicts]),
+        "objectives": [verdict.model_dump() for verdict in verdicts],
+        "deltas": [{**about, "bridge": bridge.label, **delta.columns} for delta in deltas],
         "groups": breakdowns.by_group,
         "moves": breakdowns.by_pass_rate,
         "by_position": breakdowns.by_position,
@@ -147,21 +147,21 @@ def write_stage(
 
 
 def _stage_verdict(
-    step: Candidate, content: StepDeltas, judged: StepVerdict | None
+    step: Candidate, content: StepDeltas, judged: JudgedStep | None
 ) -> dict[str, Any]:
     """Return a step's verdict as corrected for the choice among all steps, where they were judged together."""
-    one = content if judged is None else judged
+    corrected = content if judged is None else judged
     return {
         **candidate_columns(step),
-        "verdict": one.verdict,
+        "verdict": corrected.verdict,
         "own_verdict": content.verdict,
-        "objectives": [row.model_dump() for row in one.objectives],
+        "objectives": [row.model_dump() for row in corrected.objectives],
     }
 
 
 def _advice(
     plan: StagePlan, contents: Mapping[Candidate, StepDeltas], awaited: int
-) -> tuple[dict[str, Any], dict[Candidate, StepVerdict]]:
+) -> tuple[dict[str, Any], dict[Candidate, JudgedStep]]:
     """Return the content of `recommendation.json`, without a step where results cannot be read; all verdicts."""
     paths = {step: content.checkpoint.path for step, content in contents.items()}
     objectives, decision = plan.stage.objective, None
@@ -177,7 +177,7 @@ def _advice(
         noise = [
             row.model_dump() for row in item_noise([deltas[step] for step in steps_among(deltas)])
         ]
-        judged = {} if decision is None else {one.step: one for one in decision.steps}
+        judged = {} if decision is None else {step.step: step for step in decision.steps}
         return {**advice, "averages": averages, "noise": noise}, judged
     except (ResultsError, BridgeError) as error:
         log.warning("no recommendation for %s: %s", plan.name, error)
@@ -192,7 +192,7 @@ def _needed(plan: StagePlan, step: Candidate, bridge: Results) -> list[Delta]:
 
 def _needed_deltas(deltas: Sequence[Delta], objectives: Sequence[Objective]) -> list[Delta]:
     """Return the deltas that a stage is judged by; all of them would take much memory."""
-    named = {f"delta_{one.metric}" for one in objectives}
+    named = {f"delta_{objective.metric}" for objective in objectives}
     counted = [f"delta_{name}" for tier in TIERS.values() for name in tier.counted]
     return [
         delta

@@ -129,7 +129,7 @@ def tables_parts(place: Place, records: Records) -> dict[str, Any]:
     del records
     plan = place.plan
     steps = candidates_so_far(plan)
-    deleted = [one for one in steps if absent_folder(candidate_subject(plan, one).checkpoint)]
+    deleted = [step for step in steps if absent_folder(candidate_subject(plan, step).checkpoint)]
     return {
         "protocol": [protocol.BRIDGE, protocol.REPORT],
         "run": Path(plan.config.results).name,  # its name on the page
@@ -156,7 +156,7 @@ def _is_bridge_gone(plan: StagePlan) -> bool:
 def _levels(plan: StagePlan) -> dict[str, Any]:
     """Return the state of the runs that are reference levels for curves, if there are any."""
     found = references(plan.config)
-    published = {name: one.model_dump() for name, one in plan.config.references.items()}
+    published = {name: reference.model_dump() for name, reference in plan.config.references.items()}
     return {
         **({"levels": [[name, run_state(path)] for name, path in found.items()]} if found else {}),
         **({"published": published} if published else {}),

@@ -74,8 +74,13 @@ def place_of(target: Target) -> Place:
 def candidate_places(plan: StagePlan) -> list[Place]:
     """Return the places of a stage's steps in order, then of its merges."""
     return [
-        Place(plan.step_folder(one), (plan,), one, partial(candidate_subject, plan, one))
-        for one in candidates_so_far(plan)
+        Place(
+            plan.step_folder(candidate),
+            (plan,),
+            candidate,
+            partial(candidate_subject, plan, candidate),
+        )
+        for candidate in candidates_so_far(plan)
     ]
 
 

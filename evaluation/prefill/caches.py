@@ -247,11 +247,7 @@ def read_prompts(folder: Path) -> PromptCache:
 
 
 def read_documents(folder: Path) -> dict[str, DocumentLine]:
-    """Read a Tier5 task's documents for verifiers.
-
-    Returns:
-        Documents by the prompt's id.
-    """
+    """Read a Tier5 task's documents for verifiers, by the prompt's id."""
     return {line.id: line for line in _read(folder, DOCUMENTS, DocumentLine)[0]}
 
 

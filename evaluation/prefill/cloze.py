@@ -189,7 +189,10 @@ class _Writer:
             "candidates": scored[:count],
             "unconditional": scored[count:] or None,
         }
-        sizes = [[len(one["tokens"]), one["chars"], one["bytes"]] for one in scored[:count]]
+        sizes = [
+            [len(scored_text["tokens"]), scored_text["chars"], scored_text["bytes"]]
+            for scored_text in scored[:count]
+        ]
         key = {"id": question.id, "key": _question_key(asked)}
         same = {"question": question.question, "row": question.row}
         self.documents.append({**key, **graded, "sizes": sizes, **same})
@@ -245,6 +248,9 @@ def _question_key(asked: Mapping[str, Any]) -> str:
     return fingerprint(
         [
             [context["tokens"] for context in asked["contexts"]],
-            *([[one["context"], one["tokens"]] for one in scored] for scored in pairs),
+            *(
+                [[scored_text["context"], scored_text["tokens"]] for scored_text in scored]
+                for scored in pairs
+            ),
         ]
     )

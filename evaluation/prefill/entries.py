@@ -90,12 +90,12 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
                 folder / META, f"`checksum` names {name!r}, which is not a file of the entry"
             )
         try:
-            found = file_checksum(path)
+            checksum = file_checksum(path)
         except FileNotFoundError:
             raise damaged(path, "the file is missing") from None
         except OSError as error:
             raise _unreadable(path, error) from None
-        if found != expected:
+        if checksum != expected:
             raise damaged(path, "its checksum is not the one in meta.json")
 
 

@@ -65,34 +65,29 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     if is_current(*place) or take_equal(*place, own, same):
         check_cached_golds(plan, name)
         return
-    found, stop, recorded = _read(plan, name, sources, tokenizer)
+    prompts_read, stop, recorded = _read(plan, name, sources, tokenizer)
     warn_of_unread(f"generation_tasks.{name}", template or "", task.chat_template_kwargs)
     eos_ids, strings = answer_ends(tokenizer, template, task.chat_template_kwargs)
     _check_ends(name, [*stop, *eos_ids, *strings])
-    rows, too_long = _tokenized(plan, tokenizer, template, name, found, window)
-    shortened = [row["id"] for row in rows if row["max_new_tokens"] < found.max_new_tokens]
-    left_out = {"limit": found.total - len(found.prompts), "too_long": len(too_long)}
+    rows, too_long = _tokenized(plan, tokenizer, template, name, prompts_read, window)
+    shortened = [row["id"] for row in rows if row["max_new_tokens"] < prompts_read.max_new_tokens]
     meta = {
         "definition": definition,
         "asked_definition": asked_definition(plan, name, about),
         "task": task.model_dump(mode="json"),
         **recorded,
-        "items": {
-            "asked": found.total,
-            "used": len(rows),
-            "left_out": {reason: count for reason, count in left_out.items() if count},
-        },
+        "items": _counts(prompts_read, len(rows), len(too_long)),
         "too_long": too_long,
         "shortened": shortened,
         "window": asdict(window),
-        "solved_examples": asdict(found.replaced),
+        "solved_examples": asdict(prompts_read.replaced),
         "protocol": protocol.PREFILL_GENERATION,
         "chat_template": template,
         "end_strings": strings,
         **prompts_meta(plan, about, rows, eos_ids),
     }
     report_lengths(f"generation_tasks.{name}", window, meta["max_tokens"], shortened)
-    used = [one for one in found.prompts if one.id not in set(too_long)]
+    used = [prompt for prompt in prompts_read.prompts if prompt.id not in set(too_long)]
     with new_entry(folder) as building:
         write_jsonl(building / PROMPTS, rows)
         write_jsonl(building / DOCUMENTS, map(_document_line, used))
@@ -118,13 +113,22 @@ def _document_line(prompt: TaskPrompt) -> dict[str, Any]:
     }
 
 
+def _counts(task_prompts: TaskPrompts, used: int, too_long: int) -> dict[str, Any]:
+    left_out = {"limit": task_prompts.total - len(task_prompts.prompts), "too_long": too_long}
+    return {
+        "asked": task_prompts.total,
+        "used": used,
+        "left_out": {reason: count for reason, count in left_out.items() if count},
+    }
+
+
 def _read(
     plan: StagePlan, name: str, sources: Sources, tokenizer: LoadedTokenizer
 ) -> tuple[TaskPrompts, tuple[str, ...], dict[str, Any]]:
     """Return the prompts, the stop strings, and the record of their origin for meta.json."""
     task = plan.suite.generation_tasks[name]
     if isinstance(task, ProviderTask):
-        found, info, reported = provided_prompts(plan, name, task)
+        prompts, info, reported = provided_prompts(plan, name, task)
         if lacking := lacking_tokens(tokenizer, info.special_tokens):
             raise SourceError(
                 f"generation_tasks.{name}: the prompts of {task.task} are made with {', '.join(lacking)}, "
@@ -132,12 +136,12 @@ def _read(
                 "a model that was trained to fill in code"
             )
         recorded = {"provider": reported, "source": sources.describe_provided(info)}
-        return found, settled_task(task, recorded).stop, recorded
-    found = read_task_prompts(name, task, sources.origins)
-    documents = {prompt.id: prompt.document for prompt in found.prompts}
+        return prompts, settled_task(task, recorded).stop, recorded
+    prompts = read_task_prompts(name, task, sources.origins)
+    documents = {prompt.id: prompt.document for prompt in prompts.prompts}
     check_golds(name, task, documents, limits=plan.config.verification, nltk_data=plan.nltk_data)
     checked = fingerprint(task.verifying)
-    return found, task.stop, {"checked": checked, "source": sources.describe()}
+    return prompts, task.stop, {"checked": checked, "source": sources.describe()}
 
 
 def lacking_tokens(tokenizer: LoadedTokenizer, tokens: Sequence[str]) -> list[str]:
@@ -158,7 +162,7 @@ def _tokenized(
     tokenizer: LoadedTokenizer,
     template: str | None,
     name: str,
-    found: TaskPrompts,
+    task_prompts: TaskPrompts,
     window: Window,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return the lines of `prompts.jsonl`, and the ids of prompts that do not fit the window."""
@@ -167,19 +171,19 @@ def _tokenized(
         prompt.turns
         if isinstance(prompt.turns, str)
         else render_chat(tokenizer, template or "", variables, prompt.id, prompt.turns)
-        for prompt in found.prompts
+        for prompt in task_prompts.prompts
     ]
     encoded = encode_prompts(plan, tokenizer, texts)
     rows, too_long = [], []
-    for prompt, text, tokens in zip(found.prompts, texts, encoded, strict=True):
-        room = window.room(len(tokens), found.max_new_tokens)
+    for prompt, text, tokens in zip(task_prompts.prompts, texts, encoded, strict=True):
+        room = window.room(len(tokens), task_prompts.max_new_tokens)
         if room is None:
             too_long.append(prompt.id)
         else:
             rows.append({"id": prompt.id, "prompt": text, "max_new_tokens": room, "tokens": tokens})
     if not rows:
         shortest = min(map(len, encoded))
-        raise SourceError(_none_fits(plan, name, window, found.max_new_tokens, shortest))
+        raise SourceError(_none_fits(plan, name, window, task_prompts.max_new_tokens, shortest))
     return rows, too_long
 
 

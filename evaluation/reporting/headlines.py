@@ -22,10 +22,10 @@ def shown_metrics(
     Returns:
         The metric's name, without `delta_`, by tier and item.
     """
-    found: dict[tuple[TierName, str], set[str]] = {}
+    metrics: dict[tuple[TierName, str], set[str]] = {}
     for tier, item, metric in keys:
-        found.setdefault((tier, item), set()).add(metric.removeprefix("delta_"))
-    return {key: TIERS[key[0]].shown_of(own) for key, own in found.items()}
+        metrics.setdefault((tier, item), set()).add(metric.removeprefix("delta_"))
+    return {key: TIERS[key[0]].shown_of(metric) for key, metric in metrics.items()}
 
 
 def in_forest(row: DeltaColumns) -> bool:
@@ -107,23 +107,23 @@ def tier_words() -> dict[str, Any]:
     }
 
 
-def provisional(found: Recommendation | StageDeltas | None) -> str:
+def provisional(recommendation: Recommendation | StageDeltas | None) -> str:
     """Return the note that follows a verdict as long as results of requested steps are missing.
 
     Args:
-        found: A stage's recommendation or deltas; None where there are none.
+        recommendation: A stage's recommendation or deltas; None where there are none.
 
     Returns:
         Words in brackets after a space; empty for a final verdict.
     """
-    if found is None or not found.provisional:
+    if recommendation is None or not recommendation.provisional:
         return ""
-    verb = "is" if len(found.awaited) == 1 else "are"
-    return f" (provisional, until {steps_in_words(found.awaited)} {verb} in)"
+    verb = "is" if len(recommendation.awaited) == 1 else "are"
+    return f" (provisional, until {steps_in_words(recommendation.awaited)} {verb} in)"
 
 
 def recommendation_line(
-    found: Recommendation, label: Callable[[Candidate], str] = candidate_label
+    recommendation: Recommendation, label: Callable[[Candidate], str] = candidate_label
 ) -> str:
     """Return a recommendation in a line, as all texts show it.
 
@@ -133,10 +133,12 @@ def recommendation_line(
     Returns:
         Which step or merge is recommended, if any, and why.
     """
-    so_far = provisional(found)
-    if found.candidate is None:
-        return f"recommendation: none{so_far}; {found.why}"
-    return f"{found.kind}{so_far}: {label(found.candidate)} — {found.why}"
+    so_far = provisional(recommendation)
+    if recommendation.candidate is None:
+        return f"recommendation: none{so_far}; {recommendation.why}"
+    return (
+        f"{recommendation.kind}{so_far}: {label(recommendation.candidate)} — {recommendation.why}"
+    )
 
 
 def steps_in_words(
@@ -151,7 +153,7 @@ def steps_in_words(
     Returns:
         For example `step 10, 20 and merge last3`.
     """
-    steps = [str(one) for one in candidates if isinstance(one, int)]
-    merges = [one for one in candidates if isinstance(one, str)]
+    steps = [str(candidate) for candidate in candidates if isinstance(candidate, int)]
+    merges = [candidate for candidate in candidates if isinstance(candidate, str)]
     kinds = (("step", steps), ("merge", merges))
     return " and ".join(f"{kind} {join(names)}" for kind, names in kinds if names)

@@ -131,12 +131,12 @@ def _replace(states: dict[str, str], names: Iterable[str], state: str) -> None:
     states |= {name: "outdated" for name in names if states[name] == state}
 
 
-def _is_error_outdated(place: Place, error: str, made: Outdated) -> bool:
+def _is_error_outdated(place: Place, error: str, outdated: Outdated) -> bool:
     """Return whether a recorded error is of other settings, data or files than there are now."""
     for step in _steps_at(place):
         record = read_record(place.folder, step.name)
         if record is not None and record.error == error:
-            return made(step.name, place)
+            return outdated(step.name, place)
     return False
 
 
@@ -188,12 +188,12 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
     Returns:
         A sentence for each error, that of the check before the jobs first.
     """
-    found = stage_status(plan, steps)
+    status = stage_status(plan, steps)
     labels = {str(step): plan.label(step) for step in steps}
-    lines = [f"check: {found['check']} ({plan.check_log})"] if found["check"] else []
+    lines = [f"check: {status['check']} ({plan.check_log})"] if status["check"] else []
     return lines + [
         f"{labels.get(name, name)}: {subject['error']} ({subject['log']})"
-        for name, subject in found["subjects"].items()
+        for name, subject in status["subjects"].items()
         if subject["error"]
     ]
 
@@ -209,11 +209,13 @@ def _subject(place: Place) -> dict[str, Any]:
     error = last_error(log) if "missing" in files.values() else None
     running = is_running(log, place.folder)
     if error or running:
-        own = {name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]}
+        names = {
+            name for step in steps if step.scope == "checkpoint" for name in outputs[step.name]
+        }
         files |= {
             name: "failed" if error else "running"
             for name, state in files.items()
-            if state == "missing" and name in own
+            if state == "missing" and name in names
         }
     return {
         "files": files,
@@ -225,20 +227,20 @@ def _subject(place: Place) -> dict[str, Any]:
     }
 
 
-def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
+def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
     """Return all stages in one table, then progress of running jobs and errors of failed ones.
 
     Args:
-        found: What `stage_status` returned, by stage.
+        statuses: What `stage_status` returned, by stage.
 
     Returns:
         Several lines, without a line break at the end.
     """
-    files = (s["files"] for entry in found.values() for s in entry["subjects"].values())
+    files = (s["files"] for entry in statuses.values() for s in entry["subjects"].values())
     columns = dict.fromkeys(chain(TIERS, *files))
     rows = [["stage", "step", *columns]]
     running, errors = [], []
-    for stage, entry in found.items():
+    for stage, entry in statuses.items():
         running += [f"{stage} prefill, {name}: {how}" for name, how in entry["prefill"].items()]
         for name, subject in entry["subjects"].items():
             is_deleted = subject.get("deleted") and "done" in subject["files"].values()
@@ -251,7 +253,7 @@ def status_table(found: Mapping[str, Mapping[str, Any]]) -> str:
             errors += [f"{stage} {name}: {line}" for line in subject["damaged"]]
         errors += [f"{stage}: {line}" for line in entry["damaged"]]
     lines = [align(rows, keys=2), ""]
-    for stage, entry in found.items():
+    for stage, entry in statuses.items():
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
         verdict += ", provisional" if verdict and entry["provisional"] else ""

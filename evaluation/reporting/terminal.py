@@ -35,15 +35,15 @@ def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
     Returns:
         Each stage's deltas and recommendation, or a note why there are none.
     """
-    found = {}
+    by_stage = {}
     for name, plan in plans.items():
         content, path = _deltas(plan), plan.results / RECOMMENDATION
         if isinstance(content, str):
-            found[name] = StageVerdicts(deltas=None, recommendation=None, note=content)
+            by_stage[name] = StageVerdicts(deltas=None, recommendation=None, note=content)
         else:
             advice = Recommendation.read(path) if path.exists() else None
-            found[name] = StageVerdicts(deltas=content, recommendation=advice, note=None)
-    return BridgeTable(stages=found)
+            by_stage[name] = StageVerdicts(deltas=content, recommendation=advice, note=None)
+    return BridgeTable(stages=by_stage)
 
 
 def _deltas(plan: StagePlan) -> StageDeltas | str:
@@ -72,15 +72,15 @@ def _steps(content: StageDeltas, plan: StagePlan) -> list[str]:
     deltas, stage = content.deltas, plan.name
     if not deltas:
         return [f"{stage}: no step has been compared with its bridge"]
-    known = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
-    tiers = [(tier, known.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
-    tiers = [one for one in tiers if any(delta.tier == one[0].name for delta in deltas)]
+    metrics = shown_metrics((delta.tier, delta.item, delta.metric) for delta in deltas)
+    tiers = [(tier, metrics.get((key, OVERALL), tier.shown)) for key, tier in TIERS.items()]
+    tiers = [tier for tier in tiers if any(delta.tier == tier[0].name for delta in deltas)]
     columns = [tier.metric(shown).column.replace("_rate", "") for tier, shown in tiers]
     names = [f"{tier.name} Δ{name} [95 %]" for (tier, _), name in zip(tiers, columns, strict=True)]
     rows = [["step", *names, "better / worse", "verdict"]]
     for entry in content.verdicts:
         own = [delta for delta in deltas if delta.candidate == entry.candidate]
-        cells = [_overall(own, *one) for one in tiers]
+        cells = [_overall(own, *tier) for tier in tiers]
         flags = [delta.flag for delta in own if delta.primary]
         counts = f"{flags.count('better')} / {flags.count('worse')} of {len(flags)}"
         step = plan.label(entry.candidate).partition(" ")[2]

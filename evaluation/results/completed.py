@@ -40,8 +40,8 @@ def _item(
     rows: Rows = []
     if table is not None:
         rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
-    rates = {_metric(tier, entry, view): one for view, one in entry.verifiers.items()}
-    values = {metric: one.pass_rate for metric, one in rates.items()}
+    rates = {_metric(tier, entry, view): verifier for view, verifier in entry.verifiers.items()}
+    values = {metric: rate.pass_rate for metric, rate in rates.items()}
     described = (metric for metric in tier.metrics if not metric.is_secondary)
     for metric in described:
         if (value := getattr(entry, metric.key, None)) is not None:
@@ -65,9 +65,9 @@ def _item(
         secondary=_secondary(tier, [row for row in rows if row["verifier"] == entry.primary]),
         groupings=groupings,
         bounds={
-            metric: (one.low, one.high)
-            for metric, one in rates.items()
-            if one.low is not None and one.high is not None
+            metric: (rate.low, rate.high)
+            for metric, rate in rates.items()
+            if rate.low is not None and rate.high is not None
         },
     )
 
@@ -87,12 +87,12 @@ def _task_credits(
             is_other = f"{row['verifier']!r}, which is none of its verifiers"
             raise unusable(path, f"{name!r} has rows of {is_other}")
         views[row["verifier"]].append(row)
-    found = {_metric(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
-    first = found.pop(tier.headline)
+    by_metric = {_metric(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
+    first = by_metric.pop(tier.headline)
     ids = tuple(row["id"] for row in views[entry.primary])
     shares = [row["truncated"] / (row["n"] + row["errors"]) for row in views[entry.primary]]
     truncated = Credits(ids=ids, credit=np.asarray(shares, dtype=np.float64))
-    return {tier.headline: first, **found, TRUNCATED: truncated}
+    return {tier.headline: first, **by_metric, TRUNCATED: truncated}
 
 
 def _secondary(tier: Tier, rows: Rows) -> SecondaryMetrics | None:

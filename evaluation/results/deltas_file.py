@@ -222,7 +222,7 @@ class PassRateChanges(FileModel):
     )
 
 
-class Origin(FileModel):
+class ComparedCheckpoint(FileModel):
     """One of the two checkpoints that are compared."""
 
     path: str = Field(description="Folder of the checkpoint.")
@@ -260,8 +260,8 @@ class StepDeltas(StepVerdict, StageFile):
     confidence: float = Field(description="Confidence level of the intervals.")
     alpha: float = Field(description="Significance level of the tests.")
     power: float = Field(description="Power that the minimum detectable effect refers to.")
-    checkpoint: Origin = Field(description="The step's checkpoint.")
-    bridge: Origin = Field(description="The bridge.")
+    checkpoint: ComparedCheckpoint = Field(description="The step's checkpoint.")
+    bridge: ComparedCheckpoint = Field(description="The bridge.")
     notes: tuple[str, ...] = optional(
         "Differences between the two sides that do not prevent a comparison.", ()
     )

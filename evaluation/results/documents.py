@@ -18,9 +18,9 @@ from evaluation.results.deltas_file import (
     DELTA_COLUMNS,
     DELTAS,
     STAGE_TABLE,
+    ComparedCheckpoint,
     DeltaRow,
     ObjectiveRow,
-    Origin,
     StageDeltas,
     StepDeltas,
 )
@@ -97,7 +97,7 @@ _PARTS: Parts = {
     ItemEntry: "Every slice and task",
     CategoryRates: "Rates of probes",
     MeanRate: "Mean over prompts",
-    Origin: "Compared checkpoint",
+    ComparedCheckpoint: "Compared checkpoint",
     ObjectiveRow: "Verdict on an objective",
 }
 """Parts of several files that have their own table."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from evaluation.bridge.decision import Decision, StepVerdict, decide
+from evaluation.bridge.decision import Decision, JudgedStep, decide
 from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
@@ -135,7 +135,7 @@ def meets(world: World, step: int) -> bool:
     )
 
 
-def _behind_by_holm(decision: Decision, pool: Sequence[StepVerdict]) -> list[int]:
+def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]:
     """Steps that Holm's correction puts behind the best, as if the data had not chosen that one."""
     ranking, headline = decision.ranking, decision.headline
     if ranking is None:

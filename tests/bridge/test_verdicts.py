@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from evaluation.bridge.decision import Decision, StepVerdict
+from evaluation.bridge.decision import Decision, JudgedStep
 from evaluation.bridge.delta import Delta, corrected
 from evaluation.bridge.estimate import Estimate, PairCounts, by_t
 from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
@@ -69,11 +69,11 @@ def test_a_loss_that_the_mean_hides_breaks_a_keep() -> None:
     assert verdict_on("tier3", "keep", 0.06, deltas=deltas).regressions == ()
 
 
-def judged(step: int, gain: float, kept: float) -> StepVerdict:
+def judged(step: int, gain: float, kept: float) -> JudgedStep:
     improve = verdict_on("tier3", "improve", 0.0, deltas=[accuracy("a", gain, 0.01)])
     keep = verdict_on("tier2", "keep", 0.02, deltas=[nats("a", -kept, 0.001)])
     whole = conjunction([improve.verdict, keep.verdict])
-    return StepVerdict(step=step, verdict=whole, objectives=[improve, keep])
+    return JudgedStep(step=step, verdict=whole, objectives=[improve, keep])
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_an_undecided_step_speaks_before_one_that_is_known_to_gain_nothing() -> 
     ]
     assert [row.verdict for row in rows] == ["undecided", "not met"]
     steps = [
-        StepVerdict(step=i, verdict=row.verdict, objectives=[row]) for i, row in enumerate(rows)
+        JudgedStep(step=i, verdict=row.verdict, objectives=[row]) for i, row in enumerate(rows)
     ]
     assert choose(steps, 0) == (steps[0], steps[:1])
 

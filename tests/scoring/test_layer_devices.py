@@ -20,11 +20,11 @@ from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.footprint import footprint
 from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
+    DecodingStep,
     PrefillCache,
     Prefix,
     Share,
     Slots,
-    Step,
 )
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.masks import block_mask, dense_mask, layer_masks, layer_windows
@@ -185,4 +185,4 @@ def _inputs(model: Any, kind: str) -> dict[str, Any]:
     slots.open(stem)
     slots.widen(8)
     columns = torch.zeros(2, 40 + 8, dtype=torch.long, device=DEVICES[0])
-    return {"memory": Step(slots, [Share(stem, rows, 0)], columns, rows, rows, windows)}
+    return {"memory": DecodingStep(slots, [Share(stem, rows, 0)], columns, rows, rows, windows)}

@@ -6,7 +6,7 @@ The recommended one is first, the runner-up second, and so on by the rule that n
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluation.bridge.decision import StepVerdict
+from evaluation.bridge.decision import JudgedStep
 from evaluation.bridge.recommendation import choose
 from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.tables.stage_results import StageResults
@@ -66,13 +66,13 @@ class CandidateTable:
     groups: tuple[str, ...]
 
 
-def ranked(found: StageResults) -> list[Candidate]:
+def ranked(stage: StageResults) -> list[Candidate]:
     """Return the candidates that were compared with the bridge, the recommended one first.
 
     Returns:
         Each of the others would be named without those before it; without an objective, they are in order.
     """
-    left = [_judged(found, one) for one in sorted(found.deltas, key=candidate_rank)]
+    left = [_judged(stage, delta) for delta in sorted(stage.deltas, key=candidate_rank)]
     if any(not step.objectives for step in left):
         return [step.step for step in left]
     wants = [row.want for row in left[0].objectives] if left else []
@@ -82,27 +82,27 @@ def ranked(found: StageResults) -> list[Candidate]:
         best, _ = choose(left, headline)
         order.append(best.step)
         left = [step for step in left if step.step != best.step]
-    advised = found.recommendation.candidate if found.recommendation else None
+    advised = stage.recommendation.candidate if stage.recommendation else None
     return sorted(order, key=lambda one: one != advised)
 
 
-def _judged(found: StageResults, candidate: Candidate) -> StepVerdict:
-    known = found.judged(candidate)
-    return StepVerdict(
+def _judged(stage: StageResults, candidate: Candidate) -> JudgedStep:
+    known = stage.judged(candidate)
+    return JudgedStep(
         step=candidate, verdict=known.verdict or "undecided", objectives=known.objectives
     )
 
 
-def candidate_table(found: StageResults) -> CandidateTable | None:
+def candidate_table(stage: StageResults) -> CandidateTable | None:
     """Return the table of all candidates; None where there are no objectives, or nothing was compared."""
-    order = ranked(found)
-    columns = [*zip(*(found.judged(one).objectives for one in order), strict=True)]
+    order = ranked(stage)
+    columns = [*zip(*(stage.judged(candidate).objectives for candidate in order), strict=True)]
     if not columns:
         return None
     ranges = [_range(column) for column in columns]
     return CandidateTable(
         heads=tuple(map(_head, (column[0] for column in columns), ranges)),
-        rows=tuple(_row(found, candidate, rank, ranges) for rank, candidate in enumerate(order, 1)),
+        rows=tuple(_row(stage, candidate, rank, ranges) for rank, candidate in enumerate(order, 1)),
         groups=tuple(_groups(column[0] for column in columns)),
     )
 
@@ -149,14 +149,14 @@ def _place(value: float, span: Range) -> float:
 
 
 def _row(
-    found: StageResults, candidate: Candidate, rank: int, ranges: Sequence[Range]
+    stage: StageResults, candidate: Candidate, rank: int, ranges: Sequence[Range]
 ) -> CandidateRow:
-    judged, chosen = found.judged(candidate), found.recommendation
+    judged, chosen = stage.judged(candidate), stage.recommendation
     is_chosen = chosen is not None and candidate == chosen.candidate
     return CandidateRow(
         rank=rank,
         candidate=candidate,
-        label=found.plan.label(candidate),
+        label=stage.plan.label(candidate),
         verdict=judged.verdict or "no objective",
         is_chosen=is_chosen,
         cells=tuple(map(_cell, judged.objectives, ranges)),
@@ -182,14 +182,18 @@ def _reason(content: Recommendation, candidate: Candidate) -> str:
     """Say how a candidate stands to the recommended one."""
     if candidate == content.candidate:
         return content.kind or ""
-    for one in content.similar:
-        if one.candidate == candidate:
-            known = content.headline and TIERS[content.headline.tier].metric(
+    for similar_candidate in content.similar:
+        if similar_candidate.candidate == candidate:
+            headline = content.headline and TIERS[content.headline.tier].metric(
                 content.headline.metric
             )
-            change = f": {known.change(one.delta, one.low, one.high)}" if known else ""
+            change = (
+                f": {headline.change(similar_candidate.delta, similar_candidate.low, similar_candidate.high)}"
+                if headline
+                else ""
+            )
             return f"not significantly different{change}"
-    return next((one.why for one in content.others if one.candidate == candidate), "")
+    return next((other.why for other in content.others if other.candidate == candidate), "")
 
 
 def _more(objectives: Sequence[ObjectiveRow]) -> Iterator[str]:

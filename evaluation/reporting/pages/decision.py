@@ -12,7 +12,7 @@ from evaluation.settings.tiers import TIERS
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class StageDecision:
     """What a reader decides by; `path` is what to copy, empty where nothing is taken."""
 
     verdict: str
@@ -24,7 +24,7 @@ class Decision:
     open: tuple[str, ...]
 
 
-def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision | None:
+def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDecision | None:
     """Return a stage's decision.
 
     Args:
@@ -33,23 +33,23 @@ def stage_decision(found: StageResults, to_do: tuple[str, ...] = ()) -> Decision
     Returns:
         The decision; None as long as nothing is recommended.
     """
-    content = found.recommendation
-    if content is None or content.candidate is None or content.candidate not in found.deltas:
+    content = stage.recommendation
+    if content is None or content.candidate is None or content.candidate not in stage.deltas:
         return None
-    objectives = found.judged(content.candidate).objectives
-    return Decision(
+    objectives = stage.judged(content.candidate).objectives
+    return StageDecision(
         verdict=content.verdict or "no objective",
-        sentence=_sentence(found, content, found.plan.label(content.candidate)),
+        sentence=_sentence(stage, content, stage.plan.label(content.candidate)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
         risks=tuple(_risks(objectives)),
-        runner_up=_runner_up(content, found.plan),
+        runner_up=_runner_up(content, stage.plan),
         open=to_do if content.verdict == "undecided" else (),
     )
 
 
-def _sentence(found: StageResults, content: Recommendation, named: str) -> str:
-    against = found.bridge.results.label if found.bridge else "the bridge"
+def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
+    against = stage.bridge.results.label if stage.bridge else "the bridge"
     wait = " so far" if content.provisional else ""
     much = _by_how_much(content)
     if content.verdict == "met":
@@ -93,5 +93,5 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
 
 
 def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
-    known = content.runner_up
-    return None if known is None else f"{plan.label(known.candidate)}, {known.why}"
+    runner_up = content.runner_up
+    return None if runner_up is None else f"{plan.label(runner_up.candidate)}, {runner_up.why}"

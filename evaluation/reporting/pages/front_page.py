@@ -17,7 +17,7 @@ from evaluation.reporting.pages.curves import (
     stage_series,
     with_scales,
 )
-from evaluation.reporting.pages.decision import Decision, stage_decision
+from evaluation.reporting.pages.decision import StageDecision, stage_decision
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
@@ -47,27 +47,27 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """
     config = next(iter(plans.values())).config
     output = Path(config.results) / PAGE
-    found = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
-    series = {name: stage_series(summary_rows(stage)) for name, stage in found.items()}
-    sparks = {n: _sparks(one, [*series[n], *group_series(one)]) for n, one in found.items()}
-    kept = retention(found.values())
+    stages = {name: read_stage(plan, candidates_so_far(plan)) for name, plan in plans.items()}
+    series = {name: stage_series(summary_rows(stage)) for name, stage in stages.items()}
+    sparks = {n: _sparks(stage, [*series[n], *group_series(stage)]) for n, stage in stages.items()}
+    kept = retention(stages.values())
     data = {
         "tiers": tier_words(),
         "retention": [row.model_dump() for row in kept],
         "stage": None,
         "pages": _pages(plans, output),
         "defaults": {**DEFAULTS, "against": ""},
-        "sparks": {name: with_scales(known) for name, known in sparks.items()},
-        "series": with_scales(_joined(found, series)),
+        "sparks": {name: with_scales(spark) for name, spark in sparks.items()},
+        "series": with_scales(_joined(stages, series)),
     }
-    cards = [_card(stage, sparks[name]) for name, stage in found.items()]
+    cards = [_card(stage, sparks[name]) for name, stage in stages.items()]
     runs = _runs_in_words(config)
     words = {
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
         "stages": cards,
-        "header": front_header(found),
-        "decisions": _decisions(found),
+        "header": front_header(stages),
+        "decisions": _decisions(stages),
     }
     other = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
@@ -76,25 +76,25 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     return output
 
 
-def _decisions(found: Mapping[str, StageResults]) -> dict[str, Decision]:
+def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
     """Return the decision of each stage that has one, the last stage's first: it is what comes next."""
-    decisions = {name: stage_decision(found[name]) for name in reversed([*found])}
+    decisions = {name: stage_decision(stages[name]) for name in reversed([*stages])}
     return {name: decision for name, decision in decisions.items() if decision is not None}
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:
     """Return links to the stages' pages, and to that of several runs."""
-    found = {name: plan.results / PAGE for name, plan in plans.items()}
+    links = {name: plan.results / PAGE for name, plan in plans.items()}
     if next(iter(plans.values())).config.runs:
-        found[COMPARISON_PAGE] = output.with_name(COMPARISON_PAGE)
-    return {name: page_link(page, output.parent) for name, page in found.items()}
+        links[COMPARISON_PAGE] = output.with_name(COMPARISON_PAGE)
+    return {name: page_link(page, output.parent) for name, page in links.items()}
 
 
 def _joined(
-    found: Mapping[str, StageResults], series: Mapping[str, Sequence[Series]]
+    stages: Mapping[str, StageResults], series: Mapping[str, Sequence[Series]]
 ) -> list[Series]:
-    plans = {name: stage.plan for name, stage in found.items()}
-    last = [stage.last.results.folder for stage in found.values() if stage.last is not None]
+    plans = {name: stage.plan for name, stage in stages.items()}
+    last = [stage.last.results.folder for stage in stages.values() if stage.last is not None]
     config = next(iter(plans.values())).config
     return with_levels(joined_series(series, follows(plans)), config, last, len(plans))[0]
 
@@ -109,25 +109,25 @@ def _runs_in_words(config: Config) -> list[dict[str, Any]]:
         return [{"name": ", ".join(config.runs), "error": str(error), "leads": []}]
     return [
         {
-            "name": one.run_b,
-            "error": one.error,
+            "name": comparison.run_b,
+            "error": comparison.error,
             "leads": [
                 f"{stage.title}: {lead.sentence}"
-                for stage in one.stages
+                for stage in comparison.stages
                 for lead in stage.leads
                 if _is_headline(lead, stage.leads)
             ],
         }
-        for one in content.comparisons
+        for comparison in content.comparisons
     ]
 
 
 def _is_headline(lead: LeadRow, leads: Sequence[LeadRow]) -> bool:
     """Return whether a lead is on an overall headline, or on what replaces it where tokenizers differ."""
     known = {
-        one.metric.removeprefix("delta_")
-        for one in leads
-        if (one.tier, one.item) == (lead.tier, OVERALL)
+        lead_row.metric.removeprefix("delta_")
+        for lead_row in leads
+        if (lead_row.tier, lead_row.item) == (lead.tier, OVERALL)
     }
     tier, metric = TIERS[lead.tier], lead.metric.removeprefix("delta_")
     is_loss = tier.kind == "nats" and not tier.metric(metric).is_secondary
@@ -166,49 +166,53 @@ def _plain(text: str) -> str:
     return re.sub(r"([^\w\s]|_)", r"\\\1", " ".join(text.split()))
 
 
-def _sparks(found: StageResults, series: Sequence[Series]) -> list[Series]:
+def _sparks(stage: StageResults, series: Sequence[Series]) -> list[Series]:
     """Return the headline's overall curve in each of its units, the headline's unit first.
 
     Without an objective, it is the curve of the last tier that has one.
     """
-    objectives = found.plan.stage.objective
+    objectives = stage.plan.stage.objective
     objective = next((objective for objective in objectives if objective.want == "improve"), None)
-    for tier in [objective.tier] if objective else list(reversed(found.plan.tiers)):
+    for tier in [objective.tier] if objective else list(reversed(stage.plan.tiers)):
         item = headline_item(tier, objective.group if objective else None)
-        own = {one["metric"]: one for one in series if (one["tier"], one["item"]) == (tier, item)}
+        own = {
+            curve["metric"]: curve
+            for curve in series
+            if (curve["tier"], curve["item"]) == (tier, item)
+        }
         names = [objective.decided_on.name if objective else TIERS[tier].headline_of(own)]
         if TIERS[tier].kind == "nats":
             names += [name for name in loss_units() if name not in names]
         if known := [own[name] for name in names if name in own]:
-            return [{**one, "sentence": _headline(found, one)} for one in known]
+            return [{**curve, "sentence": _headline(stage, curve)} for curve in known]
     return []
 
 
-def _card(found: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
-    objectives = [objective.title for objective in found.plan.stage.objective]
-    advised = advice(found)
-    why_not = found.recommendation.why if found.recommendation else "no recommendation yet"
+def _card(stage: StageResults, sparks: Sequence[Series]) -> dict[str, Any]:
+    objectives = [objective.title for objective in stage.plan.stage.objective]
+    advised = advice(stage)
+    why_not = stage.recommendation.why if stage.recommendation else "no recommendation yet"
     return {
-        "name": found.plan.name,
-        "verdict": found.verdict or ("undecided" if objectives else "no objective"),
-        "provisional": provisional(found.recommendation),
+        "name": stage.plan.name,
+        "verdict": stage.verdict or ("undecided" if objectives else "no objective"),
+        "provisional": provisional(stage.recommendation),
         "objective": objectives,
         "advice": f"{advised['kind']}: {advised['named']}" if advised else None,
         "similar": advised["similar_steps"] if advised else "",
         "why_not": why_not if objectives else "no recommendation, as the stage has no objective",
         "headline": sparks[0]["sentence"] if sparks else "no results yet",
         "secondary": advised["secondary"] if advised else [],
-        "counts": _counts(found),
-        "missing": first_few(found.missing, 4),
-        "failures": [*failures(found.plan, found.requested), *found.damaged],
+        "counts": _counts(stage),
+        "missing": first_few(stage.missing, 4),
+        "failures": [*failures(stage.plan, stage.requested), *stage.damaged],
     }
 
 
-def _headline(found: StageResults, spark: Series) -> str:
+def _headline(stage: StageResults, spark: Series) -> str:
     """Return the value at the recommended (or else the last) step, with its interval if it has one."""
     points = {mark["name"]: {"paired_low": None, **mark} for mark in spark["merges"]}
     points |= {point["step"]: point for point in spark["points"]}
-    chosen = found.chosen
+    chosen = stage.chosen
     if chosen is None or chosen not in points:
         chosen = spark["points"][-1]["step"]
     point = points[chosen]
@@ -222,15 +226,15 @@ def _headline(found: StageResults, spark: Series) -> str:
         bounds = f"[{', '.join(metric.level(one) for one in (low, high))}]{paired}"
     bridge = spark["bridge"]
     against = f", bridge {metric.level(bridge['value'])}" if bridge else ""
-    value = f"{metric.level(point['value'])} {bounds} at {found.plan.label(chosen)}{against}"
+    value = f"{metric.level(point['value'])} {bounds} at {stage.plan.label(chosen)}{against}"
     group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
     return f"{spark['tier']} {metric.words}{group}: {value}"
 
 
-def _counts(found: StageResults) -> str | None:
+def _counts(stage: StageResults) -> str | None:
     """Return how many items are significantly better and worse at the chosen step."""
-    if found.chosen is None or found.chosen not in found.deltas:
+    if stage.chosen is None or stage.chosen not in stage.deltas:
         return None
-    flags = [row.flag for row in found.deltas[found.chosen].deltas if row.primary]
+    flags = [row.flag for row in stage.deltas[stage.chosen].deltas if row.primary]
     better, worse = flags.count("better"), flags.count("worse")
     return f"{better} better, {worse} worse, {len(flags) - better - worse} unclear"

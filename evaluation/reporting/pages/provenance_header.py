@@ -20,20 +20,20 @@ Header = list[tuple[str, str]]
 code_of_now = cache(code_commit)
 
 
-def stage_header(found: StageResults) -> Header:
+def stage_header(stage: StageResults) -> Header:
     """Return the header of a stage's page.
 
     Returns:
         Entries; checkpoint and items are those of the step that the page is about.
     """
-    scored = found.candidates.get(found.chosen) if found.chosen is not None else None
-    named = found.plan.label(found.chosen) if found.chosen is not None else ""
+    scored = stage.candidates.get(stage.chosen) if stage.chosen is not None else None
+    named = stage.plan.label(stage.chosen) if stage.chosen is not None else ""
     return [
-        ("run", Path(found.plan.config.results).name),
-        ("stage", found.plan.name),
+        ("run", Path(stage.plan.config.results).name),
+        ("stage", stage.plan.name),
         *([("checkpoint", f"{named}, {_identity(scored)}")] if scored else []),
-        *([("bridge", _identity(found.bridge))] if found.bridge else []),
-        *_shared([found]),
+        *([("bridge", _identity(stage.bridge))] if stage.bridge else []),
+        *_shared([stage]),
         *([("items used", _items([scored]))] if scored else []),
     ]
 
@@ -47,18 +47,18 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
     Returns:
         Entries; items are those of each stage's last step.
     """
-    found = list(stages.values())
-    last = [stage.last for stage in found if stage.last is not None]
+    results = list(stages.values())
+    last = [stage.last for stage in results if stage.last is not None]
     return [
-        ("run", Path(found[0].plan.config.results).name),
-        ("stages", ", ".join(f"{name} ({_steps(one)})" for name, one in stages.items())),
-        *_shared(found),
+        ("run", Path(results[0].plan.config.results).name),
+        ("stages", ", ".join(f"{name} ({_steps(stage)})" for name, stage in stages.items())),
+        *_shared(results),
         *([("items used", _items(last))] if last else []),
     ]
 
 
-def _steps(found: StageResults) -> str:
-    counts = ((len(found.steps), "step"), (len(found.merges), "merge"))
+def _steps(stage: StageResults) -> str:
+    counts = ((len(stage.steps), "step"), (len(stage.merges), "merge"))
     parts = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
     return " and ".join(parts) or "0 steps"
 
@@ -110,8 +110,8 @@ def _configuration(stages: Sequence[StageResults]) -> str:
     ]
     config = stages[0].plan.config
     suites = commit_of(Path(config.suites))
-    found = origin_of(config) or ""
-    origin = found if " at " in found else f"suites at {suites}" if suites else None
+    commit = origin_of(config) or ""
+    origin = commit if " at " in commit else f"suites at {suites}" if suites else None
     return f"{fingerprint(requested)[:12]}{f' ({origin})' if origin else ''}"
 
 

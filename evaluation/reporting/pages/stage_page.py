@@ -64,48 +64,48 @@ DELTAS_SHARE = 0.75
 """Share of the space left by curves that deltas may take; flips have the rest."""
 
 
-def stage_page(found: StageResults, quality: TaskQuality) -> str:
+def stage_page(stage: StageResults, quality: TaskQuality) -> str:
     """Return the page of the results that exist, which also names what is missing.
 
     Args:
         quality: What each slice and task can detect.
     """
-    chosen, last = found.chosen, [found.last.results.folder] if found.last is not None else []
-    curves = [*stage_series(summary_rows(found)), *group_series(found)]
-    series, level_notes = with_levels(curves, found.plan.config, last, 1)
+    chosen, last = stage.chosen, [stage.last.results.folder] if stage.last is not None else []
+    curves = [*stage_series(summary_rows(stage)), *group_series(stage)]
+    series, level_notes = with_levels(curves, stage.plan.config, last, 1)
     data: dict[str, Any] = {
         "tiers": tier_words(),
-        "stage": found.plan.name,
-        "bridge": found.bridge.results.label if found.bridge else None,
-        "pages": {"front": page_link(Path(found.plan.config.results) / PAGE, found.plan.results)},
-        "defaults": _defaults(found.plan, chosen),
+        "stage": stage.plan.name,
+        "bridge": stage.bridge.results.label if stage.bridge else None,
+        "pages": {"front": page_link(Path(stage.plan.config.results) / PAGE, stage.plan.results)},
+        "defaults": _defaults(stage.plan, chosen),
         "series": with_scales(series),
-        "power": _power(found.plan),
-        "positions": position_series(found),
-        "lengths": length_series(found),
-        **({"names": found.plan.stage.names} if found.plan.stage.names else {}),
+        "power": _power(stage.plan),
+        "positions": position_series(stage),
+        "lengths": length_series(stage),
+        **({"names": stage.plan.stage.names} if stage.plan.stage.names else {}),
     }
-    words = _words(found, series, quality) | {"levels": level_notes}
+    words = _words(stage, series, quality) | {"levels": level_notes}
     for part in ("positions", "lengths"):
-        words[part] = found.plan.label(chosen) if chosen is not None and data[part] else None
+        words[part] = stage.plan.label(chosen) if chosen is not None and data[part] else None
     space = SpaceLeft(LARGEST - len(render("stage.html", data, **words).encode()))
-    first = [] if chosen is None else [chosen, *steps_among(found.steps)[-1:]]
+    first = [] if chosen is None else [chosen, *steps_among(stage.steps)[-1:]]
     data["deltas"], data["without_deltas"] = _deltas(
-        found, SpaceLeft(space.left * DELTAS_SHARE), first
+        stage, SpaceLeft(space.left * DELTAS_SHARE), first
     )
     space.take(data["deltas"])
-    data["flips"] = stage_flips(found, space, first)
-    data["answers"] = _answers(found, space) if found.plan.stage.bridge is None else []
+    data["flips"] = stage_flips(stage, space, first)
+    data["answers"] = _answers(stage, space) if stage.plan.stage.bridge is None else []
     return render("stage.html", data, **words)
 
 
-def _answers(found: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
+def _answers(stage: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
     """Return a few questions of each task with the answers of the shown step, as far as there is space."""
-    if found.chosen is None or found.chosen not in found.candidates:
+    if stage.chosen is None or stage.chosen not in stage.candidates:
         return []
-    plan, checkpoint = found.plan, candidate_folder(found.chosen)
+    plan, checkpoint = stage.plan, candidate_folder(stage.chosen)
     answers, unread = [], dict[str, Exception]()
-    for tier, tasks in tasks_of(read_folder(plan.step_folder(found.chosen))).items():
+    for tier, tasks in tasks_of(read_folder(plan.step_folder(stage.chosen))).items():
         for task in tasks:
             try:
                 items = read_items(plan, checkpoint, tier, task)
@@ -129,35 +129,35 @@ def _defaults(plan: StagePlan, chosen: Candidate | None) -> dict[str, Any]:
     return {"step": chosen, "item": "", "flip": "", **DEFAULTS, **about_bridge}
 
 
-def _words(found: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
+def _words(stage: StageResults, series: Sequence[Series], quality: TaskQuality) -> dict[str, Any]:
     """Return the words and tables of the page."""
-    plan = found.plan
-    bridges = (row.bridge for content in found.deltas.values() for row in content.deltas)
-    advised = found.recommendation
+    plan = stage.plan
+    bridges = (row.bridge for content in stage.deltas.values() for row in content.deltas)
+    advised = stage.recommendation
     return {
         "title": plan.name,
         "run": Path(plan.config.results).name,
-        "chosen": found.chosen,
-        "chosen_label": "" if found.chosen is None else plan.label(found.chosen),
+        "chosen": stage.chosen,
+        "chosen_label": "" if stage.chosen is None else plan.label(stage.chosen),
         "results": plan.config.results,
-        "header": stage_header(found),
-        "jobs": jobs_table(found),
-        "verdict": found.verdict,
+        "header": stage_header(stage),
+        "jobs": jobs_table(stage),
+        "verdict": stage.verdict,
         "provisional": provisional(advised),
-        "deleted": steps_in_words(found.deleted) if found.deleted else None,
-        "advice": advice(found),
-        "decision": stage_decision(found, tuple(quality.advice)),
+        "deleted": steps_in_words(stage.deleted) if stage.deleted else None,
+        "advice": advice(stage),
+        "decision": stage_decision(stage, tuple(quality.advice)),
         "no_advice": advised.why if advised else "the bridge has not been compared yet",
         "has_bridge": plan.stage.bridge is not None,
         "bridge": next(bridges, None),
         "objective": [objective.title for objective in plan.stage.objective],
-        "missing": found.missing,
-        "warnings": warnings_in_words(found.deltas),
-        "failures": [*failures(plan, found.requested), *found.damaged],
-        "candidates": candidate_table(found),
-        "noise": _noise(found, series),
+        "missing": stage.missing,
+        "warnings": warnings_in_words(stage.deltas),
+        "failures": [*failures(plan, stage.requested), *stage.damaged],
+        "candidates": candidate_table(stage),
+        "noise": _noise(stage, series),
         "to_do": quality.advice,
-        "trust": [*quality_tables(quality), *provenance_tables(found)],
+        "trust": [*quality_tables(quality), *provenance_tables(stage)],
     }
 
 
@@ -168,9 +168,9 @@ def _power(plan: StagePlan) -> dict[str, str]:
     return {tier.name: power_sentence(count, tier.unit) for tier, count in counts.items()}
 
 
-def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
+def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
     """Return the noise of the headline's curve, next to its interval."""
-    headline = found.recommendation.headline if found.recommendation else None
+    headline = stage.recommendation.headline if stage.recommendation else None
     item = headline_item(headline.tier, headline.group) if headline else OVERALL
     wanted = (headline.tier, item, headline.metric) if headline else None
     for one in series:
@@ -188,13 +188,13 @@ def _noise(found: StageResults, series: Sequence[Series]) -> str | None:
 
 
 def _deltas(
-    found: StageResults, space: SpaceLeft, first: Sequence[Candidate]
+    stage: StageResults, space: SpaceLeft, first: Sequence[Candidate]
 ) -> tuple[list[dict[str, Any]], list[Candidate]]:
     """Return the deltas of all steps that there is space for, and the other steps."""
     kept: dict[Candidate, list[dict[str, Any]]] = {}
     left: list[Candidate] = []
-    for step in in_order(sorted(found.deltas, key=candidate_rank), first):
-        own = _rows(found.deltas[step])
+    for step in in_order(sorted(stage.deltas, key=candidate_rank), first):
+        own = _rows(stage.deltas[step])
         if left or not space.take(own):
             left.append(step)
         else:

@@ -23,7 +23,7 @@ _NAMED = 6
 """Most items that a sentence names."""
 
 
-def group_series(found: StageResults) -> list[Series]:
+def group_series(stage: StageResults) -> list[Series]:
     """Return a curve of each group of items that an objective is about.
 
     Left out are groups of the suite, which have curves like any item, and groups of rates, which are
@@ -34,9 +34,9 @@ def group_series(found: StageResults) -> list[Series]:
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
-    for step in sorted(found.deltas, key=candidate_rank):
-        for objective in found.deltas[step].objectives:
-            named = found.plan.suite.tier_groups(objective.tier)
+    for step in sorted(stage.deltas, key=candidate_rank):
+        for objective in stage.deltas[step].objectives:
+            named = stage.plan.suite.tier_groups(objective.tier)
             if objective.group and objective.group not in named and not TIERS[objective.tier].rates:
                 item, metric = group_item(objective.group), objective.metric.removeprefix("delta_")
                 about: dict[str, Any] = {"tier": objective.tier, "item": item, "metric": metric}
@@ -47,23 +47,25 @@ def group_series(found: StageResults) -> list[Series]:
                 rows.append({**about, "role": "bridge", "value": objective.bridge_value})
                 note = f"Mean of {', '.join(objective.items)}."
                 known[objective.tier, item] = {"group": objective.group, "note": note}
-    return [{**one, **known[one["tier"], one["item"]]} for one in stage_series(rows)]
+    return [{**curve, **known[curve["tier"], curve["item"]]} for curve in stage_series(rows)]
 
 
-def advice(found: StageResults) -> dict[str, Any] | None:
+def advice(stage: StageResults) -> dict[str, Any] | None:
     """Return the recommendation as pages show it.
 
     Returns:
         The recommendation with its words; None if no step or merge is recommended.
     """
-    content = found.recommendation
+    content = stage.recommendation
     if content is None or content.candidate is None:
         return None
     return {
         **content.model_dump(),
         "kind": str(content.kind).capitalize(),
-        "named": found.plan.label(content.candidate),
-        "similar_steps": steps_in_words([one.candidate for one in content.similar], ", ".join),
+        "named": stage.plan.label(content.candidate),
+        "similar_steps": steps_in_words(
+            [similar_candidate.candidate for similar_candidate in content.similar], ", ".join
+        ),
     }
 
 
@@ -81,19 +83,19 @@ def headline_item(tier: TierName, group: str | None) -> str:
     return group if TIERS[tier].rates else group_item(group)
 
 
-def advice_of(found: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
+def advice_of(stage: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     """Yield advice on undecided objectives of the recommended step, or else of the last step.
 
     Yields:
         One sentence an objective.
     """
-    advised = found.recommendation.candidate if found.recommendation else None
-    step = advised if advised in found.deltas else max(steps_among(found.deltas), default=None)
+    advised = stage.recommendation.candidate if stage.recommendation else None
+    step = advised if advised in stage.deltas else max(steps_among(stage.deltas), default=None)
     if step is None:
         return
-    for objective in found.judged(step).objectives:
+    for objective in stage.judged(step).objectives:
         if objective.verdict == "undecided":
-            group = found.plan.suite.groups.get(objective.group or "")
+            group = stage.plan.suite.groups.get(objective.group or "")
             others = group.also if group and group.tier == objective.tier else ()
             yield from _of_objective(objective, rows, others)
 

@@ -219,7 +219,7 @@ def _mark(axis: "Axes", steps: Sequence[int], number: int, merge: Mapping[str, A
 
 def _forest(rows: Sequence[DeltaRow]) -> "Figure | None":
     sides = [[row for row in rows if is_shown(row)] for is_shown in (in_forest, has_own_forest)]
-    sides = [own for own in sides if own]
+    sides = [side for side in sides if side]
     if not sides:
         return None
     drawn = _new(5.2 * len(sides), 0.24 * max(map(len, sides)) + 0.9)

@@ -61,8 +61,8 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     Returns:
         A row per pair of checkpoints, item and metric.
     """
-    found = list(stages)
-    known, parents = _anchors(found), _parents(found)
+    results = list(stages)
+    known, parents = _anchors(results), _parents(results)
     pairs = [
         (earlier, later, _paired(earlier, later))
         for earlier, later in product(known, known)
@@ -72,26 +72,28 @@ def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
     return [
         row
         for earlier, later, both in pairs
-        for row in _retention_rows(earlier, later, both, shared, _deltas_of(found, earlier, later))
+        for row in _retention_rows(
+            earlier, later, both, shared, _deltas_of(results, earlier, later)
+        )
     ]
 
 
 def _anchors(stages: Iterable[StageResults]) -> list[_Anchor]:
     """Return each stage's bridge and last step, each checkpoint once, in the order of the stages."""
-    found: dict[str, _Anchor] = {}
+    anchors: dict[str, _Anchor] = {}
     for stage in stages:
         scored = []
         if stage.bridge is not None:
             scored.append((stage.bridge.results.label, stage.bridge))
         if (last := stage.last) is not None:
             scored.append((f"{stage.plan.name}/{max(stage.steps)}", last))
-        for label, one in scored:
-            identity = _identity(one)
-            if label in {other.label for key, other in found.items() if key != identity}:
+        for label, results in scored:
+            identity = _identity(results)
+            if label in {other.label for key, other in anchors.items() if key != identity}:
                 label = f"{label} ({identity[:8]})"
-            known = found.get(identity, _Anchor(label, identity, ()))
-            found[identity] = replace(known, sides=(*known.sides, one.results))
-    return list(found.values())
+            anchor = anchors.get(identity, _Anchor(label, identity, ()))
+            anchors[identity] = replace(anchor, sides=(*anchor.sides, results.results))
+    return list(anchors.values())
 
 
 def _identity(scored: Scored) -> str:
@@ -142,13 +144,13 @@ def _bridge_of(stage: StageResults, by_name: Mapping[str, StageResults]) -> str 
 
 def _ancestors(identity: str, parents: Mapping[str, set[str]]) -> set[str]:
     """Return all checkpoints that one was trained from; never itself, even where bridges form a cycle."""
-    found: set[str] = set()
+    names: set[str] = set()
     waiting = [identity]
     while waiting:
-        new = parents.get(waiting.pop(), set()) - found
-        found |= new
+        new = parents.get(waiting.pop(), set()) - names
+        names |= new
         waiting += new
-    return found - {identity}
+    return names - {identity}
 
 
 def _paired(earlier: _Anchor, later: _Anchor) -> Pairs:
@@ -196,13 +198,13 @@ def _joined(pairs: Sequence[Pair]) -> Pair | None:
 
 def _shared_by_all(pairs: Sequence[Pairs]) -> dict[TierName, tuple[str, ...]]:
     """Return the items that all pairs share, for each tier in which some pair has more."""
-    found: dict[TierName, tuple[str, ...]] = {}
+    by_tier: dict[TierName, tuple[str, ...]] = {}
     for tier in TIERS:
         known = [pair[tier].ours.items for pair in pairs if tier in pair]
         names = [name for name in (known[0] if known else ()) if all(name in k for k in known)]
         if not TIERS[tier].rates and any(len(items) > len(names) for items in known):
-            found[tier] = tuple(names)
-    return found
+            by_tier[tier] = tuple(names)
+    return by_tier
 
 
 def _retention_rows(
@@ -210,23 +212,23 @@ def _retention_rows(
     later: _Anchor,
     pairs: Pairs,
     shared: Mapping[TierName, Sequence[str]],
-    known: Sequence[DeltaRow],
+    delta_rows: Sequence[DeltaRow],
 ) -> Iterator[RetentionRow]:
-    """Yield all rows of two checkpoints; `known` are a stage's deltas of these two."""
+    """Yield all rows of two checkpoints; `delta_rows` are a stage's deltas of these two."""
     deltas = [delta for tier, pair in pairs.items() for delta in _deltas(pair, shared.get(tier))]
     of_stage = {
         key_of(row): row.model_dump()
-        for row in known
+        for row in delta_rows
         if row.item != OVERALL or row.tier not in shared
     }
-    new = corrected([one for one in deltas if key_of(one) not in of_stage])
-    rows = {**of_stage, **{key_of(one): one.columns for one in new}}
+    new = corrected([delta for delta in deltas if key_of(delta) not in of_stage])
+    rows = {**of_stage, **{key_of(delta): delta.columns for delta in new}}
     for delta in deltas:
-        found = rows[key_of(delta)]
+        retained = rows[key_of(delta)]
         values = {
-            **{name: found[name] for name in _COPIED},
+            **{name: retained[name] for name in _COPIED},
             "metric": key_of(delta)[2],
-            "earlier_value": found["bridge_value"],
+            "earlier_value": retained["bridge_value"],
         }
         if delta.item == OVERALL and (names := shared.get(delta.tier)) is not None:
             count = f"{len(names)} shared {'item' if len(names) == 1 else 'items'}"
@@ -236,10 +238,10 @@ def _retention_rows(
 
 def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
     """Return the deltas of all items, and of the mean over the shared ones where these are given."""
-    found = tier_deltas(pair)
+    deltas = tier_deltas(pair)
     if shared is None:
-        return found
-    of_items = [delta for delta in found if delta.item != OVERALL]
+        return deltas
+    of_items = [delta for delta in deltas if delta.item != OVERALL]
     overall = tier_deltas(pair.over(shared)) if shared else []
     return [*of_items, *(delta for delta in overall if delta.item == OVERALL)]
 
@@ -256,8 +258,8 @@ def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
 
 def _columns(rows: Sequence[RetentionRow]) -> Columns:
     """Return a column for each checkpoint, compared with the first one that has the item."""
-    known = shown_metrics((row.tier, row.item, row.metric) for row in rows)
-    shown = [row for row in rows if row.metric == known[row.tier, row.item]]
+    metrics = shown_metrics((row.tier, row.item, row.metric) for row in rows)
+    shown = [row for row in rows if row.metric == metrics[row.tier, row.item]]
     first: dict[Key, str] = {}
     for row in shown:
         first.setdefault(key_of(row), row.earlier)

@@ -68,15 +68,15 @@ Columns = Mapping[str, Mapping[Key, Cell]]
 """Headline values by label of the checkpoint."""
 
 
-def write_matrix(found: StageResults) -> None:
+def write_matrix(stage: StageResults) -> None:
     """Write both files of a stage's score matrix: the bridge, then every step and every merge."""
-    columns = {} if found.bridge is None else {"bridge": _cells(found.bridge.values, {})}
-    for candidate in sorted(found.candidates, key=candidate_rank):
-        content = found.deltas.get(candidate)
+    columns = {} if stage.bridge is None else {"bridge": _cells(stage.bridge.values, {})}
+    for candidate in sorted(stage.candidates, key=candidate_rank):
+        content = stage.deltas.get(candidate)
         known = {key_of(row): (row.flag, row.delta) for row in (content.deltas if content else ())}
-        columns[found.plan.label(candidate)] = _cells(found.candidates[candidate].values, known)
-    write_text(found.plan.results / MATRIX, _as_csv(columns))
-    write_text(found.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
+        columns[stage.plan.label(candidate)] = _cells(stage.candidates[candidate].values, known)
+    write_text(stage.plan.results / MATRIX, _as_csv(columns))
+    write_text(stage.plan.results / MATRIX_TEX, heat_map(columns, NOTE))
 
 
 def _cells(
@@ -264,7 +264,7 @@ def _tabular(columns: Columns, cell: Callable[[Mapping[Key, Cell], Key], str]) -
         lines.append(r"\midrule")
         lines.append(rf"\multicolumn{{{1 + len(columns)}}}{{l}}{{{_escaped(title)}}} \\")
         for key in keys:
-            cells = [_escaped(key[1]), *(cell(own, key) for own in columns.values())]
+            cells = [_escaped(key[1]), *(cell(column, key) for column in columns.values())]
             lines.append(" & ".join(cells) + r" \\")
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 

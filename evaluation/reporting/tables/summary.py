@@ -30,20 +30,20 @@ FROM_DELTA = {"delta_low": "low", "delta_high": "high"}
 """Columns that have another name in a delta; all others have the name of the value's or delta's field."""
 
 
-def summary_rows(found: StageResults) -> list[dict[str, Any]]:
+def summary_rows(stage: StageResults) -> list[dict[str, Any]]:
     """Return the rows of the summary table, the bridge's last."""
     rows: list[dict[str, Any]] = []
-    for step, scored in found.candidates.items():
-        content = found.deltas.get(step)
+    for step, scored in stage.candidates.items():
+        content = stage.deltas.get(step)
         known: dict[str, Any] = {
             "role": scored.results.header.role,
-            "deleted": step in found.deleted,
+            "deleted": step in stage.deleted,
         }
-        known["verdict"] = found.judged(step).verdict if content else None
-        rows += _rows(found.plan, scored, content.deltas if content else (), known)
-    if found.bridge is not None:
-        is_deleted = absent_folder(Path(found.bridge.results.header.checkpoint)) is not None
-        rows += _rows(found.plan, found.bridge, (), {"role": "bridge", "deleted": is_deleted})
+        known["verdict"] = stage.judged(step).verdict if content else None
+        rows += _rows(stage.plan, scored, content.deltas if content else (), known)
+    if stage.bridge is not None:
+        is_deleted = absent_folder(Path(stage.bridge.results.header.checkpoint)) is not None
+        rows += _rows(stage.plan, stage.bridge, (), {"role": "bridge", "deleted": is_deleted})
     return rows
 
 
@@ -66,16 +66,16 @@ def _column(name: str, value: Value, delta: DeltaRow | None) -> Any:
     return getattr(delta, FROM_DELTA.get(name, name), None)
 
 
-def write_tables(found: StageResults) -> None:
+def write_tables(stage: StageResults) -> None:
     """Write the three tables, and the score matrix."""
-    plan, rows = found.plan, summary_rows(found)
+    plan, rows = stage.plan, summary_rows(stage)
     write_csv(plan.results / SUMMARY_TABLE, SUMMARY_COLUMNS, rows)
     write_parquet(plan.results / SUMMARY, pa.Table.from_pylist(rows, schema=SCHEMA))
-    write_text(plan.results / SUMMARY_TEXT, _markdown(found, rows))
-    write_matrix(found)
+    write_text(plan.results / SUMMARY_TEXT, _markdown(stage, rows))
+    write_matrix(stage)
 
 
-def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
+def _markdown(stage: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     """Return a table of each metric, of losses only in the unit that is shown.
 
     Each item is a row, each step a column; the delta against the bridge is in brackets.
@@ -86,36 +86,40 @@ def _markdown(found: StageResults, rows: Sequence[dict[str, Any]]) -> str:
     Returns:
         The text in Markdown, with what is missing, deleted or damaged at its top.
     """
-    parts = [f"# {_plain(found.plan.name)}\n"]
-    parts += [f"Missing: {_plain(', '.join(found.missing))}\n"] if found.missing else []
+    parts = [f"# {_plain(stage.plan.name)}\n"]
+    parts += [f"Missing: {_plain(', '.join(stage.missing))}\n"] if stage.missing else []
     parts += (
-        [f"Deleted since scored: {_plain(steps_in_words(found.deleted))}\n"]
-        if found.deleted
+        [f"Deleted since scored: {_plain(steps_in_words(stage.deleted))}\n"]
+        if stage.deleted
         else []
     )
-    parts += [f"Damaged: {_plain(line)}\n" for line in found.damaged]
-    parts += [_plain(line) + "\n" for line in _verdict_lines(found)]
+    parts += [f"Damaged: {_plain(line)}\n" for line in stage.damaged]
+    parts += [_plain(line) + "\n" for line in _verdict_lines(stage)]
     for name, tier in TIERS.items():
         for metric in _metrics_shown(tier):
             shown = [row for row in rows if (row["tier"], row["metric"]) == (name, metric)]
             if shown:
                 heading = tier.metric(metric).column
-                parts.append(f"## {name}: {heading}\n\n{_markdown_table(found.plan, shown)}\n")
+                parts.append(f"## {name}: {heading}\n\n{_markdown_table(stage.plan, shown)}\n")
     return "\n".join(parts)
 
 
 def _metrics_shown(tier: Tier) -> list[str]:
     """Return the names of a tier's metrics, without those that are what is shown in another unit."""
-    same = [] if tier.kind == "credit" else [one for one in tier.metrics if not one.is_secondary]
-    others = (one.name for one in tier.metrics if one not in same)
+    same = (
+        []
+        if tier.kind == "credit"
+        else [metric for metric in tier.metrics if not metric.is_secondary]
+    )
+    others = (metric.name for metric in tier.metrics if metric not in same)
     return list(dict.fromkeys([tier.shown, *others]))
 
 
-def _verdict_lines(found: StageResults) -> list[str]:
-    advice = found.recommendation
+def _verdict_lines(stage: StageResults) -> list[str]:
+    advice = stage.recommendation
     if advice is None or advice.candidate is None:
         return []
-    line = recommendation_line(advice, found.plan.label)
+    line = recommendation_line(advice, stage.plan.label)
     return [line[:1].upper() + line[1:]]
 
 

@@ -222,7 +222,7 @@ class EngineBackend:
             An iterator over parts of the answers.
         """
         model = self.model  # loaded now, so that its time is not that of the first answers
-        longest = max(len(one.tokens) + one.max_new_tokens for one in requests)
+        longest = max(len(request.tokens) + request.max_new_tokens for request in requests)
         if self._decodes(longest):
             batch = self._scoring.generation_batch
             return generate(

@@ -105,11 +105,13 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
     if isinstance(requests, Plan):
         return requests
     # Candidates of a question share its context, which may have many tokens.
-    contexts = {id(one.context): one.context for one in requests}
+    contexts = {id(request.context): request.context for request in requests}
     keys = {name: key_of(context) for name, context in contexts.items()}
-    trie = build_trie([keys[id(one.context)] + key_of(one.continuation[:-1]) for one in requests])
-    targets = itertools.chain.from_iterable(one.continuation for one in requests)
-    sizes = np.array([len(one.continuation) for one in requests])
+    trie = build_trie(
+        [keys[id(request.context)] + key_of(request.continuation[:-1]) for request in requests]
+    )
+    targets = itertools.chain.from_iterable(request.continuation for request in requests)
+    sizes = np.array([len(request.continuation) for request in requests])
     return Plan(trie, np.fromiter(targets, np.uint32), sizes, lambda index: requests[index].name)
 
 

@@ -196,7 +196,7 @@ def _as_sentences(engine: PreparedModel) -> Iterator[None]:
 def difference(
     model: PreTrainedModel,
     tokens: NDArray[np.int64],
-    found: NDArray[np.float64],
+    logprobs: NDArray[np.float64],
     *,
     is_exact: bool = False,
 ) -> tuple[float, float]:
@@ -207,20 +207,20 @@ def difference(
     Args:
         model: The model, which runs as transformers has it.
         tokens: The sequence, (T,).
-        found: Log-probabilities of `compared_tokens` after each of the last tokens, (last, tokens).
+        logprobs: Log-probabilities of `compared_tokens` after each of the last tokens, (last, tokens).
         is_exact: Whether the model's own are computed in float64.
 
     Returns:
         The relative L2 norm of the difference, and the tolerance.
     """
-    last = len(found)
+    last = len(logprobs)
     expected = _reference(model, tokens, last, is_exact=is_exact)
-    error = _difference(found, expected)
+    error = _difference(logprobs, expected)
     allowed = _tolerance(model)
     if error > allowed == NARROW:
         exact = _reference(model, tokens, last, is_exact=True)
         rounded = _reference(model, tokens, last, is_exact=False)
-        error, allowed = _difference(found, exact), max(NARROW, 2 * _difference(rounded, exact))
+        error, allowed = _difference(logprobs, exact), max(NARROW, 2 * _difference(rounded, exact))
     return error, allowed
 
 
@@ -247,8 +247,8 @@ def _reference(
     with torch.inference_mode(), in_float64(model) if is_exact else contextlib.nullcontext():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
     compared = torch.from_numpy(compared_tokens(len(embedding))).to(logits.device)
-    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
-    return found
+    reference: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
+    return reference
 
 
 @contextlib.contextmanager

@@ -83,7 +83,7 @@ class Vllm:
             program = PythonProgram(
                 python, _MODULE, (str(folder),), folder, _VARIABLES, hear=output
             )
-            silent = SILENT + max(one.max_new_tokens for one in requests) / SLOWEST
+            silent = SILENT + max(request.max_new_tokens for request in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent, output):
                 self.version = json.loads((folder / "version.json").read_text())
                 yield {
@@ -102,14 +102,14 @@ class Vllm:
         checkpoint, dtype = self.job.checkpoint, self.job.backend.dtype
         load_model(checkpoint, dtype=getattr(torch, dtype)).save_pretrained(folder / "model")
         log.info("weights for vLLM in %s in %.1f s", folder, time.perf_counter() - start)
-        rules = {id(one.stopping): one.stopping for one, _ in samples}
+        rules = {id(request.stopping): request.stopping for request, _ in samples}
         numbers = {name: number for number, name in enumerate(rules)}
         request = {
             "model": str(folder / "model"),
             "tokenizer": str(write_plain_copy(plan.tokenizer_folder, folder / "tokenizer")),
             "dtype": dtype,
             "gpus": plan.config.scoring.gpus_per_checkpoint,
-            "window": max(len(one.tokens) + one.max_new_tokens for one, _ in samples),
+            "window": max(len(request.tokens) + request.max_new_tokens for request, _ in samples),
             "together": TOGETHER,
             "memory_share": plan.config.generation.memory_share,
             "is_cpu": self.job.backend.device == "cpu",
@@ -119,7 +119,10 @@ class Vllm:
             "vocabulary": vocabulary if checkpoint.vocab_size > vocabulary else None,
         }
         write_json(folder / "request.json", request)
-        cases = [_case(one, n) | {"stopping": numbers[id(one.stopping)]} for one, n in samples]
+        cases = [
+            _case(request, n) | {"stopping": numbers[id(request.stopping)]}
+            for request, n in samples
+        ]
         write_jsonl(folder / "cases.jsonl", cases)
 
 

@@ -68,8 +68,8 @@ def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | Non
     seen: list[torch.Tensor] = []
     try:
         with gpu_faults():
-            found = plain_answers(model, 0, request, vocabulary, torch.device(device), seen)
-            tokens = np.array([*request.tokens, *found[AnswerKey(0, 0)].tokens[:-1]])
+            answers = plain_answers(model, 0, request, vocabulary, torch.device(device), seen)
+            tokens = np.array([*request.tokens, *answers[AnswerKey(0, 0)].tokens[:-1]])
             error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
     except NonFiniteError:
         return None  # generation will name the first prompt
@@ -89,8 +89,8 @@ def _told(error: Exception) -> str:
 def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:
     """Return the log-probabilities (B, tokens) of some ids."""
     compared = torch.from_numpy(compared_tokens(logits.shape[1])).to(logits.device)
-    found: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
-    return found
+    logprobs: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
+    return logprobs
 
 
 def _fault(
@@ -98,7 +98,7 @@ def _fault(
 ) -> str | None:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     requests = _requests(length, vocabulary)
-    wanted = {AnswerKey(i, s) for i, one in enumerate(requests) for s in one.samples}
+    wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
     recorded: dict[AnswerKey, list[NDArray[np.float64]]] = {}
     decoding = _recording(batches, recorded)(
         model, requests, wanted, vocabulary=vocabulary, rows=len(wanted), device=device

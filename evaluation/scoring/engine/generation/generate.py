@@ -22,10 +22,10 @@ from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
+    DecodingStep,
     PrefillCache,
     Prefix,
     Slots,
-    Step,
 )
 from evaluation.scoring.engine.generation.memory import MOST, rows_in_memory
 from evaluation.scoring.engine.generation.partial_answers import (
@@ -252,12 +252,12 @@ class DecodingBatch:
 
     @working
     def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | Step
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | DecodingStep
     ) -> torch.Tensor:
         return self._hidden(ids, positions, memory)
 
     def _hidden(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | Step
+        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | DecodingStep
     ) -> torch.Tensor:
         """Return the last hidden states (B, T, D) of ids (B, T)."""
         hidden: torch.Tensor = self._model.base_model(

@@ -186,7 +186,7 @@ class Share(NamedTuple):
         return self if isinstance(self.rows, slice) else self._replace(rows=self.rows.to(device))
 
 
-class Step:
+class DecodingStep:
     """The cache of rows in one decoding step, in which each row reads one token.
 
     Args:
@@ -279,7 +279,7 @@ def _attend(
     value: torch.Tensor,
     attention_mask: None,
     scaling: float,
-    memory: PrefillCache | Step,
+    memory: PrefillCache | DecodingStep,
     **others: Any,
 ) -> tuple[torch.Tensor, None]:
     """Compute attention with the arguments of transformers; return (B, T, heads, D)."""

@@ -14,7 +14,14 @@ from evaluation.scoring.answers import (
     StopReason,
     StopSearch,
 )
-from evaluation.scoring.engine.generation.kv_cache import NOWHERE, WIDEN, Prefix, Share, Slots, Step
+from evaluation.scoring.engine.generation.kv_cache import (
+    NOWHERE,
+    WIDEN,
+    DecodingStep,
+    Prefix,
+    Share,
+    Slots,
+)
 from evaluation.scoring.engine.generation.prompts import PrefilledPrompt
 from evaluation.scoring.engine.generation.sampling import Rules, Stream, choose
 
@@ -192,7 +199,9 @@ class BatchTables:
         in_slots = self._starts + torch.arange(width, device=self._device)
         return torch.cat([shared, in_slots], dim=1)
 
-    def step(self, slots: Slots, windows: Sequence[int | None]) -> tuple[torch.Tensor, Step]:
+    def step(
+        self, slots: Slots, windows: Sequence[int | None]
+    ) -> tuple[torch.Tensor, DecodingStep]:
         """Return the input of the next step, and count one more column of each slot as used.
 
         Args:
@@ -209,7 +218,7 @@ class BatchTables:
         ids = [row.tokens[-1] for row in self.rows]
         positions = [row.start + row.used for row in self.rows]
         table = torch.tensor([ids, positions, places]).to(self._device)
-        step = Step(slots, self.shares, self._columns, table[1], table[2], windows)
+        step = DecodingStep(slots, self.shares, self._columns, table[1], table[2], windows)
         for row in self.rows:
             row.used += 1
         return table[:2], step
@@ -217,7 +226,7 @@ class BatchTables:
 
 def _shares(rows: Sequence[PartialAnswer], device: torch.device) -> tuple[list[Share], int]:
     """Return all shared prefixes with their rows, and their total width; stems come before prompts."""
-    found: list[Share] = []
+    shares: list[Share] = []
     begin = 0
     for level in range(2):
         members: dict[int, list[int]] = {}
@@ -230,6 +239,6 @@ def _shares(rows: Sequence[PartialAnswer], device: torch.device) -> tuple[list[S
         for name, prefix in prefixes.items():
             are_all = len(members[name]) == len(rows)
             sharing = slice(None) if are_all else torch.tensor(members[name], device=device)
-            found.append(Share(prefix, sharing, begin))
+            shares.append(Share(prefix, sharing, begin))
         begin += max((prefix.length for prefix in prefixes.values()), default=0)
-    return found, begin
+    return shares, begin

@@ -17,7 +17,7 @@ import torch
 
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.generation.generate import DecodingBatch
-from evaluation.scoring.engine.generation.kv_cache import WIDEN, Prefix, Step
+from evaluation.scoring.engine.generation.kv_cache import WIDEN, DecodingStep, Prefix
 from evaluation.scoring.engine.generation.partial_answers import (
     PartialAnswer,
     next_tokens,
@@ -106,7 +106,7 @@ class StaticBatch(DecodingBatch):
         """Return logits (B, V) of the rows' tokens, from buffers alone."""
         ids, places = self._ids[:rows], self._places[:rows]
         columns = torch.arange(width, device=self._device).expand(rows, -1)
-        step = Step(self._slots, (), columns, places, places, self._windows)
+        step = DecodingStep(self._slots, (), columns, places, places, self._windows)
         hidden = self._hidden(ids[:, None], places[:, None], step)[:, 0]
         return self._head.logits(hidden)[:, : self._vocabulary]
 
@@ -193,5 +193,5 @@ class _Coming:
     def ids(self) -> list[int]:
         if self._done is not None:
             self._done.synchronize()
-        found: list[int] = self._ids.tolist()
-        return found
+        ids: list[int] = self._ids.tolist()
+        return ids
