@@ -100,7 +100,7 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
 
 
 def _has_main(clause: str, context: str) -> bool:
-    return any(not _is_complement(clause, one) for one in read_numbers(clause, context))
+    return any(not _is_complement(clause, number) for number in read_numbers(clause, context))
 
 
 def _without_reason(sentence: str) -> str:
@@ -117,49 +117,49 @@ def _conclusion(sentence: str, context: str) -> str:
 
 def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
     """Return whether a number is an operand, one end of a range, or one of two different answers."""
-    for number, (one, other) in enumerate(pairwise(numbers)):
-        between = text[one.end : other.start]
-        is_listed = between.strip() == "," and _LISTED_ON.match(text, other.end)
+    for number, (left, right) in enumerate(pairwise(numbers)):
+        between = text[left.end : right.start]
+        is_listed = between.strip() == "," and _LISTED_ON.match(text, right.end)
         if place in (number, number + 1) and (
             is_listed
             or any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
         ):
-            return not (_are_same(text, one, other) or _is_restated(text, one, other, numbers))
+            return not (_are_same(text, left, right) or _is_restated(text, left, right, numbers))
     return False
 
 
 def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
     """Yield numbers in brackets that repeat the one before them in another unit: `5 km (5000 m)`."""
-    for one, other in pairwise(read_numbers(sentence, context)):
-        between = sentence[one.end : other.start]
-        if re.fullmatch(r"\s*\S{0,12}\s*\(\D{0,8}", between) and _are_same(sentence, one, other):
-            yield named(other, sentence)
+    for left, right in pairwise(read_numbers(sentence, context)):
+        between = sentence[left.end : right.start]
+        if re.fullmatch(r"\s*\S{0,12}\s*\(\D{0,8}", between) and _are_same(sentence, left, right):
+            yield named(right, sentence)
 
 
-def _is_restated(text: str, one: Number, other: Number, numbers: Sequence[Number]) -> bool:
+def _is_restated(text: str, left: Number, right: Number, numbers: Sequence[Number]) -> bool:
     """Return whether `, or` joins different things, or a sum and its value: `18 dollars, or $126 per week`."""
-    if one.is_percent != other.is_percent and "," in text[one.end : other.start]:
+    if left.is_percent != right.is_percent and "," in text[left.end : right.start]:
         return True
-    before = [number for number in numbers if number.end <= one.start]
-    if before and _OPERATOR.fullmatch(text[before[-1].end : one.start]):
+    before = [number for number in numbers if number.end <= left.start]
+    if before and _OPERATOR.fullmatch(text[before[-1].end : left.start]):
         return True
-    if not re.fullmatch(r"\s*[^\W\d_]+,\s*or\s+", text[one.end : other.start]):
+    if not re.fullmatch(r"\s*[^\W\d_]+,\s*or\s+", text[left.end : right.start]):
         return False
-    words = [re.match(r"\s*([^\W\d_]*)", text[number.end :]) for number in (one, other)]
+    words = [re.match(r"\s*([^\W\d_]*)", text[number.end :]) for number in (left, right)]
     return len({word[1].casefold() for word in words if word}) == 2
 
 
-def _are_same(text: str, one: Number, other: Number) -> bool:
+def _are_same(text: str, left: Number, right: Number) -> bool:
     """Return whether two numbers are one value in two units: `120 minutes, or 2 hours`."""
-    if one.value == other.value:
+    if left.value == right.value:
         return True
     values = []
-    for number in (one, other):
+    for number in (left, right):
         word = re.match(r"[ -]?([A-Za-z]+)", text[number.end :])
         unit = unit_named(word[1] if word else "")
         values.append((unit.dimension, number.value * unit.size))
-    if one.is_percent != other.is_percent:
-        return other.value in (100 * one.value, one.value / 100)
+    if left.is_percent != right.is_percent:
+        return right.value in (100 * left.value, left.value / 100)
     return values[0] == values[1] and values[0][0] != ""
 
 
@@ -168,7 +168,7 @@ def stated_by(sentence: str, context: str) -> FinalNumber | None:
     sentence = _conclusion(_without_reason(sentence), context)
     outside = BRACKETS.sub(lambda match: " " * len(match.group()), sentence)
     text = outside if read_numbers(outside, context) else sentence
-    numbers = [one for one in read_numbers(text, context) if not _is_denied(text, one)]
+    numbers = [number for number in read_numbers(text, context) if not _is_denied(text, number)]
     if not numbers:
         return None
     equals = [match.end() for match in EQUALS.finditer(text)]
@@ -182,8 +182,8 @@ def stated_by(sentence: str, context: str) -> FinalNumber | None:
     main = main or numbers
     place = numbers.index(main[-1])
     neighbours = numbers[max(0, place - 1) : place + 2]
-    for one, other in pairwise(neighbours):
-        between = text[one.end : other.start]
+    for left, right in pairwise(neighbours):
+        between = text[left.end : right.start]
         if _SEVERAL.fullmatch(between) or _RANGE.fullmatch(between):
             return None
     if re.search(r"\b(?:between|either)\b", text[: main[-1].start], re.I):

@@ -175,15 +175,15 @@ def _sparks(stage: StageResults, series: Sequence[Series]) -> list[Series]:
     objective = next((objective for objective in objectives if objective.want == "improve"), None)
     for tier in [objective.tier] if objective else list(reversed(stage.plan.tiers)):
         item = headline_item(tier, objective.group if objective else None)
-        own = {
+        curves = {
             curve["metric"]: curve
             for curve in series
             if (curve["tier"], curve["item"]) == (tier, item)
         }
-        names = [objective.decided_on.name if objective else TIERS[tier].headline_of(own)]
+        names = [objective.decided_on.name if objective else TIERS[tier].headline_of(curves)]
         if TIERS[tier].kind == "nats":
             names += [name for name in loss_units() if name not in names]
-        if known := [own[name] for name in names if name in own]:
+        if known := [curves[name] for name in names if name in curves]:
             return [{**curve, "sentence": _headline(stage, curve)} for curve in known]
     return []
 
