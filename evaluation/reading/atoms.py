@@ -12,7 +12,7 @@ FUNCTIONS = frozenset(
     " floor ceil abs".split()
 )
 _SHORT_WORDS = frozenset(
-    "cm mm km ft in mph kph kg mg lb lbs oz sec min hr hrs day usd eur rs yen sq ml per and rad".split()
+    "cm mm km ft mi in mph kph kg mg lb lbs oz sec min hr hrs day usd eur rs yen sq ml per and rad".split()
 )
 """Words of at most three letters that are no product of variables; longer ones never are."""
 

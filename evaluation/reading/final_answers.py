@@ -112,6 +112,8 @@ _CHECK = re.compile(
     r"|probe|kontrolle|v[ée]rification|comprobaci[óo]n|verifica|验证|检验|検算)[*_]{0,2}\s*[:：.(]",
     re.IGNORECASE,
 )
+_FOOTNOTE = re.compile(r"[ \t]*(\[\^?\d{1,2}\]):?[ \t]+\S")
+"""A line for a mark such as `[1]` in the text above it."""
 _SENTENCE_END = re.compile(r"(?<!\b[A-Z])[.!?](?=\s|$|[*\"')])|\n|[。！？]")
 _HASHES = re.compile(r"^[> \t]*#{4,}[ \t]*((?:[-+$€£¥₹\\−]\s*)*[.\d０-９][^\n]*)$", re.MULTILINE)
 _HEADING = re.compile(r"\d{1,2}[.)][ \t]+\S")
@@ -146,7 +148,7 @@ def read_final_answer(completion: str) -> FinalAnswer:
     if (stated := _sentence(turn)) is not None:
         text, end = stated
         return _corrected(turn[end:]) or FinalAnswer(text, "sentence")
-    turn = _before_check(turn)
+    turn = _before_check(_without_footnotes(turn))
     if (bold := _last_bold(turn)) is not None:
         return FinalAnswer(bold, "bold")
     return FinalAnswer(turn, "none")
@@ -162,6 +164,16 @@ def _of_box(turn: str, content: str, end: int) -> FinalAnswer:
     if (stated := _sentence(rest[denied.end() :])) is not None:
         return FinalAnswer(stated[0], "sentence")
     return FinalAnswer("", "box") if denied["withdrawn"] else FinalAnswer(content, "box")
+
+
+def _without_footnotes(turn: str) -> str:
+    """Return a turn without notes at its end, if its text has the marks of all."""
+    lines, marks = turn.split("\n"), set[str]()
+    while lines and ((note := _FOOTNOTE.match(lines[-1])) or not lines[-1].strip()):
+        marks |= {note[1]} if note else set()
+        lines.pop()
+    above = "\n".join(lines)
+    return above if marks and all(mark in above for mark in marks) else turn
 
 
 def _before_check(turn: str) -> str:

@@ -52,6 +52,8 @@ _LISTED_ON = re.compile(r",?\s*or\s+\d")
 _TIME = re.compile(r"\s*(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\W*", re.IGNORECASE)
 """A duration at the end of a sentence: `100 machines make 100 toys in 5 minutes`."""
 _WRONG = re.compile(r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)", re.IGNORECASE)
+_QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNORECASE)
+"""A question that a completion repeats, whose numbers are given."""
 _SIGN = re.compile(r"[=≈⇒→]")
 _OPERATOR = re.compile(r"\s*[-+*/×÷·^x]\s*[($]?\s*", re.I)
 
@@ -85,6 +87,9 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
         for place, number in enumerate(numbers)
         if not _is_contested(clause, numbers, place) and not _is_denied(clause, number)
     ]
+    questions = " ".join(_QUESTION.findall(context))
+    given = {number.value for number in read_numbers(questions, context)} if questions else set()
+    free = [number for number in free if number.value not in given] or free
     main = [number for number in free if not _is_complement(clause, number)] or free
     sums = [number for number in main if _SUM.match(clause, number.end)]
     main = [one for one in sums if clause[: one.start].rstrip().endswith((",", ":"))] or main

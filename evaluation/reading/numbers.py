@@ -91,6 +91,7 @@ _EUROPEAN = re.compile(
 
 _FOREIGN_WORDS = re.compile(
     r"\b(?:und|der|das|ist|sind|jedes|jeder|nicht|lang|beträgt|wir|ein|eine"  # German
+    r"|zusammen|insgesamt|pro|stunden?|tagen?|jahren?|wird|werden|haben|kostet|für|übrig|noch|davon"
     r"|les|des|est|sont|donc|chaque|une|avec"  # French
     r"|los|las|son|cada|entonces|por|una|hay|días"  # Spanish
     r"|ogni|quindi|sono|dopo|della|gli|giorni"  # Italian

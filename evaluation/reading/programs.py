@@ -253,9 +253,18 @@ def _completed(code: str, wanted: Wanted) -> str | None:
     if not prefix:
         return code
     if wanted.entry_point and defines(code, wanted.entry_point):
+        if code[:1].isspace() and _is_begun_anew(prefix + code, wanted.entry_point):
+            return prefix + code
         return joined(_without(prefix, wanted.entry_point), code)
     bodies = list(_bodies(prefix, code))
     return next((body for body in bodies if parsed(body) is not None), bodies[0])
+
+
+def _is_begun_anew(code: str, name: str) -> bool:
+    """Return whether code defines a function that does nothing, and then again; the last one counts."""
+    tree = parsed(code)
+    functions = [node for node in (tree.body if tree else []) if getattr(node, "name", "") == name]
+    return len(functions) > 1 and all(map(_is_idle, getattr(functions[0], "body", ())))
 
 
 def _without(prefix: str, name: str) -> str:

@@ -55,6 +55,16 @@ _LAYOUT = (
     (re.compile(r"\^\s*\{?\s*\\circ\s*\}?"), "°"),
 )
 """Spaces, sizes, groups of digits, and the degree sign."""
+_COORDINATE = r" ?[-−]? ?(?:\d+(?:[.,/]\d+)?|\\frac ?\{\d+\} ?\{\d+\}) ?"
+_POINT = re.compile(rf"(?:\b[A-Z] ?)?\(({_COORDINATE}(?:\|{_COORDINATE}){{1,2}})\)")
+"""A point as in German: `S(3|5)`."""
+_SPEED = re.compile(
+    r"(?<=\d)(?:\s*(km|mi|cm|mm|ft|miles?|feet|meters?|metres?|ml|liters?|litres?|kg)|\s+([mlLg]))\s*/\s*"
+    r"(h|hr|hour|min|minute|s|sec|second|day)(?![\w^({])"
+)
+"""A unit per time after a number, which is no quotient of variables: `60 mi/h`."""
+_TEXT, _END = "\u27ea", "\u27eb"
+"""Signs around what stands in `\\text{}`."""
 _OF_FORMULAS = (
     (re.compile(r"\\\{\s*\\\}"), "∅"),
     (re.compile(r"\\\{\s*[a-z]\s*(?:∈[^|:{}]*)?[|:]([^{}]+)\\\}"), r"\1"),
@@ -63,6 +73,11 @@ _OF_FORMULAS = (
         r"\\frac{\1\3}{\2\4}",
     ),
     (re.compile(r"\^\{?(\d+)\}?\s*/\s*_\{?(\d+)\}?"), r"\\frac{\1}{\2}"),
+    (
+        _POINT,
+        lambda point: f"({point[1].replace(',', '.').replace('|', ', ')})",
+    ),
+    (_SPEED, lambda speed: f"{_TEXT}{speed[1] or speed[2]}/{speed[3]}{_END}"),
     (re.compile(r"<="), "≤"),
     (re.compile(r">="), "≥"),
     (re.compile(r"\+/?-"), "±"),
@@ -95,8 +110,6 @@ WRAPPING = re.compile(
 """The beginning of `\\text{…}` and the like."""
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n")
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉", "0123456789")
-_TEXT, _END = "\u27ea", "\u27eb"
-"""Signs around what stands in `\\text{}`."""
 
 
 def with_signs(text: str) -> str:

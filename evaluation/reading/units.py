@@ -56,7 +56,17 @@ class Unit:
 
 
 def unit_named(word: str) -> Unit:
-    """Return the unit that a word names, in singular or plural."""
-    name = word.casefold().rstrip(".")
+    """Return the unit that a word names, in singular or plural; of `km/h`, the quotient of two."""
+    units = [_single_unit(part) for part in word.split("/")]
+    if len(units) == 1:
+        return units[0]
+    if len(units) > 2 or not all(unit.is_known for unit in units):
+        return Unit("", Fraction(1))
+    top, bottom = units
+    return Unit(f"{top.dimension}/{bottom.dimension}", top.size / bottom.size)
+
+
+def _single_unit(word: str) -> Unit:
+    name = word.casefold().strip().rstrip(".")
     name = name if name in _KNOWN else name.removesuffix("s")
     return Unit(*_KNOWN.get(name, ("", Fraction(1))))

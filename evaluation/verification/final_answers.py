@@ -38,15 +38,25 @@ _DOUBT = re.compile(
     r"n't\b|\b(?:not?|nor|never|cannot|but|however|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
     re.IGNORECASE,
 )
+_ALL_SOLUTIONS = re.compile(r"\s*[a-z]\s*\\in\s*\\\{")
+"""A formula that states a whole set, whatever stands before it."""
+_ABOUT_A_NAME = re.compile(
+    r"\W*(?:(?:So|Thus|Hence|Therefore|Then),? )?([A-Z][^\W\d_]+) [a-z]+(?:\W[^A-Z\d]*)?"
+)
+"""A sentence with a verb whose subject is its only name: `So Carla finishes last.`"""
+_OPTION = re.compile(r"\b([A-Z])\)")
+"""The letter of an option before its text: `C) 61`."""
 _IT_IS = re.compile(
     r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be| will be)"
     r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
 _ABOUT = re.compile(r",?\s*(?:\(|or )?\s*(?:about|approximately|roughly)\b", re.IGNORECASE)
-_CONDITION = re.compile(r"\s*[(,]\s*(?:where |for |if |provided )?[^(),]*[≠<>≤≥][^(),]*\)?$")
+_CONDITION = re.compile(
+    r"\s*[(,](?!\s*(?:so|thus|hence|therefore)\b)\s*(?:where |for |if |provided )?[^(),]*[≠<>≤≥][^(),]*\)?$"
+)
 _ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms)\b:?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?|[:：是为]|="
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
@@ -161,6 +171,9 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         is_first = text[: groups[0][0]].strip(" *_:") == ""
         is_first = is_first and not _THEN.search(text[groups[0][0] : groups[-1][0]])
         yield groups[0 if is_first else -1][1]
+        last = list(_SEGMENT.finditer(text))[-1]
+        if _ALL_SOLUTIONS.match(_inside(last)) and not _NOT.search(text[: last.start()]):
+            yield _inside(last)
         yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
     if _SEGMENT.search(text):
         if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)):
@@ -171,6 +184,7 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         yield bare
     yield _ARTICLE.sub("", bare[:1].lower() + bare[1:])
     yield _CONDITION.sub("", bare)
+    yield _THEN.split(bare)[-1].strip(" ,:")
     exact = _ABOUT.split(bare, maxsplit=1)[0]
     for statement in dict.fromkeys((bare, exact)):
         for verb in _VERBS.finditer(statement):
@@ -180,6 +194,8 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
     first = _CLAUSE_END.split(bare, maxsplit=1)[0].strip("*_ :")
     if first and first != bare and not any(map(str.isdigit, gold)):
         yield first
+    if (subject := _ABOUT_A_NAME.fullmatch(bare)) and not _DOUBT.search(bare):
+        yield subject[1]
 
 
 def _items(text: str) -> Iterator[str]:
@@ -220,6 +236,9 @@ def _choice(text: str, gold: str) -> Iterator[str]:
         return
     if "(" in gold and (match := letter.fullmatch(text)) is not None:
         yield f"({match[1]})"
+    options = _OPTION.findall(text)
+    if len({*options}) == 1 and re.match(r"[\W_]*[A-Z]\)", text) and not _DOUBT.search(text):
+        yield f"({options[0]})" if "(" in gold else options[0]
     if (
         match := re.search(r"\b(?:option|choice)\s*\(?([A-Z])\)?(?![\w'])", text, re.IGNORECASE)
     ) and "not" not in text:
