@@ -205,10 +205,8 @@ def _of_readers(stage: Written) -> list[str]:
     """Page, summary and terminal show the verdicts and the choice of the files."""
     plan, said = stage.plan, []
     html = write_report(plan, stage.steps).read_text()
-    part = html[html.index('aria-label="verdicts of all steps"') :]
-    shown = re.findall(
-        r'<td class="number" data-name="step">(\d+)</td><td><span class="pill ([a-z-]+)"', part
-    )
+    row = r'data-candidate="(\d+)">[^<]*<td><span class="pill ([a-z-]+)"'
+    shown = re.findall(row, html)
     pills = {int(step): verdict.replace("-", " ") for step, verdict in shown}
     if {s: pills.get(s) for s in stage.steps} != {
         s: v["verdict"] for s, v in stage.verdicts.items()

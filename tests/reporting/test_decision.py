@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from evaluation.reporting.pages.decision import stage_decision
+from evaluation.reporting.pages.decision import NO_RISK, stage_decision
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
+from evaluation.results.deltas_file import RecipeRow
+from evaluation.results.stage_files import RunnerUp, SimilarCandidate
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS
 
@@ -67,13 +69,55 @@ def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
     candidate = found.recommendation.candidate
     assert candidate is not None
     judged = found.judged(candidate)
-    row = judged.objectives[0].model_copy(update={"low": -0.031, "regressions": ("quiz",)})
+    row = judged.objectives[0].model_copy(
+        update={"low": -0.031, "regressions": ("quiz",), "recipe": None}
+    )
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
-    decision = stage_decision(replace(found, verdicts={**found.verdicts, **verdicts}))
+    decision = stage_decision(replace(found, verdicts={**found.verdicts, **verdicts}, deleted=()))
     assert decision is not None
     assert decision.risks == (
         f"{row.definition.words} may be worse by as much as 3.1 points",
         "significantly worse: quiz",
+    )
+
+
+def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> None:
+    """A recipe with another verdict, a folder that is gone; else the page says that nothing is worse."""
+    assert found.recommendation is not None
+    candidate = found.recommendation.candidate
+    assert candidate is not None
+    judged = found.judged(candidate)
+    recipe = RecipeRow(
+        low=-0.1, high=0.2, se_checkpoints=0.1, checkpoints=3, verdict="undecided", sentence="open"
+    )
+    row = judged.objectives[0].model_copy(update={"low": 0.01, "recipe": recipe})
+    verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
+    decision = stage_decision(replace(found, verdicts=verdicts, deleted=(candidate,)))
+    assert decision is not None
+    assert decision.risks == ("its folder no longer exists", "open")
+    row = row.model_copy(update={"recipe": None})
+    verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
+    decision = stage_decision(replace(found, verdicts=verdicts, deleted=()))
+    assert decision is not None
+    assert decision.risks == (NO_RISK,)
+
+
+def test_a_plateau_is_called_one(found: StageResults) -> None:
+    """The difference of a runner-up that is as good, and who else is."""
+    content = found.recommendation
+    assert content is not None
+    similar = tuple(
+        SimilarCandidate(step=step, delta=-0.01, low=-0.03, high=0.01, p=0.5) for step in (40, 50)
+    )
+    runner_up = RunnerUp(step=40, verdict="met", why="not significantly different")
+    changed = content.model_copy(update={"similar": similar, "runner_up": runner_up})
+    decision = stage_decision(replace(found, recommendation=changed))
+    assert decision is not None
+    assert decision.runner_up == (
+        "step 40, not significantly different (accuracy -1.00 [-3.00, +1.00] points); nor is step 50"
+    )
+    assert decision.intervals == (
+        "Intervals hold for all 3 checkpoints at once, as one was chosen among them"
     )
 
 

@@ -126,11 +126,13 @@ def objective_in_words(row: ObjectiveRow) -> str:
 
 
 def aim_in_words(row: ObjectiveRow) -> str:
-    """Return what is wanted of an objective's metric, as `a gain of more than 1 point`."""
-    if not row.margin:
-        return "any gain" if row.want == "improve" else "no loss"
+    """Return what is wanted of an objective's metric, as `a gain of more than 1 point is wanted`."""
     size = row.definition.size(row.margin)
-    return f"a gain of more than {size}" if row.want == "improve" else f"a loss of at most {size}"
+    if row.want == "improve":
+        gain = f"a gain of more than {size}" if row.margin else "any gain"
+        return f"{gain} is wanted"
+    loss = f"a loss of at most {size}" if row.margin else "no loss"
+    return f"{loss} is allowed"
 
 
 def _head(row: ObjectiveRow, span: Range) -> ObjectiveHead:
@@ -138,7 +140,7 @@ def _head(row: ObjectiveRow, span: Range) -> ObjectiveHead:
     better = "" if metric.higher_is_better else "; lower is better"
     return ObjectiveHead(
         title=objective_in_words(row),
-        aim=f"change in {metric.change_unit}; {aim_in_words(row)} is wanted{better}",
+        aim=f"change in {metric.change_unit}; {aim_in_words(row)}{better}",
         zero=_place(0.0, span),
         mark=_place(_margin(row), span) if row.margin else None,
     )

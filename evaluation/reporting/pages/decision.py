@@ -3,12 +3,15 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.candidates import aim_in_words, objective_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
+
+NO_RISK = "no objective is worse at the worse end of its interval"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,6 +24,7 @@ class StageDecision:
     changes: tuple[str, ...]
     risks: tuple[str, ...]
     runner_up: str | None
+    intervals: str
     open: tuple[str, ...]
 
 
@@ -37,13 +41,15 @@ def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDec
     if content is None or content.candidate is None or content.candidate not in stage.deltas:
         return None
     objectives = stage.judged(content.candidate).objectives
+    gone = ("its folder no longer exists",) if content.candidate in stage.deleted else ()
     return StageDecision(
         verdict=content.verdict or "no objective",
         sentence=_sentence(stage, content, stage.plan.label(content.candidate)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
-        risks=tuple(_risks(objectives)),
+        risks=(*gone, *_risks(objectives)) or (NO_RISK,),
         runner_up=_runner_up(content, stage.plan),
+        intervals=_intervals(len(stage.deltas) + len(content.awaited)),
         open=to_do if content.verdict == "undecided" else (),
     )
 
@@ -75,11 +81,11 @@ def _by_how_much(content: Recommendation) -> str:
 def _change(row: ObjectiveRow) -> str:
     """Say by how much an objective's metric changed, and whether that meets it."""
     change = row.definition.change(row.delta, row.low, row.high)
-    return f"{objective_in_words(row)}: {change} ({aim_in_words(row)} is wanted: {row.verdict})"
+    return f"{objective_in_words(row)}: {change} ({aim_in_words(row)}: {row.verdict})"
 
 
 def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
-    """Yield what an objective may lose at the worse end of its interval, and what got worse."""
+    """Yield what an objective may lose at the worse end of its interval, what got worse, and if a recipe differs."""
     for row in objectives:
         metric = row.definition
         worst = row.low if metric.higher_is_better else row.high
@@ -90,8 +96,25 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
                 yield f"{metric.words}{of} may be worse by as much as {metric.size(loss)}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
+        if row.recipe is not None and row.recipe.verdict != row.verdict:
+            yield row.recipe.sentence
+
+
+def _intervals(count: int) -> str:
+    """Say what the intervals hold for."""
+    if count == 1:
+        return "Intervals are 95 %"
+    return f"Intervals hold for all {count} checkpoints at once, as one was chosen among them"
 
 
 def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
-    runner_up = content.runner_up
-    return None if runner_up is None else f"{plan.label(runner_up.candidate)}, {runner_up.why}"
+    """Name the runner-up with its difference from the chosen one, and how many others are as good."""
+    runner_up, headline = content.runner_up, content.headline
+    if runner_up is None:
+        return None
+    text = f"{plan.label(runner_up.candidate)}, {runner_up.why}"
+    similar = {entry.candidate: entry for entry in content.similar}
+    if headline is not None and (entry := similar.pop(runner_up.candidate, None)):
+        metric = TIERS[headline.tier].metric(headline.metric)
+        text += f" ({metric.words} {metric.change(entry.delta, entry.low, entry.high)})"
+    return f"{text}; nor is {steps_in_words([*similar])}" if similar else text

@@ -110,10 +110,10 @@ def write_page(path: Path, text: str) -> None:
 def _packed(data: Any) -> Any:
     """Return the data with rows of the same keys stored as columns, which compress best.
 
-    Floats get seven digits, more than any plot or table shows. `charts.js` turns columns into rows again.
+    Floats get ten digits: tables round them again, and with seven the last digit was sometimes wrong. `charts.js` turns columns into rows again.
     """
     if isinstance(data, float):
-        return float(f"{data:.7g}")
+        return float(f"{data:.10g}")
     if isinstance(data, Mapping):
         return {key: _packed(value) for key, value in data.items()}
     if not isinstance(data, list | tuple):
