@@ -106,7 +106,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     # Not by keyword, as `on_cpu` would give it.
     check = backend.decoding_fault
     monkeypatch.setattr(
-        backend, "decoding_fault", lambda model, _, length: check(model, "cpu", length)
+        backend, "decoding_fault", lambda model, _, *rest: check(model, "cpu", *rest)
     )
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda: GPU)
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: (8, 0))
