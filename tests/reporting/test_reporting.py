@@ -107,7 +107,7 @@ def test_page_answers_in_the_order_of_the_questions(reported: dict[str, StagePla
     assert "<h3>What was scored</h3>" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
     assert "https://" not in text
-    assert "a loss of at most 0.02 nats per token is wanted" in text
+    assert "a loss of at most 0.02 nats per token is allowed" in text
     assert "any gain is wanted" in text
 
 
