@@ -41,10 +41,11 @@ _BESIDE = re.compile(
     re.IGNORECASE,
 )
 """What begins a clause that says more about a statement."""
-_DENIED = re.compile(
-    r"(?:\bnot|n't|\bnever|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
+DENIED_BEFORE = re.compile(
+    r"(?:\bnot|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
     re.IGNORECASE,
 )
+"""What denies a value right behind it."""
 _SUM = re.compile(
     r"\s*\w*\s*(?:in all|in total|altogether|all together|overall|all told)\b", re.IGNORECASE
 )
@@ -207,7 +208,7 @@ def _is_complement(text: str, number: Number) -> bool:
 
 def _is_denied(text: str, number: Number) -> bool:
     before = text[max(0, number.start - 25) : number.start]
-    return bool(_DENIED.search(before) or _WRONG.match(text, number.end))
+    return bool(DENIED_BEFORE.search(before) or _WRONG.match(text, number.end))
 
 
 def named(number: Number, text: str) -> FinalNumber:

@@ -9,6 +9,7 @@ from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final
 from evaluation.reading.final_numbers import read_final_numbers, read_single_number
 from evaluation.reading.formula_tokens import Tree
 from evaluation.reading.formulas import parse
+from evaluation.reading.number_statements import DENIED_BEFORE
 from evaluation.reading.text import plain
 from evaluation.settings.verifiers import Mathematics
 from evaluation.verification.equality import equal, one_spelling
@@ -64,7 +65,6 @@ _VERB_BEFORE = re.compile(
 _THEN = re.compile(
     r"\b(?:so|thus|hence|therefore|giving)\b|なので|ので|よって|したがって|所以|因此|이므로|따라서"
 )
-_NOT = re.compile(r"(?:\bnot|n't|\bnever|\bneither)\s*(?:be|equal)?\s*$")
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
 _CLAUSE_END = re.compile(
     r",\s|;|\(|\s[-–—]\s|\b(?:because|since|as|which|who|with|for|so|is|was|has|had|by)\b"
@@ -165,14 +165,14 @@ def _without_remarks(text: str) -> str:
 
 def _of_statement(text: str, gold: str) -> Iterator[str]:
     """Yield what a sentence states: its formulas, all of it, or what follows its verb."""
-    groups = [group for group in _groups(text) if not _NOT.search(text[: group[0]])]
+    groups = [group for group in _groups(text) if not DENIED_BEFORE.search(text[: group[0]])]
     groups = [group for group in groups if not _ASKED.match(text, group[0])] or groups
     if groups:
         is_first = text[: groups[0][0]].strip(" *_:") == ""
         is_first = is_first and not _THEN.search(text[groups[0][0] : groups[-1][0]])
         yield groups[0 if is_first else -1][1]
         last = list(_SEGMENT.finditer(text))[-1]
-        if _ALL_SOLUTIONS.match(_inside(last)) and not _NOT.search(text[: last.start()]):
+        if _ALL_SOLUTIONS.match(_inside(last)) and not DENIED_BEFORE.search(text[: last.start()]):
             yield _inside(last)
         yield from (inside for begin, inside in groups if _VERB_BEFORE.search(text[:begin]))
     if _SEGMENT.search(text):

@@ -29,32 +29,8 @@ def logged(prompt: dict[str, Any], texts: list[str], number: int) -> dict[str, A
     return {"doc_id": number, "doc": {}, "arguments": arguments, "resps": [texts]}
 
 
-def test_from_prompts_to_the_page(world: World) -> None:
-    plan = want_answers(world, {"sums": TASK})
-    well(world.snakemake("prefill"))
-    path = plan.cache_folder("tier5", "sums") / "prompts.jsonl"
-    prompts = [json.loads(line) for line in path.read_text().splitlines()]
-    right = {prompt["id"]: ["a", "a" if n % 2 else "b"] for n, prompt in enumerate(prompts)}
-    ours = [
-        {"id": id, "sample": n, "completion": t}
-        for id, ts in right.items()
-        for n, t in enumerate(ts)
-    ]
-    write_rows(world.folder / "ours.jsonl", ours)
-    write_rows(world.folder / "batch.jsonl", [batch(p, ["a", "a"]) for p in prompts])
-    harness = [logged(p, ["b", "b"], n) for n, p in enumerate(prompts)]
-    write_rows(world.folder / "samples.jsonl", harness)
-    for file, checkpoint, engine in (
-        ("ours.jsonl", "5", ["--engine", "sglang", "--engine-version", "0.5"]),
-        ("batch.jsonl", "15", []),
-        ("samples.jsonl", "bridge", []),
-    ):
-        names = ["--stage", "stage2", "--checkpoint", checkpoint, "--task", "sums", *engine]
-        done = well(world.evaluation("import-completions", file, *names))
-        assert "16 completions stored; the next run verifies them: `snakemake stage2" in done.stdout
-    done = well(world.snakemake("stage2"))
-    said = done.stdout + done.stderr
-
+def check_results(world: World, said: str) -> None:
+    """Rates, deltas and the note on two engines, in files, page and terminal."""
     found = {}
     for name in ("by_checkpoint/step_5", "by_checkpoint/step_15", "bridge"):
         tier = world.read("stage2", *name.split("/"), "tier5_verified.json")
@@ -80,13 +56,43 @@ def test_from_prompts_to_the_page(world: World) -> None:
     assert "sglang 0.5, imported from ours.jsonl" in page
     assert note in said + well(world.evaluation("bridge-table")).stdout
 
+
+def check_commands(world: World, partly_right: list[str]) -> None:
+    """Commands that read a checkpoint's completions, or the files themselves."""
     folder = str(world.results("stage2", "by_checkpoint", "step_5"))
     for source in ([folder], ["ours.jsonl", "--stage", "stage2"]):
         done = well(world.evaluation("curriculum", *source, "--task", "sums"))
-        assert done.stdout.split() == [id for n, id in enumerate(right) if n % 2 == 0]
+        assert done.stdout.split() == partly_right
     done = well(world.evaluation("verify-answers", "batch.jsonl", "--task", "sums"))
     assert json.loads(done.stdout)["verifiers"]["strict"]["pass_rate"] == 1.0
 
+
+def test_from_prompts_to_the_page(world: World) -> None:
+    plan = want_answers(world, {"sums": TASK})
+    well(world.snakemake("prefill"))
+    path = plan.cache_folder("tier5", "sums") / "prompts.jsonl"
+    prompts = [json.loads(line) for line in path.read_text().splitlines()]
+    right = {prompt["id"]: ["a", "a" if n % 2 else "b"] for n, prompt in enumerate(prompts)}
+    ours = [
+        {"id": id, "sample": n, "completion": t}
+        for id, ts in right.items()
+        for n, t in enumerate(ts)
+    ]
+    write_rows(world.folder / "ours.jsonl", ours)
+    write_rows(world.folder / "batch.jsonl", [batch(p, ["a", "a"]) for p in prompts])
+    harness = [logged(p, ["b", "b"], n) for n, p in enumerate(prompts)]
+    write_rows(world.folder / "samples.jsonl", harness)
+    for file, checkpoint, engine in (
+        ("ours.jsonl", "5", ["--engine", "sglang", "--engine-version", "0.5"]),
+        ("batch.jsonl", "15", []),
+        ("samples.jsonl", "bridge", []),
+    ):
+        names = ["--stage", "stage2", "--checkpoint", checkpoint, "--task", "sums", *engine]
+        done = well(world.evaluation("import-completions", file, *names))
+        assert "16 completions stored; the next run verifies them: `snakemake stage2" in done.stdout
+    done = well(world.snakemake("stage2"))
+    check_results(world, done.stdout + done.stderr)
+    check_commands(world, [id for n, id in enumerate(right) if n % 2 == 0])
     forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
     well(world.evaluation("import-completions", *forget))
     well(world.snakemake("stage2"))

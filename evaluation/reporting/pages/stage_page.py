@@ -179,7 +179,9 @@ def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
             metric = TIERS[one["tier"]].metric(one["metric"])
             of = "" if one["item"] == OVERALL else f" of {one.get('group', one['item'])}"
             half = noise["half"]
-            items = "" if half is None else f"; over items ± {metric.size(half)}"
+            items = (
+                "" if half is None else f"; over items ± {metric.size(half)} at the last checkpoint"
+            )
             return (
                 f"{one['tier']} {metric.words}{of} has a noise of {metric.size(noise['sd'])} "
                 f"(standard deviation between neighbouring checkpoints, without the trend){items}"

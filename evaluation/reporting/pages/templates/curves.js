@@ -149,7 +149,7 @@ function drawLegend(all, place = byId("legend")) {
 
 function noiseText({ sd, half }, series) {
   const size = (value) => `${format(read(value, series), 3)}${scaleIn(series) === PERCENT ? " points" : ""}`;
-  const items = half === null ? "" : `; over items ± ${size(half)}`;
+  const items = half === null ? "" : `; over items ± ${size(half)} at the last checkpoint`;
   return `noise (SD between neighbouring checkpoints) ${size(sd)}${items}`;
 }
 
