@@ -7,7 +7,7 @@ from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.candidates import aim_in_words, objective_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
-from evaluation.results.stage_files import Recommendation
+from evaluation.results.stage_files import Headline, Recommendation, SimilarCandidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -71,11 +71,13 @@ def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
 def _by_how_much(content: Recommendation) -> str:
     """Return the change of the headline, with its interval, in brackets."""
     headline = content.headline
-    if headline is None:
-        return ""
+    return "" if headline is None else f" ({_headline_change(headline, headline)})"
+
+
+def _headline_change(headline: Headline, change: Headline | SimilarCandidate) -> str:
     metric = TIERS[headline.tier].metric(headline.metric)
     of = f" of {headline.group}" if headline.group else ""
-    return f" ({metric.words}{of} {metric.change(headline.delta, headline.low, headline.high)})"
+    return f"{metric.words}{of} {metric.change(change.delta, change.low, change.high)}"
 
 
 def _change(row: ObjectiveRow) -> str:
@@ -115,6 +117,5 @@ def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
     text = f"{plan.label(runner_up.candidate)}, {runner_up.why}"
     similar = {entry.candidate: entry for entry in content.similar}
     if headline is not None and (entry := similar.pop(runner_up.candidate, None)):
-        metric = TIERS[headline.tier].metric(headline.metric)
-        text += f" ({metric.words} {metric.change(entry.delta, entry.low, entry.high)})"
+        text += f" ({_headline_change(headline, entry)})"
     return f"{text}; nor is {steps_in_words([*similar])}" if similar else text
