@@ -197,12 +197,12 @@ def test_what_finds_no_room_on_a_page_is_named(
     plan, many = plans["second"], tuple(range(1, 101))
     found = _repeated(read_stage(plan, (20,)), many)
     monkeypatch.setattr(report, "LARGEST", 0)
-    limit = len(stage_page(found, write_quality(found)).encode()) + 4_000
+    limit = len(stage_page(found, write_quality(found)).encode()) + 12_000
     monkeypatch.setattr(report, "LARGEST", limit)
     data = _page_data(plan, found)
     assert len(data["series"][0]["points"]) == 100
     kept, left = {row["step"] for row in data["deltas"]}, data["without_deltas"]
-    assert 100 in kept
+    assert {30, 100} <= kept
     assert len(left) > 10
     assert sorted([*kept, *left]) == list(many)
     assert (plan.results / "report.html").stat().st_size < limit
