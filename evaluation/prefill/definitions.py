@@ -131,8 +131,7 @@ def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) 
                 ]
                 for name, probe in probes.items()
             },
-            "tokenizer": saved_description(tokenizer),
-            "sequence_length": plan.sequence_length,
+            **_encoding(plan, tokenizer),
             **_window(plan),
         }
     )

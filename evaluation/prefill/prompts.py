@@ -17,6 +17,7 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
+from evaluation.prefill.equal_entries import take_equal
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
@@ -56,6 +57,9 @@ def prefill_probes(plan: StagePlan) -> None:
     if is_current(plan.probes_folder, definition):
         return
     window = generation_window(plan)
+    own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
+    if take_equal(plan.probes_folder, definition, lambda state: True, own, same):
+        return
     rows = _probe_rows(plan, tokenizer, about)
     shortened = _fit(plan, rows, window)
     chats = _chats_of_probes(plan, tokenizer, about)

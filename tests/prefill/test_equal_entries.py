@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from evaluation.prefill import cloze, generation, slices
+from evaluation.prefill import cloze, generation, prompts, slices
 from evaluation.prefill.entries import read_meta
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.prefill.window import Window
@@ -17,7 +17,7 @@ from evaluation.settings.tiers import TierName
 from tests.prefill.plans import make_plan
 from tests.workflow.world import write_rows
 
-ENTRIES: dict[TierName, str] = {"tier2": "s", "tier3": "t", "tier5": "g"}
+ENTRIES: dict[TierName, str] = {"tier2": "s", "tier3": "t", "tier4": "s", "tier5": "g"}
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +46,18 @@ def plan_with(folder: Path, tokenizer: Path, **more: Any) -> StagePlan:
         "verifiers": {"v": {"kind": "pattern", "pattern": r"\d"}},
         "stop": ["."],
     }
+    probe = {
+        "messages": [{"role": "user", "content": "the dog"}],
+        "category": "c",
+        "max_new_tokens": 4,
+        "checks": [{"check": "no_chat_artifacts"}],
+    }
     return make_plan(
         folder / "cache",
         tokenizer,
         sequence_length=32,
+        chat_template="{% for turn in messages %}{{ turn.content }}{% endfor %}",
+        probes={"p": probe},
         slices={"s": {"files": files, "text": "q", "tokens": 64}},
         tasks={"t": task},
         generation_tasks={"g": generated},
@@ -70,7 +78,13 @@ def prefill(plan: StagePlan) -> dict[str, bytes]:
 
 def no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on, making an entry from data fails."""
-    for module, function in ((slices, "_build"), (cloze, "read_questions"), (generation, "_read")):
+    makers = (
+        (slices, "_build"),
+        (cloze, "read_questions"),
+        (prompts, "_probe_rows"),
+        (generation, "_read"),
+    )
+    for module, function in makers:
         monkeypatch.setattr(module, function, None)
 
 
@@ -123,9 +137,14 @@ def test_what_differs_is_made_again(
             for path in filter(Path.is_file, first.cache_folder(tier, name).iterdir()):
                 path.write_bytes(b"x")
     elif change == "window":
-        monkeypatch.setattr(generation, "generation_window", lambda plan: Window(60, 30))
+        for module in (generation, prompts):
+            monkeypatch.setattr(module, "generation_window", lambda plan: Window(60, 30))
     no_more(monkeypatch)
-    remade = {"suite": ["tier3"], "window": ["tier5"]}.get(change, list(ENTRIES))
+    remade = {
+        "suite": ["tier3"],
+        "window": ["tier4", "tier5"],
+        "data": ["tier2", "tier3", "tier5"],
+    }.get(change, list(ENTRIES))
     for tier, name in ENTRIES.items():
         if tier in remade:
             with pytest.raises(TypeError, match="'NoneType' object is not callable"):
