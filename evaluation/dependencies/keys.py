@@ -53,7 +53,7 @@ def score_parts(place: Place, records: Records) -> dict[str, Any]:
     plan, location = place.plan, place.subject.checkpoint
     members = location.members if isinstance(location, Merge) else ()
     return {
-        "protocols": {name: TIERS[name].protocol for name in plan.tiers},
+        "protocols": {name: TIERS[name].scoring for name in plan.tiers},
         "attention": _attention(plan),
         "tokenizer": plan.tokenizer.model_dump(),
         "sequence_length": plan.sequence_length,
@@ -88,6 +88,7 @@ def collect_parts(place: Place, records: Records) -> dict[str, Any]:
     groups = {name: group.definition for name, group in plan.suite.groups.items()}
     return {
         "protocol": protocol.RESULTS,
+        "protocols": {name: TIERS[name].protocol for name in plan.tiers},
         "stage": plan.name,
         "step": subject.step,
         **({"merge": subject.merge} if subject.merge else {}),

@@ -115,7 +115,7 @@ def _key(
 ) -> dict[str, Any]:
     return job.key(
         {
-            "protocol": TIERS[tier].protocol,
+            "protocol": TIERS[tier].scoring,
             "tokenizer": job.tokenizer["fingerprint"],
             "sampling": sampling.model_dump(exclude={"n"}),
             "eos_token_ids": cache.meta["eos_token_ids"],

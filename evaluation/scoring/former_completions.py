@@ -1,6 +1,6 @@
-"""Read completions anew from their token ids where earlier versions of this program read other text.
+"""Read completions anew from their token ids where earlier versions of this program stored them.
 
-Until now, an answer was decoded without its prompt. So tokenizers whose text depends on what stands before
+Some stored the same answers under an earlier protocol. Until now, an answer was decoded without its prompt. So tokenizers whose text depends on what stands before
 lost its first blank, or wrote bytes as `<0x0A>`. The ids are right, and need not be generated again.
 """
 
@@ -19,6 +19,7 @@ from evaluation.scoring.stored_completions import (
     prompt_key,
     until_stopped,
 )
+from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 
 log = logging.getLogger(__name__)
@@ -73,12 +74,14 @@ def read_anew(
 def _former_keys(job: Job, key: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the keys under which earlier versions stored the same ids."""
     fingerprints = [key["tokenizer"], *job.tokenizer["formerly"]]
+    tier = next(tier for tier in TIERS.values() if tier.scoring == key["protocol"])
     plain = {name: value for name, value in key.items() if name != TEXT}
-    return [
-        former
+    formers = [
+        {**plain, "protocol": protocol, "tokenizer": fingerprint}
+        for protocol in tier.same_answers or [tier.protocol]
         for fingerprint in fingerprints
-        if (former := {**plain, "tokenizer": fingerprint}) != key
     ]
+    return [former for former in formers if former != key]
 
 
 def _anew(

@@ -132,7 +132,7 @@ def imported_entry(
 
 def _key(origin: Import) -> dict[str, Any]:
     return {
-        "protocol": TIERS["tier5"].protocol,
+        "protocol": TIERS["tier5"].scoring,
         "engine": origin["engine"],
         "imported": origin["checksum"],
     }

@@ -83,7 +83,9 @@ class Tier:
     headline: str
     shown: str
     protocol: str
-    """A version, raised whenever numbers would change; scores of other versions are made again."""
+    """A version, raised whenever numbers would change; results of other versions are made again."""
+    same_answers: tuple[str, ...] = ()
+    """Earlier protocols whose stored answers are verified anew, not generated again, the latest first."""
     rates: bool = False
     companion: str | None = None
     """The secondary metric that is shown with an undecided headline, as it detects smaller differences."""
@@ -91,6 +93,11 @@ class Tier:
     """Metrics of items for which only the right answer is scored; their headline first."""
     figures: tuple[Figure, ...] = ("curves", "forest")
     """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
+
+    @property
+    def scoring(self) -> str:
+        """The version of its scores in the store: of the protocol that last changed them."""
+        return (*self.same_answers, self.protocol)[0]
 
     @property
     def head(self) -> Metric:
@@ -235,7 +242,8 @@ _TABLE = (
         metrics=OF_PROBES,
         headline="all_checks_pass_rate",
         shown="all_checks_pass_rate",
-        protocol="tier4-6",
+        protocol="tier4-7",
+        same_answers=("tier4-6", "tier4-5"),
         rates=True,
     ),
     Tier(
@@ -251,7 +259,8 @@ _TABLE = (
         metrics=(Metric("pass_rate"), TRUNCATED, *OF_COMPLETIONS),
         headline="pass_rate",
         shown="pass_rate",
-        protocol="tier5-3",
+        protocol="tier5-4",
+        same_answers=("tier5-3", "tier5-2"),
         figures=("curves", "measures", "forest", "moves"),
     ),
 )

@@ -127,7 +127,9 @@ def begin() -> None:
 
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
         if name in tiers.TIERS:
-            tiers.TIERS[name] = dataclasses.replace(tiers.TIERS[name], protocol=version)
+            tiers.TIERS[name] = dataclasses.replace(
+                tiers.TIERS[name], protocol=version, same_answers=()
+            )
         else:
             assert hasattr(protocol, name), name
             setattr(protocol, name, version)

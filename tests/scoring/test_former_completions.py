@@ -1,5 +1,6 @@
 """Completions whose text earlier versions read otherwise are read anew from their ids."""
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from evaluation.checkpoints.subjects import step_subject
 from evaluation.dependencies.making import make
 from evaluation.dependencies.steps import COLLECT, SCORE
 from evaluation.scoring.engine.backend import EngineBackend
+from evaluation.settings import tiers
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from evaluation.tokenizers.fast import FastTokenizer
 from tests.workflow.world import ANSWERED, FIRST_LETTER, World, ask_for_answers
 
@@ -37,6 +40,27 @@ def texts(plan: StagePlan) -> list[str]:
     return [json.loads(line)["completion"] for line in path.read_text().splitlines()]
 
 
+def generate(*_: Any, **__: Any) -> Any:
+    raise AssertionError("an answer was generated")
+
+
+@pytest.mark.parametrize("same", [("tier5-8",), ("tier5-9", "tier5-8")])
+def test_answers_of_an_earlier_protocol_are_verified_anew(
+    world: World, monkeypatch: pytest.MonkeyPatch, same: tuple[str, ...]
+) -> None:
+    tier = TIERS["tier5"]
+    former = dataclasses.replace(tier, protocol="tier5-8", same_answers=())
+    monkeypatch.setitem(tiers.TIERS, "tier5", former)
+    before = texts(ask_for_answers(world, {"sums": TASK}))
+    now = dataclasses.replace(tier, protocol="tier5-10", same_answers=same)
+    monkeypatch.setitem(tiers.TIERS, "tier5", now)
+    monkeypatch.setattr(EngineBackend, "answers", generate)
+    plan = ask_for_answers(world, {"sums": TASK})
+    assert texts(plan) == before
+    result = json.loads((step_subject(plan, 5).folder / "tier5_verified.json").read_text())
+    assert result["protocol"] == "tier5-10"
+
+
 def test_text_is_read_anew_and_nothing_is_generated(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -45,9 +69,6 @@ def test_text_is_read_anew_and_nothing_is_generated(
     monkeypatch.setattr(FastTokenizer, "decodes_anywhere", False)
     monkeypatch.setattr(FastTokenizer, "decode", lambda self, ids: _other(plain(self, ids)))
     monkeypatch.setattr(protocol, "PREFILL_TOKENIZER", "another")
-
-    def generate(*_: Any, **__: Any) -> Any:
-        raise AssertionError("an answer was generated")
 
     monkeypatch.setattr(EngineBackend, "answers", generate)
     plan = ask_for_answers(world, {"sums": TASK})
