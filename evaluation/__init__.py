@@ -24,12 +24,6 @@ def load(folder: "str | Path") -> "LoadedResults":
 
     Args:
         folder: Folder of all results (`results` in the configuration), or of one stage.
-
-    Returns:
-        The stages by name; files are read when they are asked for.
-
-    Raises:
-        ResultsError: The folder has no results.
     """
     from evaluation.reporting.dataframes import load_results
 

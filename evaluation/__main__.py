@@ -22,14 +22,7 @@ from evaluation.exit_codes import exit_code, prepare_streams, report, start_logg
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command of `python -m evaluation`.
-
-    Args:
-        arguments: Words after `python -m evaluation`; None for those of this process.
-
-    Returns:
-        Exit code.
-    """
+    """Run one command of `python -m evaluation`."""
     prepare_streams()
     given = sys.argv[1:] if arguments is None else arguments
     return exit_code(lambda: _run(given), is_scoring="score" in given[:2])

@@ -28,9 +28,6 @@ def end_with_parent(parent: int | None = None) -> None:
     Args:
         parent: Id of the process that started it; if that has already ended, this one exits now.
             None does not check.
-
-    Raises:
-        OSError: When the kernel refuses.
     """
     if _LIBC.prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl: the parent's death cannot be watched")
@@ -39,25 +36,14 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def end_group(process: subprocess.Popen[bytes]) -> None:
-    """End a process that leads a session, and all its children in this session.
-
-    Args:
-        process: A child of this process; it is waited for.
-    """
+    """End a child that leads a session, and all its children in this session; wait for it."""
     with contextlib.suppress(ProcessLookupError):  # it has already ended
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def limit_memory(more: int) -> tuple[int, int]:
-    """Limit how much more memory this process may use.
-
-    Args:
-        more: Bytes of address space in addition to the present ones.
-
-    Returns:
-        The former limits (soft, hard).
-    """
+    """Limit how many more bytes of memory this process may use; return the former limits (soft, hard)."""
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]

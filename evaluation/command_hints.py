@@ -51,34 +51,19 @@ def note_command(config: Path) -> None:
 
 
 def configured(config: Path) -> list[str]:
-    """Return Snakemake's option for a configuration.
-
-    Returns:
-        Words of the command line; none for the default configuration.
-    """
+    """Return Snakemake's option for a configuration; none for the default one."""
     return [] if config == DEFAULT_CONFIG else ["--configfile", str(config)]
 
 
 def note_run(arguments: Sequence[str]) -> None:
-    """Store the arguments of a Snakemake that a user has started.
-
-    Args:
-        arguments: Words after `snakemake`.
-    """
+    """Store the words after `snakemake` in the command that a user has started."""
     given = _read(arguments).items()
     os.environ[STARTED_WITH] = shlex.join(word for name, all in given for word in (name, *all))
     os.environ[PROGRAM] = program()
 
 
 def snakemake(target: str) -> str:
-    """Return a Snakemake command for the user to run.
-
-    Args:
-        target: Name of a rule or stage. It comes first, as some options take all words after them.
-
-    Returns:
-        `snakemake TARGET …`, with the options of this run.
-    """
+    """Return a Snakemake command for the user to run, with the options of this run."""
     options = os.environ.get(STARTED_WITH, "")
     is_given = _read(shlex.split(options)).keys() & set(_HOW) or "SNAKEMAKE_PROFILE" in os.environ
     how = "" if is_given else f"--profile {shlex.quote(_profile())}"
@@ -86,15 +71,7 @@ def snakemake(target: str) -> str:
 
 
 def evaluation(command: str) -> str:
-    """Return a command of this program for the user to run.
-
-    Args:
-        command: Name of the command, and its arguments without `--config`.
-
-    Returns:
-        `python -m evaluation COMMAND …`, with one configuration file: if several were merged, that of
-        the run.
-    """
+    """Return a command of this program with arguments and the run's configuration for the user to run."""
     given = _read(shlex.split(os.environ.get(STARTED_WITH, "")))
     files = given.get("--configfile", [])
     if len(files) > 1 or "--config" in given:
@@ -105,9 +82,6 @@ def evaluation(command: str) -> str:
 
 def program(folder: Path = Path()) -> str:
     """Return the words that run this program in a folder.
-
-    Args:
-        folder: The folder; by default the current one.
 
     Returns:
         `python -m evaluation`, preceded by `PYTHONPATH=…` if Python does not find the package there.

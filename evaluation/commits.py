@@ -22,11 +22,7 @@ def commit_of(path: Path) -> str | None:
 
 
 def code_commit(root: Path = ROOT) -> str | None:
-    """Return the commit of the checked-out code.
-
-    Returns:
-        Text in the form of `commit_of`; None for an installed package.
-    """
+    """Return the commit of the checked-out code in the form of `commit_of`; None for an installed package."""
     if not _git(root, "ls-files", "--", "evaluation/protocol.py"):
         return None
     return _last_commit(root, (), ("--", "evaluation", "workflow"))

@@ -15,11 +15,7 @@ NEEDED = ("pydantic", "yaml")
 
 
 def missing_environment() -> str | None:
-    """Return what is missing, and how to install it.
-
-    Returns:
-        A sentence; None if nothing is missing.
-    """
+    """Return what is missing, and how to install it; None if nothing is."""
     if sys.version_info < PYTHON:
         return "Python {}.{} or newer is needed, and this is {} ({}); {}".format(
             *PYTHON, sys.version.split()[0], sys.executable, _how_to_install()
@@ -33,11 +29,7 @@ def missing_environment() -> str | None:
 
 
 def missing_package(name: str) -> str:
-    """Return a message that a package is missing, and how to install it.
-
-    Args:
-        name: Name of the package, as it is imported.
-    """
+    """Return a message that a package is missing, and how to install it."""
     return f"the package {name} is not installed for {sys.executable}; {_how_to_install()}"
 
 

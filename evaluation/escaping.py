@@ -19,11 +19,7 @@ _COMMANDS = str.maketrans(
 
 
 def printable(text: str) -> str:
-    """Return text whose characters can all be printed.
-
-    Returns:
-        The text; unprintable characters, such as control characters, are escaped as in Python.
-    """
+    """Return text whose unprintable characters, such as control characters, are escaped as in Python."""
     if text.isprintable():
         return text
     return "".join(
@@ -32,23 +28,12 @@ def printable(text: str) -> str:
 
 
 def printable_lines(text: str) -> str:
-    """Return text of several lines, each made printable.
-
-    Returns:
-        The text, each line as by `printable`.
-    """
+    """Return text of several lines, each made printable."""
     return "\n".join(map(printable, text.split("\n")))
 
 
 def terminal_text(text: str) -> str:
-    """Return a printable message in which very long words are cut.
-
-    Args:
-        text: A message, which may contain text from data.
-
-    Returns:
-        The text, each line as by `printable`.
-    """
+    """Return a printable message in which very long words are cut."""
     cut = _LONG.sub(lambda word: f"{word[0][:100]}… ({len(word[0]):,} characters)", text)
     return printable_lines(cut)
 

@@ -37,10 +37,6 @@ def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
 
     SIGTERM ends the process.
 
-    Args:
-        action: The function; returns an exit code.
-        is_scoring: Whether it scores, so that the sentence states that finished scores are stored.
-
     Returns:
         The action's code; 1 for an error, 130 for Ctrl-C, 141 if the reader of the output has
         ended.
@@ -124,11 +120,7 @@ def _discard_output() -> None:
 
 
 def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
-    """Return a sentence that states what the system refused, where, and what to do.
-
-    Args:
-        is_scoring: Whether the sentence states that finished scores are stored.
-    """
+    """Return a sentence that states what the system refused, where, and what to do."""
     if error.errno == errno.ENOMEM:
         return out_of_memory()
     if error.errno is None:
@@ -164,11 +156,7 @@ def _is_out_of_memory(error: BaseException) -> bool:
 
 
 def out_of_memory() -> str:
-    """Return a sentence that memory ran out.
-
-    Returns:
-        A sentence for the user, with the shell's limit if there is one.
-    """
+    """Return a sentence that memory ran out, with the shell's limit if there is one."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit != resource.RLIM_INFINITY:
         return (
@@ -195,24 +183,13 @@ def _nobody_reads() -> bool:
 
 
 def report(sentence: str) -> int:
-    """Print an error on stderr.
-
-    Args:
-        sentence: States what is wrong, and what to do.
-
-    Returns:
-        Exit code 1.
-    """
+    """Print an error, what is wrong and what to do, on stderr; return exit code 1."""
     show(f"error: {terminal_text(sentence)}", sys.stderr)
     return 1
 
 
 def start_logging(verbose: bool = False) -> None:
-    """Log to stderr, with lines that fit the terminal.
-
-    Args:
-        verbose: Whether to log details, too, except those of some libraries.
-    """
+    """Log to stderr, with lines that fit the terminal; `verbose` adds details, but not of all libraries."""
     handler = logging.StreamHandler()
     handler.setFormatter(_LogFormatter("%(asctime)s %(levelname)s %(message)s", datefmt="%H:%M:%S"))
     logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])

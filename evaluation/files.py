@@ -43,15 +43,8 @@ _CANNOT_SYNC = (errno.EINVAL, errno.ENOTSUP)
 def atomic_path(path: Path) -> Iterator[Path]:
     """Provide a temporary path that is renamed to `path` at the end, or removed on error.
 
-    Args:
-        path: Final path of the file; its folder is made.
-
-    Yields:
-        The temporary path in the same folder, to which the caller writes the file.
-
     Raises:
         OutputError: When `path` is a folder, a device, a pipe or a socket, which stays unchanged.
-        OSError: When it cannot be written; names `path`.
     """
     check_replaceable(path)
     make_folder(path.parent)
@@ -71,7 +64,6 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
     """Check that a file may be renamed to a path.
 
     Args:
-        path: A path, which need not exist.
         follow: Whether to check the target of a link, not the link itself.
 
     Raises:
@@ -90,15 +82,8 @@ def check_replaceable(path: Path, *, follow: bool = False) -> None:
 def link_target(path: Path) -> Path:
     """Return the path to which a file that the user named is written, with links followed.
 
-    Args:
-        path: Path that the user wrote.
-
     Returns:
         The target of a link, even if it does not exist; otherwise the path itself.
-
-    Raises:
-        OutputError: When it is a folder, a device, a pipe or a socket.
-        OSError: When the path cannot be followed.
     """
     check_replaceable(path, follow=True)
     return Path(os.path.realpath(path)) if path.is_symlink() else path
@@ -116,14 +101,7 @@ def forget_link(path: Path) -> None:
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and its parents.
-
-    Args:
-        folder: A folder, which may already exist.
-
-    Raises:
-        OSError: When it cannot be made; names the path that prevents it.
-    """
+    """Make a folder and its parents; OSError names the path that prevents it."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:  # raised for a file, or a broken link
@@ -158,9 +136,6 @@ def _sync_folder(folder: Path) -> None:
 def temporary_path(path: Path) -> Path:
     """Return a hidden temporary path; remove those that killed writers left.
 
-    Args:
-        path: Final path of the file or folder.
-
     Returns:
         A path in the same folder; its name has the host and process id.
     """
@@ -176,23 +151,12 @@ def temporary_path(path: Path) -> Path:
 
 
 def without_temporary(text: str) -> str:
-    """Return a library's message with temporary paths replaced by final ones.
-
-    Args:
-        text: A message that may name a path of `temporary_path`.
-    """
+    """Return a library's message with paths of `temporary_path` replaced by final ones."""
     return re.sub(r"/\.([^/\s]+)\.[^/\s]+\+\d+\+[0-9a-f]{8}\.tmp", r"/\1", text)
 
 
 def is_temporary(path: Path) -> bool:
-    """Return whether a path may come from `temporary_path`, so that another job may be writing it.
-
-    Args:
-        path: A path; only its name is checked.
-
-    Returns:
-        True if the name begins with `.` and ends with `.tmp`.
-    """
+    """Return whether a name begins with `.` and ends with `.tmp`: another job may be writing it."""
     return path.name.startswith(".") and path.name.endswith(".tmp")
 
 
@@ -212,37 +176,19 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, content: Any) -> None:
-    """Write standard JSON, atomically.
-
-    Raises:
-        ValueError: When it has a NaN or infinity, which JSON does not have.
-    """
+    """Write standard JSON, atomically; raise ValueError for NaN or infinity."""
     text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=False)
     with atomic_path(path) as temporary:
         temporary.write_bytes(as_utf8(text + "\n"))
 
 
 def as_utf8(text: str) -> bytes:
-    """Return JSON as UTF-8; lone surrogates, which UTF-8 lacks, are escaped.
-
-    Returns:
-        UTF-8.
-    """
+    """Return JSON as UTF-8; lone surrogates, which UTF-8 lacks, are escaped."""
     return text.encode("utf-8", "backslashreplace")
 
 
 def write_jsonl(path: Path, rows: Iterable[Any]) -> int:
-    """Write one JSON value a line, atomically.
-
-    Args:
-        rows: JSON values, possibly from a generator.
-
-    Returns:
-        Number of lines.
-
-    Raises:
-        ValueError: When one has a NaN or infinity, which JSON does not have.
-    """
+    """Write one JSON value a line, atomically, and return their number; raise ValueError as `write_json`."""
     count = 0
     with atomic_path(path) as temporary, open(temporary, "wb") as file:
         for row in rows:

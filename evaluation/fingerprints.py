@@ -15,33 +15,19 @@ def fingerprint(content: Any) -> str:
 
     The order can matter: variables are computed in order, and the first verifier may be the primary
     one. If the order of a mapping does not matter, pass it through `unordered`.
-
-    Returns:
-        The first 16 hex digits of its SHA-256.
     """
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(as_utf8(text)).hexdigest()[:16]
 
 
 def unordered(content: Any) -> Any:
-    """Return a JSON value with the keys of all its mappings sorted.
-
-    Returns:
-        The same value; lists keep their order.
-    """
+    """Return a JSON value with the keys of all its mappings sorted; lists keep their order."""
     if isinstance(content, Mapping):
         return {key: unordered(content[key]) for key in sorted(content)}
     return [unordered(one) for one in content] if isinstance(content, list | tuple) else content
 
 
 def file_checksum(path: Path) -> str:
-    """Return the SHA-256 of a file.
-
-    Returns:
-        Checksum of its bytes, in hex.
-
-    Raises:
-        OSError: When it cannot be read, or is a pipe, socket or device.
-    """
+    """Return the SHA-256 of a regular file in hex."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -40,17 +40,13 @@ _GZIP = b"\x1f\x8b"
 def read_lines(
     path: Path, kind: type[EvaluationError], expected: str
 ) -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of a file that the user names.
+    """Yield the lines of a file that the user names; raise `kind` if it cannot be read or is damaged.
 
     Args:
         path: A file, plain or gzipped; a pipe; or `-` for standard input.
-        expected: What the file is expected to be, for messages.
 
     Yields:
         Number of the line, from 1 on, and its bytes with the line break.
-
-    Raises:
-        kind: When the file cannot be read, is damaged, or has too long lines.
     """
     try:
         with _opened(path) as file:
@@ -73,15 +69,7 @@ def read_lines(
 
 
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:
-    """Return the JSON value of a line.
-
-    Args:
-        line: Bytes of one line; a byte-order mark at its start is ignored.
-        place: File and line, for messages.
-
-    Raises:
-        kind: When it is not valid JSON in UTF-8.
-    """
+    """Return the JSON value of a line, without a byte-order mark at its start; raise `kind`."""
     try:
         return load_json(line.removeprefix(codecs.BOM_UTF8))  # Windows writes it first
     except UnicodeDecodeError as error:

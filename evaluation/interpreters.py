@@ -45,14 +45,7 @@ class NotStarted(Exception):
 
 
 def is_python(path: Path) -> bool:
-    """Return whether a path is an executable file.
-
-    Args:
-        path: Path of the Python of another environment.
-
-    Returns:
-        True for an executable file, which is not run.
-    """
+    """Return whether a path, such as another environment's Python, is an executable file; it is not run."""
     return os.access(path, os.X_OK) and not path.is_dir()
 
 
@@ -78,9 +71,6 @@ class PythonProgram:
         Args:
             keep_on: Called ten times a second; False stops the program.
 
-        Returns:
-            How it ended.
-
         Raises:
             NotStarted: When its Python cannot be run.
         """
@@ -91,14 +81,7 @@ class PythonProgram:
 
     @contextlib.contextmanager
     def started(self) -> Iterator[Running]:
-        """Start the process; at the end of the block, end it and all its children.
-
-        Yields:
-            The running program.
-
-        Raises:
-            NotStarted: When its Python cannot be run.
-        """
+        """Start the process; at the end of the block, end it and all its children."""
         process = self._start()
         try:
             yield Running(process, self.hear)
@@ -125,22 +108,13 @@ class PythonProgram:
 
 
 def environment() -> dict[str, str]:
-    """Return our environment variables, without those that select our packages.
-
-    Returns:
-        Variables by name for another Python; `PYTHONPATH` has only this project.
-    """
+    """Return our environment variables for another Python: `PYTHONPATH` has only this project."""
     given = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "VIRTUAL_ENV"))}
     return given | {"PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
 
 
 class Running:
-    """A running program; its output is read continuously, and the end of it is kept.
-
-    Args:
-        process: The process, with a pipe for its output.
-        hear: Called with each line of its output.
-    """
+    """A running program; its output is read continuously by `hear`, and the end of it is kept."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], hear: Callable[[str], None] | None = None
@@ -159,36 +133,21 @@ class Running:
         return self._process.poll() is None
 
     def ended(self) -> ProgramEnd:
-        """Return how the program ended; call it when it has ended or is to be stopped.
-
-        Returns:
-            Its exit code, None if it still runs, and the last line that it printed.
-        """
+        """Return how the program ended (exit code None: it still runs), with the last line that it printed."""
         code = self._process.poll()
         if code is not None:
             self._reader.join(_LAST_WORDS_SECONDS)
         return ProgramEnd(code, _last_line(self._printed))
 
     def tell(self, line: str) -> None:
-        """Write a line to a program that listens, and forget its output so far.
-
-        Args:
-            line: Text without line break.
-        """
+        """Write a line (without break) to a program that listens, and forget its output so far."""
         self._printed = b""
         assert self._process.stdin is not None  # a pipe, as it listens
         with contextlib.suppress(BrokenPipeError):  # it has ended, which waiting for it will show
             self._process.stdin.write(line.encode() + b"\n")
 
     def part_ended(self, mark: str) -> ProgramEnd | None:
-        """Return how a part of the program's work ended.
-
-        Args:
-            mark: What the program prints at the end of a part, followed by an exit code.
-
-        Returns:
-            The code, and the last line before the mark; None if the part has not ended yet.
-        """
+        """Return how a part ended that prints `mark` and an exit code at its end; None if it has not."""
         before, found, code = self._printed.rpartition(mark.encode())
         if not found or not code.endswith(b"\n"):
             return None
@@ -220,14 +179,7 @@ def _last_line(printed: bytes) -> str:
 
 
 def refusal(folder: Path) -> str | None:
-    """Return why a program refused its task.
-
-    Args:
-        folder: Folder that the program writes into.
-
-    Returns:
-        The sentence in its `refused.json`; None if it did not refuse.
-    """
+    """Return why a program refused its task, from its `refused.json`; None if it did not refuse."""
     path = folder / "refused.json"
     if not path.exists():
         return None

@@ -8,7 +8,6 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
     """Return the value of a JSON text.
 
     Args:
-        text: JSON; bytes are UTF-8.
         finite: Whether to refuse NaN and Infinity, which are not valid JSON.
 
     Raises:

@@ -14,7 +14,6 @@ def output_file(path: Path, inputs: Iterable[Path] = ()) -> Path:
 
     Args:
         path: Path that the user wrote; links are followed.
-        inputs: Files and folders that the same command reads.
 
     Raises:
         OutputError: When it is an input, a file in a checkpoint that is read, a result of the workflow,

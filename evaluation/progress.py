@@ -8,16 +8,7 @@ from tqdm import tqdm
 
 
 def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> "tqdm[Any]":
-    """Return a progress bar on stderr with rate and remaining time.
-
-    Args:
-        what: Text before the bar; None for no bar.
-        total: Number of units to do.
-        delay: Seconds until the bar is first shown.
-
-    Returns:
-        A bar, which the caller updates and closes.
-    """
+    """Return a progress bar on stderr, shown after `delay` seconds; None as its text: no bar."""
     interval = 0.5 if sys.stderr.isatty() else 10.0
     return tqdm(
         desc=what,
@@ -32,12 +23,7 @@ def progress(what: str | None, total: int, unit: str, *, delay: float = 0.0) -> 
 
 
 def count_answers(bar: Any, tokens: Sequence[int]) -> None:
-    """Advance a bar by finished answers, and show the tokens per second so far.
-
-    Args:
-        bar: A bar of `progress`, whose unit is an answer.
-        tokens: Number of tokens of each finished answer.
-    """
+    """Advance a bar, whose unit is an answer, by answers' tokens; show the tokens per second so far."""
     bar.tokens = getattr(bar, "tokens", 0) + sum(tokens)
     seconds = max(bar.format_dict["elapsed"], 1e-3)
     bar.set_postfix_str(f"{bar.tokens / seconds:.0f}tok/s", refresh=False)

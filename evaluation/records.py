@@ -73,7 +73,6 @@ def write_record(
     Args:
         key: Fingerprint of everything that its outputs depend on.
         outputs: Files in `folder` that the step has made; they must exist.
-        error: Sentence of a step that failed permanently; None if it is done.
         about: JSON values that the step itself reads later.
     """
     files = {os.path.relpath(path, folder): _file_state(path) for path in outputs}
@@ -84,11 +83,7 @@ def write_record(
 
 
 def read_record(folder: Path, step: str) -> Record | None:
-    """Return a step's record.
-
-    Returns:
-        The record; None if it is missing or damaged: the step then runs again.
-    """
+    """Return a step's record; None if it is missing or damaged: the step then runs again."""
     try:
         return _RECORD.validate_json(read_text(record_path(folder, step)), strict=True)
     except (OSError, ValueError):
@@ -105,9 +100,6 @@ def is_intact(record: Record, folder: Path) -> bool:
 
     A file of the same size and modification time counts as unchanged; if only the time differs (it was
     copied or touched), its checksum is compared.
-
-    Returns:
-        False if one is missing or differs.
     """
     return all(_is_same(folder / name, state) for name, state in record.files.items())
 

@@ -15,29 +15,19 @@ FILE_KINDS = {
 
 
 def read_text(path: Path) -> str:
-    """Return the text of a regular file.
-
-    Args:
-        path: A file in UTF-8.
+    """Return the text of a regular file in UTF-8.
 
     Raises:
         OSError: When it cannot be read, or is a pipe, socket or device.
-        ValueError: When it is not UTF-8.
     """
     with open_regular(path) as file:
         return file.read().decode()
 
 
 def open_regular(path: Path) -> BufferedReader:
-    """Open a regular file to read its bytes.
+    """Open a regular file, or a link to one, to read its bytes; the caller closes it.
 
     Opening a pipe without a writer would wait for ever.
-
-    Args:
-        path: A regular file, or a link to one.
-
-    Returns:
-        The open file, which the caller closes.
 
     Raises:
         OSError: When it cannot be read, or is a pipe, socket or device.
@@ -48,9 +38,6 @@ def open_regular(path: Path) -> BufferedReader:
 
 def check_regular(path: Path) -> None:
     """Check that a path is a regular file.
-
-    Args:
-        path: A path; links are followed.
 
     Raises:
         OSError: When it does not exist, or is a folder, pipe, socket or device.

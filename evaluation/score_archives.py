@@ -27,14 +27,7 @@ _BROKEN = (
 
 
 def archived_names(archive: Path) -> list[str]:
-    """Return the names of the files in an archive.
-
-    Args:
-        archive: A file that another job may set aside meanwhile.
-
-    Returns:
-        Names; none if it is missing or damaged, which is reported when a score is read from it.
-    """
+    """Return the names of an archive's files; none if it is missing or damaged, which reading reports."""
     try:
         with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             return opened.namelist()
@@ -43,14 +36,7 @@ def archived_names(archive: Path) -> list[str]:
 
 
 def file_bytes(path: Path) -> bytes | None:
-    """Return a file's bytes.
-
-    Args:
-        path: A file that may be missing.
-
-    Returns:
-        Its content; empty for a pipe or device, so that it counts as damaged; None if missing.
-    """
+    """Return a file's bytes: none (damaged) for a pipe or device, None if it is missing."""
     try:
         with _damage_as_error(), open_regular(path) as file:
             return file.read()
@@ -61,14 +47,7 @@ def file_bytes(path: Path) -> bytes | None:
 
 
 def member_bytes(archive: Path, name: str) -> bytes | None:
-    """Return the bytes of a file in an archive; set aside an archive that cannot be listed.
-
-    Args:
-        archive: A file that another job may set aside meanwhile.
-
-    Returns:
-        The file's bytes; None if it is missing or damaged.
-    """
+    """Return the bytes of a file in an archive, None if missing or damaged; set aside what cannot be listed."""
     try:
         with _damage_as_error(), open_regular(archive) as file, zipfile.ZipFile(file) as opened:
             known = name in opened.namelist()
@@ -103,11 +82,7 @@ def _damage_as_error() -> Iterator[None]:
 
 
 def set_aside(path: Path) -> None:
-    """Rename a damaged file, so that no job reads it again.
-
-    Args:
-        path: A file that another job may set aside meanwhile.
-    """
+    """Rename a damaged file, so that no job reads it again."""
     log.warning("%s is damaged; set aside, and scored again where nothing else has it", path)
     with contextlib.suppress(FileNotFoundError):
         os.replace(path, path.with_suffix(".damaged"))

@@ -56,21 +56,14 @@ class ScoreStore:
         return self.folder / f"{self.prefix(item, key)}.parquet"
 
     def find(self, item: str, key: Any) -> str | None:
-        """Return the name of the file with an item's score, even if it was stored under another item's name.
-
-        Returns:
-            Name of the file; None if no readable file has the score.
-        """
+        """Return the name of a readable file with an item's score, maybe stored under another item's name."""
         names = self._under_key(self.prefix(item, key))
         return next((name for name in names if self.read(name) is not None), None)
 
     def read(self, name: str) -> StoredScore | None:
-        """Return a score by the name of its file.
+        """Return a score by the name of its file; None if it is not stored, or all copies are damaged.
 
         A damaged file is set aside. If one entry of an archive is damaged, the others remain readable.
-
-        Returns:
-            The score; None if it is not stored, or all copies are damaged.
 
         Raises:
             OSError: When a file cannot be read at all.
@@ -96,13 +89,9 @@ class ScoreStore:
         _write(self.path(item, key), score, self._identity)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
-        """Add rows to an item that is scored in several parts.
+        """Add rows, with a column `key`, to an item that is scored in several parts.
 
         Different rows with the same keys become another part; an archive may have the earlier ones.
-
-        Args:
-            key: JSON value with everything that determines its numbers.
-            score: Rows with a column `key`, and their summary.
         """
         name = f"{self.prefix(item, key)}-{fingerprint(score.table.to_pylist())}.parquet"
         self.put_named(name, score)
@@ -128,11 +117,7 @@ class ScoreStore:
         """Yield the parts that have rows with some keys, those stored under the item's name first.
 
         Args:
-            prefix: Result of `prefix` for the item.
             wanted: Keys of rows. The caller removes found keys from it; the search ends when it is empty.
-
-        Yields:
-            Name of the part's file, and its content.
 
         Raises:
             OSError: When a file cannot be read at all.
@@ -161,10 +146,6 @@ class ScoreStore:
             prefix: Result of `prefix` for the item.
             read: Takes a row and its part's summary. If several rows have the same key, the first for
                 which it does not return None is used.
-
-        Returns:
-            Results of `read` by key, and the summaries of the used parts by the name of their
-            file.
         """
         values, used, wanted = dict[str, Found](), dict[str, Mapping[str, Any]](), set(keys)
         for name, part in self.holding(prefix, wanted):
@@ -176,11 +157,7 @@ class ScoreStore:
         return values, used
 
     def names(self) -> list[str]:
-        """Return the names of all stored scores, in single files or in archives.
-
-        Returns:
-            Names of files, sorted, each once.
-        """
+        """Return the names of all stored scores, in single files or in archives, sorted."""
         names = {path.name for path in self.folder.glob("*.parquet")}
         return sorted(
             names.union(*(archived_names(archive) for archive in self.folder.glob("*.zip")))
@@ -196,9 +173,6 @@ class ScoreStore:
         """Return the archives that contain some scores, and single files of those in no archive.
 
         Another job of the checkpoint may pack and remove a single file at any time.
-
-        Returns:
-            Existing archives, then existing single files, each once.
         """
         wanted = set(names)
         contents = {path: set(archived_names(path)) for path in sorted(self.folder.glob("*.zip"))}

@@ -18,37 +18,19 @@ _SPACE = "\N{NO-BREAK SPACE}"
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
-    """Return the width of the terminal that a stream writes to.
-
-    Args:
-        stream: A stream; None if it is closed.
-
-    Returns:
-        Number of columns; None if the stream is not a terminal.
-    """
+    """Return the columns of the terminal that a stream (None: closed) writes to; None if it is none."""
     is_terminal = stream is not None and stream.isatty()
     return shutil.get_terminal_size().columns if is_terminal else None
 
 
 def show(text: str, stream: TextIO | None = None) -> None:
-    """Print text, with lines wrapped on a terminal.
-
-    Args:
-        stream: Stream to print to; None for standard output.
-    """
+    """Print text, with lines wrapped on a terminal."""
     stream = stream or sys.stdout
     print(fitted(text, terminal_width(stream)), file=stream, flush=True)
 
 
 def fitted(text: str, width: int | None) -> str:
-    """Return text with lines wrapped between words, but not within a `command`.
-
-    Args:
-        width: Number of columns; None wraps nothing.
-
-    Returns:
-        The text; continuation lines are indented.
-    """
+    """Return text with lines wrapped at a width (None: not), not within a `command`; the rest indented."""
     if width is None:
         return text
     return "\n".join(_wrapped(line, width) for line in text.split("\n"))
@@ -69,7 +51,6 @@ def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = Fals
     """Return rows of cells as aligned columns, the first row underlined.
 
     Args:
-        rows: Rows of equal length, the header first.
         keys: Number of first columns, which each block repeats if the table is split.
         is_whole: Whether the table is never split, even on a narrow terminal.
     """

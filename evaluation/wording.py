@@ -19,42 +19,22 @@ _KINDS = {
 
 
 def kind_of(value: object) -> str:
-    """Return the name of a value's type for authors of YAML and JSON.
-
-    Args:
-        value: A value that was read.
-
-    Returns:
-        For example `a list`.
-    """
+    """Return the name of a value's type for authors of YAML and JSON, such as `a list`."""
     name = type(value).__name__
     return _KINDS.get(name, f"a {name}")
 
 
 def first_few(names: Sequence[str], most: int = 6) -> str:
-    """Return the first names, and how many more there are.
-
-    Args:
-        names: Names in the order in which they are shown.
-        most: Number of names that are shown.
-
-    Returns:
-        For example `a, b and 3 more`.
-    """
+    """Return the first names, and how many more there are: `a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
-    """Return a message that a name is unknown, and which names exist.
+    """Return that a name is unknown, and which exist: `no WHAT 'NAME' WHERE (did you mean …?); there are …`.
 
     Args:
-        what: Kind of the named thing, such as `stage`.
-        name: Name that the user wrote.
         where: Where it was looked up, with a leading space; shown after the name.
-
-    Returns:
-        `no WHAT 'NAME' WHERE (did you mean …?); there are …`.
     """
     names = list(known)
     there = ", ".join(names) or "none"
@@ -62,38 +42,20 @@ def no_such(what: str, name: str, known: Iterable[str], where: str = "") -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the most similar known name.
-
-    Args:
-        name: Name that the user wrote.
-
-    Returns:
-        ` (did you mean …?)`; empty if none is similar.
-    """
+    """Return ` (did you mean …?)` with the most similar known name; empty if none is similar."""
     near = difflib.get_close_matches(name, list(known), n=1)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def near_path(path: Path) -> str:
-    """Return a hint with the most similar name in a path's folder.
-
-    Args:
-        path: A path that does not exist.
-
-    Returns:
-        ` (did you mean …?)`; empty if none is similar, or the folder does not exist.
-    """
+    """Return the same for the most similar name in a missing path's folder."""
     with contextlib.suppress(OSError):
         return did_you_mean(path.name, (path.name for path in path.parent.iterdir()))
     return ""
 
 
 def time_in_words(seconds: float) -> str:
-    """Return a duration in its largest fitting unit.
-
-    Returns:
-        For example `15 min`.
-    """
+    """Return a duration in its largest fitting unit, such as `15 min`."""
     for size, unit in ((3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= size:
             value = seconds / size

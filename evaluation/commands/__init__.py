@@ -26,16 +26,7 @@ def add_command(
     name: str | None = None,
     **keywords: Any,
 ) -> argparse.ArgumentParser:
-    """Add a command, by default named after the function that runs it: `_import_hf` runs `import-hf`.
-
-    Args:
-        run: Runs the command with its options, and returns the exit code.
-        help: A line for the list of commands.
-        **keywords: Other arguments of `add_parser`.
-
-    Returns:
-        The command's parser, to which its options are added.
-    """
+    """Add a command with a line of help, by default named after its function: `_import_hf` runs `import-hf`."""
     name = name or run.__name__.strip("_").replace("_", "-")
     command = commands.add_parser(name, help=help, **keywords)
     command.set_defaults(run=run)
@@ -53,13 +44,7 @@ def add_configured(
     """Add a command with `--config`, and optionally `--stage`.
 
     Args:
-        run: Runs the command with its options, and returns the exit code.
-        help: A line for the list of commands.
         stage: Whether `--stage` is required; None to leave it out.
-        **keywords: Other arguments of `add_parser`.
-
-    Returns:
-        The command's parser, to which its options are added.
     """
     command = add_command(commands, run, help, **keywords)
     command.add_argument(
@@ -87,12 +72,7 @@ def print_json(model: "FileModel") -> None:
 def add_candidates(
     command: argparse.ArgumentParser, *, bridge: bool, steps: str = "steps of the stage"
 ) -> None:
-    """Add the options that name steps, merges or the bridge of a stage.
-
-    Args:
-        bridge: Whether the bridge can be named.
-        steps: Help of `--step`.
-    """
+    """Add the options that name steps, merges or the bridge of a stage."""
     which = command.add_mutually_exclusive_group(required=True)
     which.add_argument("--step", type=whole_number(0), nargs="+", action="extend", help=steps)
     which.add_argument("--merge", type=a_name, nargs="+", help="merges of the stage, by name")
@@ -101,11 +81,7 @@ def add_candidates(
 
 
 def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
-    """Return the steps or merges named on the command line.
-
-    Returns:
-        Each once, in the order of the command line.
-    """
+    """Return the steps or merges named on the command line, each once."""
     return list(dict.fromkeys(options.merge or options.step))
 
 
@@ -143,11 +119,7 @@ def plans_with_tables(options: argparse.Namespace) -> "dict[str, StagePlan]":
 
 
 def a_name(text: str) -> str:
-    """Return a name for argparse, which may not be empty (as an unset shell variable would be).
-
-    Raises:
-        argparse.ArgumentTypeError: When it is blank.
-    """
+    """Return a name for argparse, which may not be blank (as an unset shell variable would be)."""
     if not text.strip():
         raise argparse.ArgumentTypeError(
             "is empty; give a name or path (is a variable of your shell not set?)"
@@ -156,11 +128,7 @@ def a_name(text: str) -> str:
 
 
 def a_pair(text: str) -> tuple[str, str]:
-    """Return name and value of `NAME=VALUE` for argparse.
-
-    Raises:
-        argparse.ArgumentTypeError: When one of them is missing.
-    """
+    """Return name and value of `NAME=VALUE` for argparse."""
     name, equals, value = text.partition("=")
     if not (equals and name.strip() and value.strip()):
         raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
@@ -168,23 +136,12 @@ def a_pair(text: str) -> tuple[str, str]:
 
 
 def a_path(text: str) -> Path:
-    """Return a path for argparse; an empty one, which would mean the current folder, is refused.
-
-    Returns:
-        The path; it need not exist.
-    """
+    """Return a path for argparse, which need not exist; an empty one would mean the current folder."""
     return Path(a_name(text))
 
 
 def whole_number(at_least: int) -> Callable[[str], int]:
-    """Return a type for argparse: whole numbers not below a bound.
-
-    Args:
-        at_least: The bound (allowed itself).
-
-    Returns:
-        A function that converts a word, or raises ArgumentTypeError.
-    """
+    """Return a type for argparse: whole numbers from a bound on."""
 
     def read(text: str) -> int:
         if not text.isdecimal() or not at_least <= int(text) < 2**63:
@@ -197,14 +154,7 @@ def whole_number(at_least: int) -> Callable[[str], int]:
 
 
 def finite_number(at_least: float) -> Callable[[str], float]:
-    """Return a type for argparse: numbers not below a bound and below 10⁹, such as seconds.
-
-    Args:
-        at_least: The bound (allowed itself).
-
-    Returns:
-        A function that converts a word, or raises ArgumentTypeError.
-    """
+    """Return a type for argparse: numbers from a bound on and below 10⁹, such as seconds."""
 
     def read(text: str) -> float:
         try:

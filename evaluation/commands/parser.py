@@ -52,14 +52,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": _UsageFormatter, **given})
 
     def parse_known_args(self, *given: Any, **named: Any) -> Any:
-        """Parse the command line, and refuse words that no option accepts.
-
-        Args:
-            *given: The words, and the namespace, as argparse has them.
-
-        Returns:
-            The options, and an empty list of remaining words.
-        """
+        """Parse the command line, and refuse words that no option accepts."""
         words = given[0] if given and given[0] is not None else sys.argv[1:]
         self._typed = list(words)
         found, rest = super().parse_known_args(*given, **named)
@@ -75,11 +68,7 @@ class Parser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, text)
 
     def error(self, message: str) -> NoReturn:
-        """End the process with usage and error on stderr.
-
-        Args:
-            message: Error of argparse; a hint on the nearest option is added.
-        """
+        """End the process with usage and error on stderr, and a hint on the nearest option."""
         names = [name for action in self._actions for name in action.option_strings]
         words = self._typed[: self._typed.index("--")] if "--" in self._typed else self._typed
         for word in (word.partition("=")[0] for word in words):
@@ -92,14 +81,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
-    """Return the parser of all commands.
-
-    Args:
-        prog: Name of the program in its help; None for the name under which it was called.
-
-    Returns:
-        A parser; the options that it returns have the command's function as `run`.
-    """
+    """Return the parser of all commands, whose options have the command's function as `run`."""
     is_installed = os.path.basename(sys.argv[0]) == INSTALLED
     parser: argparse.ArgumentParser = Parser(
         prog=prog or (INSTALLED if is_installed else "python -m evaluation"),
@@ -118,14 +100,7 @@ def build_parser(prog: str | None = None) -> argparse.ArgumentParser:
 
 
 def parsers_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
-    """Return the parsers of the commands.
-
-    Args:
-        parser: What `build_parser` returned.
-
-    Returns:
-        The parser of each command, by the command's name.
-    """
+    """Return the parser of each command by its name."""
     choices = (action.choices for action in parser._actions if isinstance(action.choices, dict))
     return next(choices, {})
 

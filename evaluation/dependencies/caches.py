@@ -76,11 +76,7 @@ class CacheEntry:
 
 
 def stage_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries that scoring a stage reads.
-
-    Returns:
-        The tokenizer, then the tiers' entries in the order of the tiers.
-    """
+    """Return the entries that scoring a stage reads: the tokenizer, then those of the tiers in order."""
     return [tokenizer_entry(plan), *tier_entries(plan)]
 
 
@@ -90,11 +86,7 @@ def tokenizer_entry(plan: StagePlan) -> CacheEntry:
 
 
 def tier_entries(plan: StagePlan) -> list[CacheEntry]:
-    """Return the entries of a stage's tiers.
-
-    Returns:
-        Entries in the order of the tiers, then of the suite; they need not be there.
-    """
+    """Return the entries of a stage's tiers, in the order of the suite; they need not be there."""
     return [
         CacheEntry(plan, tier, name, plan.cache_folder(tier, name))
         for tier in plan.tiers
@@ -114,14 +106,7 @@ class AskedOnce:
         self._answers: dict[tuple[object, ...], Any] = {}
 
     def once(self, ask: Callable[[], Returned], *question: object) -> Returned:
-        """Return the answer to a question, computed only the first time.
-
-        Args:
-            *question: Identifies the question, as a key of a dictionary.
-
-        Returns:
-            What `ask` returned the first time.
-        """
+        """Return the answer to a question (the key of a dictionary), computed only the first time."""
         if question not in self._answers:
             self._answers[question] = ask()
         return cast("Returned", self._answers[question])
@@ -139,20 +124,12 @@ class CacheStates(AskedOnce):
         return self.once(lambda: self._look(entry), "state", entry.folder)
 
     def wanted(self, entry: CacheEntry) -> str | None:
-        """Return the definition that the configuration gives an entry.
-
-        Returns:
-            The definition; None while there is no tokenizer.
-        """
+        """Return the definition that the configuration gives an entry; None while there is no tokenizer."""
         saved = self.tokenizer(entry.plan)
         return self.once(lambda: definition_of(entry, saved), "wanted", entry.folder)
 
     def tokenizer(self, plan: StagePlan) -> dict[str, Any] | None:
-        """Return the description of a stage's saved tokenizer, for definitions.
-
-        Returns:
-            Its description, with its chat template; None if it is missing or damaged.
-        """
+        """Return a stage's saved tokenizer and chat template for definitions; None if missing or damaged."""
         look = partial(_read_tokenizer, plan)
         return self.once(look, "tokenizer", plan.tokenizer_folder)
 
@@ -165,20 +142,12 @@ class CacheStates(AskedOnce):
         return "stale" if self.have_sources_changed(entry, record.about.get("state")) else "current"
 
     def have_sources_changed(self, entry: CacheEntry, known: Any) -> bool:
-        """Return whether the files that an entry was made from have changed.
-
-        Returns:
-            Whether they have changed; False if they cannot be read, as on a node without the mirrors.
-        """
+        """Return whether an entry's source files have changed; False where they cannot be read."""
         look = partial(self._have_changed, entry, known)
         return self.once(look, "moved", entry.folder, repr(known))
 
     def check_files(self, entry: CacheEntry) -> None:
-        """Check, before an entry is made, that the `files` which its item names are there.
-
-        Raises:
-            SourceError: A path or pattern names nothing; says where it was looked for.
-        """
+        """Raise SourceError if an entry is to be made, and its item's `files` name nothing."""
         items = getattr(entry.plan.suite, TIERS[entry.tier].section) if entry.tier else {}
         if getattr(items.get(entry.name), "files", ()) and self.state(entry) != "current":
             assert entry.tier is not None
@@ -209,14 +178,10 @@ def _read_tokenizer(plan: StagePlan) -> dict[str, Any] | None:
 def definition_of(
     entry: CacheEntry, tokenizer: Mapping[str, Any] | None, define: Define | None = None
 ) -> str | None:
-    """Return the definition that the configuration gives an entry.
+    """Return the definition that the configuration gives an entry; None if it needs a tokenizer that is missing.
 
     Args:
-        tokenizer: Result of `CacheStates.tokenizer`; None if there is none.
         define: Returns a part of the definition; None for the whole.
-
-    Returns:
-        The definition; None if it needs a tokenizer, and there is none.
     """
     if entry.tier is None:
         return tokenizer_definition(entry.plan)
@@ -229,14 +194,7 @@ def definition_of(
 
 
 def check_current(states: CacheStates, entry: CacheEntry) -> Record:
-    """Return the record of an entry that is what the configuration asks for.
-
-    Args:
-        states: States of caches, read once.
-
-    Raises:
-        CacheError: The entry is missing, damaged, or was made from something else.
-    """
+    """Return the record of an entry that is current; raise CacheError with what is wrong with it."""
     record = states.record(entry)
     if record is None or states.state(entry) == "missing":
         raise CacheError(f"{entry.folder} is not prefilled; run `{snakemake('prefill')}`")

@@ -25,9 +25,6 @@ class CommandInputs:
     """Inputs of a command that was given the file `config`; each check raises ResultsError.
 
     If both scores and caches are outdated, the checks raise the same CacheError as `score`.
-
-    Args:
-        config: File of the configuration, for messages.
     """
 
     config: Path

@@ -18,14 +18,11 @@ def estimate_answers(
     to_score: Sequence[Subject],
     meta_of: Callable[[Path], Mapping[str, Any] | None],
 ) -> str:
-    """Return one line on how much a stage's checkpoints have to generate.
+    """Return one line on what a stage's checkpoints have to generate, and the time by the last speed.
 
     Args:
         to_score: Checkpoints that have to be scored; those of other stages are not counted.
         meta_of: Returns the meta.json of a cache entry's folder; None if there is none yet.
-
-    Returns:
-        Checkpoints, completions, tokens, and the time if a speed was measured before.
     """
     work = _most_work(plan, meta_of)
     count = sum(subject.plan.name == plan.name for subject in to_score)

@@ -23,14 +23,7 @@ from evaluation.records import Record
 
 
 def score_inputs(place: Place) -> dict[str, Any]:
-    """Return the state of caches and checkpoint for a record of scores.
-
-    Returns:
-        Caches by place, the tokenizer that defines them, and the checkpoint's state and location.
-
-    Raises:
-        CacheError: A cache is not current.
-    """
+    """Return the state of caches, tokenizer and checkpoint for a record of scores; raise CacheError."""
     states = CacheStates()
     entries = stage_entries(place.plan)
     caches = {
@@ -58,11 +51,7 @@ def are_scores_of(record: Record, records: Records, place: Place, view: View) ->
 
 
 def result_inputs(place: Place) -> dict[str, Any]:
-    """Return the state of documents and of the checkpoint's metadata for a record of results.
-
-    Returns:
-        Documents by the place of their cache, and the metadata's checksum.
-    """
+    """Return the state of documents (by cache) and of the checkpoint's metadata for a record of results."""
     states, metadata = CacheStates(), metadata_state(place.subject.checkpoint)
     entries = {entry.place: states.record(entry) for entry in graded_entries(place.plan)}
     documents = {

@@ -25,11 +25,7 @@ Records = Sequence[Record | None]
 
 
 def command_state(plan: StagePlan) -> list[Any]:
-    """Return a stage's command, and the state of the files that it names: a script may be edited.
-
-    Returns:
-        The command or None, and name, size and time of change (ns) of each file.
-    """
+    """Return a stage's command, and size and time of the files that it names: a script may be edited."""
     command = plan.stage.command
     try:
         words = shlex.split(command or "")

@@ -33,17 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def with_known_steps(config: Config) -> Config:
-    """Return the configuration with a list of steps for each stage.
-
-    Args:
-        config: The configuration, whose stages may find their steps on disk.
-
-    Returns:
-        A changed copy; a stage without any step stays as it is.
-
-    Raises:
-        ConfigError: A stage cannot be resolved.
-    """
+    """Return a copy of the configuration with a list of steps for each stage that has some on disk."""
     stages = {
         name: stage.model_copy(
             update={
@@ -111,14 +101,7 @@ def _warn_of_leftovers(stage: str, folder: str, steps: tuple[int, ...]) -> None:
 
 
 def is_retained(subject: Subject, outdated: Outdated) -> bool:
-    """Return whether requested scores of a checkpoint could not be made again.
-
-    Args:
-        subject: The checkpoint, whose files may be deleted.
-
-    Returns:
-        Whether only its scores are left.
-    """
+    """Return whether only the scores of a checkpoint are left, which are as requested."""
     return outdated.has_lost_files(subject) and not outdated(SCORE, subject)
 
 

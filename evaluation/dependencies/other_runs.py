@@ -29,13 +29,7 @@ TABLES = "tables"
 
 
 def run_folders(path: Path) -> dict[str, list[Path]]:
-    """Return folders of scored checkpoints by stage.
-
-    Args:
-        path: The run's configuration, or its folder of results.
-
-    Returns:
-        By stage, folders in ascending steps.
+    """Return folders of scored checkpoints, in ascending steps, by stage.
 
     Raises:
         ConfigError: A file is not a configuration.
@@ -50,29 +44,17 @@ def run_folders(path: Path) -> dict[str, list[Path]]:
 
 
 def step_of(folder: Path) -> int:
-    """Return the step of a folder of results.
-
-    Args:
-        folder: A folder whose name is `step_` and a number.
-    """
+    """Return the step of a folder `step_N` of results."""
     return int(folder.name.removeprefix("step_"))
 
 
 def is_scored(folder: Path) -> bool:
-    """Return whether a folder holds the results of a checkpoint.
-
-    Returns:
-        Whether a tier's summary file is there.
-    """
+    """Return whether a folder holds the results of a checkpoint: a tier's summary file."""
     return any((folder / tier.summary_file).exists() for tier in TIERS.values())
 
 
 def references(config: Config) -> dict[str, Path]:
-    """Return the configuration's runs that are the results of a single checkpoint.
-
-    Returns:
-        Folders by the run's name; empty where they cannot be read.
-    """
+    """Return folders of the runs that are results of one checkpoint, by name; none if unreadable."""
     named = {name: Path(run.path) for name, run in config.runs.items()}
     with contextlib.suppress(OSError):  # reported when it is read as a run
         return {name: path for name, path in named.items() if is_scored(path)}
@@ -83,9 +65,6 @@ def run_state(path: Path) -> object:
     """Return the state of all of a run's results.
 
     They are made elsewhere, so only this state shows that they have changed.
-
-    Args:
-        path: The run's configuration, its folder of results, or that of a single checkpoint.
 
     Returns:
         Name, size and time of change (ns) of each file; or a sentence why there are none.

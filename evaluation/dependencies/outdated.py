@@ -23,7 +23,6 @@ class Outdated(AskedOnce):
     ones again.
 
     Args:
-        plans: All stages of the run.
         as_made: If true, outputs are outdated only if they were made from other inputs than there are
             now, not if they are missing or failed.
     """
@@ -48,11 +47,7 @@ class Outdated(AskedOnce):
         self.view.look_at(subject.checkpoint for subject in subjects)
 
     def has_lost_files(self, subject: Subject) -> bool:
-        """Return whether some or all files of a checkpoint were deleted since it was scored.
-
-        Returns:
-            Whether files are missing, and the others have not changed.
-        """
+        """Return whether files of a checkpoint were deleted since it was scored, and none changed."""
         record = read_record(subject.folder, SCORE)
         recorded = record.about.get("checkpoint_state") if record else None
         state = self.view.state(subject.checkpoint)
@@ -77,11 +72,7 @@ class Outdated(AskedOnce):
 
 
 def is_behind(name: str, target: Target) -> bool:
-    """Return whether there are results that a stage's or run's table, figures or page do not show.
-
-    Returns:
-        False also where there are no results.
-    """
+    """Return whether there are results that a table, figure or page does not show."""
     step, place = STEPS[name], place_of(target)
     records = records_of(list(sources(step, place)))
     if not any(records) or not step.is_wanted(place.plan):

@@ -92,11 +92,7 @@ def bridge_places(plan: StagePlan, plans: Plans) -> list[Place]:
 
 
 def places_in(scope: Scope, plan: StagePlan, plans: Plans) -> list[Place]:
-    """Return the places of a stage, or of the run, in which a step with this scope is made.
-
-    Args:
-        plans: All stages of the run; the bridge may be another stage's step.
-    """
+    """Return the places of a stage, or of the run, in which a step with this scope is made."""
     if scope == "checkpoint":
         return [*candidate_places(plan), *bridge_places(plan, plans)]
     if scope == "comparison":

@@ -201,11 +201,7 @@ def steps_of(*scopes: Scope) -> list[Step]:
 
 
 def sources(step: Step, place: Place, plans: Plans | None = None) -> Iterator[tuple[Step, Place]]:
-    """Yield what a step reads at a place: earlier steps, and where.
-
-    Args:
-        plans: All stages of the run, in which a bridge's checkpoint is looked up when it is needed.
-    """
+    """Yield what a step reads at a place: earlier steps, and where."""
     plans = plans or {plan.name: plan for plan in place.plans}
     for parent in (STEPS[name] for name in step.parents):
         if not parent.is_wanted(place.plan):
@@ -226,11 +222,7 @@ def records_of(read: Sequence[tuple[Step, Place]]) -> list[Record | None]:
 
 
 def key_of(step: Step, place: Place, records: keys.Records) -> str:
-    """Return the fingerprint of everything that a step's outputs in a place depend on.
-
-    Args:
-        records: Records of its sources; None where there is none yet.
-    """
+    """Return the fingerprint of everything that a step's outputs in a place depend on."""
     made_from = [record and record.identity for record in records]
     parents = {"made_from": made_from} if step.parents else {}
     return fingerprint({**step.parts(place, records), **parents})

@@ -20,16 +20,7 @@ from evaluation.verification import nltk_data
 def check_answers(
     plans: Sequence[StagePlan], subjects: Sequence[Subject], caches: Caches
 ) -> list[Check]:
-    """Check what generating answers needs, for all stages that have generation tasks.
-
-    Args:
-        plans: Stages that are checked.
-        subjects: Checkpoints that are still to be scored.
-        caches: Caches found by `check_caches`.
-
-    Returns:
-        One check; none if no stage has such tasks.
-    """
+    """Check what generating answers needs, for all stages that have generation tasks; no check without."""
     asked = [plan for plan in plans if plan.suite.generation_tasks]
     if not asked:
         return []

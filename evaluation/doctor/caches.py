@@ -31,14 +31,7 @@ class Caches:
     states: CacheStates = field(default_factory=CacheStates)
 
     def check(self, entry: CacheEntry) -> None:
-        """Store `meta.json` of an entry that is complete and that a job would accept.
-
-        Args:
-            entry: The entry, which need not exist.
-
-        Raises:
-            CacheError: When it is missing, damaged, or was made from other data or settings.
-        """
+        """Store `meta.json` of an entry that a job would accept; raise CacheError for another."""
         wanted = self.states.wanted(entry) or str(read_meta(entry.folder).get("definition"))
         meta = check_entry(entry.folder, wanted)
         if self.states.tokenizer(entry.plan):  # without it, a job reads no others
@@ -46,42 +39,22 @@ class Caches:
         self.metas[entry.folder] = meta
 
     def of(self, plan: StagePlan) -> list[dict[str, Any]]:
-        """Return the metadata of a stage's items.
-
-        Returns:
-            `meta.json` of each valid entry.
-        """
+        """Return the `meta.json` of each valid entry of a stage."""
         folders = [entry.folder for entry in tier_entries(plan)]
         return [self.metas[folder] for folder in folders if folder in self.metas]
 
     def complete(self, plan: StagePlan) -> bool:
-        """Return whether a job of the stage finds everything that it reads.
-
-        Returns:
-            True if every entry and the tokenizer are valid.
-        """
+        """Return whether a job of the stage finds everything that it reads, all valid."""
         found = len(self.of(plan)) == len(tier_entries(plan))
         return found and plan.tokenizer_folder in self.tokenizers
 
     def vocab_size_needed(self, plan: StagePlan) -> int:
-        """Return the vocabulary size (rows of the embedding) that a stage needs of a model.
-
-        Returns:
-            The largest size that a valid entry needs; 0 if no entry is valid.
-        """
+        """Return the vocabulary size (rows of the embedding) that a stage needs; 0 if no entry is valid."""
         return max((int(meta["vocab_size_needed"]) for meta in self.of(plan)), default=0)
 
 
 def check_tokenizers(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that each stage's tokenizer is complete, made from the current files, and can be loaded.
-
-    Args:
-        plans: Stages that are checked.
-        caches: Valid entries and tokenizers are added to it.
-
-    Returns:
-        The check, with a finding for each tokenizer that fails it.
-    """
+    """Check that tokenizers are complete, current and can be loaded; valid ones are added to `caches`."""
     seen: dict[Path, str] = {}
     findings: list[Finding] = []
     for plan in plans:
@@ -107,15 +80,7 @@ def _checked(report: dict[str, Any]) -> str:
 
 
 def check_caches(plans: Iterable[StagePlan], caches: Caches) -> Check:
-    """Check that every tier's entries exist, match their checksums, and were made from current data.
-
-    Args:
-        plans: Stages that are checked.
-        caches: Valid entries and tokenizers are added to it.
-
-    Returns:
-        The check, with a finding for each entry that fails it.
-    """
+    """Check that entries exist, match their checksums and are current; valid ones are added to `caches`."""
     entries = {entry.folder: entry for plan in plans for entry in tier_entries(plan)}
     findings = []
     for entry in entries.values():
@@ -136,15 +101,7 @@ def _count(folders: Collection[Path], findings: list[Finding]) -> str:
 
 
 def check_offline(plans: Collection[StagePlan], caches: Caches) -> Check:
-    """Check that a GPU job needs no network; external programs cannot be checked.
-
-    Args:
-        plans: Stages that are checked.
-        caches: Entries found by `check_tokenizers` and `check_caches`.
-
-    Returns:
-        The check.
-    """
+    """Check that a GPU job needs no network; external programs cannot be checked."""
     findings = []
     lacking = [plan.name for plan in plans if not caches.complete(plan)]
     if lacking:

@@ -35,14 +35,7 @@ class Subjects:
 
 
 def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -> Subjects:
-    """Return the unscored steps, merges and bridges of some stages, and how many are scored.
-
-    Args:
-        chosen: Stages that are checked.
-
-    Returns:
-        The checkpoints to score, and the stages whose checkpoints cannot be listed.
-    """
+    """Return the unscored steps, merges and bridges of some stages, and how many are scored."""
     outdated = Outdated(plans)
     to_score, scored, problems = [], 0, []
     for plan in chosen:
@@ -67,13 +60,8 @@ def check_checkpoints(subjects: Subjects, caches: Caches, *, gate: bool) -> list
     """Check checkpoints and bridges, and whether they agree with their stages.
 
     Args:
-        subjects: Result of `find_subjects`.
-        caches: Entries found by `check_tokenizers` and `check_caches`.
         gate: Whether every fault is only a warning, as each job records what is wrong with its
             checkpoint.
-
-    Returns:
-        The checks of checkpoints, bridges and agreement.
     """
     opened = _open_all(subjects.to_score)
     broken: dict[str, list[Finding]] = {"step": [], "merge": [], "bridge": []}

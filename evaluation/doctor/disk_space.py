@@ -43,15 +43,7 @@ class Need:
 
 
 def estimate(subjects: Iterable[Subject], caches: Caches) -> Need:
-    """Estimate the disk space that results need, rather too high than too low.
-
-    Args:
-        subjects: Checkpoints that are still to be scored.
-        caches: Caches found by `check_caches`; the sizes of results follow from theirs.
-
-    Returns:
-        Bytes and files of all of them.
-    """
+    """Estimate the disk space that results need, rather too high than too low."""
     plans = [subject.plan for subject in subjects]
     each = {plan.name: plan for plan in plans}
     needs = {name: _of_one(plan, caches) for name, plan in each.items()}
@@ -79,14 +71,7 @@ def _of_one(plan: StagePlan, caches: Caches) -> Need:
 
 
 def check_disk_space(results: Path, need: Need) -> Check:
-    """Check the free bytes and inodes of the file system; quotas may not be included.
-
-    Args:
-        results: Folder of all results; it need not exist.
-
-    Returns:
-        The check: a fault below the need, a warning below COMFORT times the need.
-    """
+    """Check free bytes and inodes: below the need a fault, below COMFORT times it a warning; not quotas."""
     folder = nearest(results)
     there = os.statvfs(folder)
     free, inodes = there.f_bavail * there.f_frsize, there.f_favail
@@ -114,14 +99,7 @@ def _size(count: int) -> str:
 
 
 def nearest(path: Path) -> Path:
-    """Return a folder, or its nearest existing parent.
-
-    Args:
-        path: A folder that need not exist.
-
-    Returns:
-        The nearest path that exists, which may be a file.
-    """
+    """Return a folder, or its nearest existing parent, which may be a file."""
     path = path.absolute()
     while not path.exists():
         path = path.parent
@@ -129,14 +107,7 @@ def nearest(path: Path) -> Path:
 
 
 def check_folders(plans: Mapping[str, StagePlan]) -> Check:
-    """Check that results can be written; an unwritable cache is a warning, as only prefill writes it.
-
-    Args:
-        plans: Stages that are checked, by name.
-
-    Returns:
-        The check.
-    """
+    """Check that results can be written; an unwritable cache is a warning, as only prefill writes it."""
     config = next(iter(plans.values())).config
     results = dict.fromkeys([Path(config.results), *(plan.results for plan in plans.values())])
     findings = [
@@ -155,14 +126,7 @@ def _remedy(folder: Path) -> str:
 
 
 def write_problem(path: Path) -> str | None:
-    """Return why a folder cannot be written to, after trying it with a temporary file.
-
-    Args:
-        path: A folder that need not exist.
-
-    Returns:
-        The reason; None if it can be written to.
-    """
+    """Return why a folder, which may be missing, cannot be written to; None if a file could be made."""
     folder = nearest(path)
     if not folder.is_dir():
         return f"{folder} is a file where a folder is needed"

@@ -24,18 +24,11 @@ from evaluation.settings.tiers import TIERS
 
 
 def examine(path: Path, stage: str | None, *, gate: bool) -> list[Check]:
-    """Check everything that scoring one stage, or all stages, needs.
+    """Check everything that scoring one stage (None: all) needs; only the machine if the configuration fails.
 
     Args:
-        stage: Name of the stage; None for all.
         gate: Whether this is the workflow's check before the first job. Faults that do not stop every
             job are then warnings: a broken checkpoint, or the GPU of Snakemake's own machine.
-
-    Returns:
-        Checks in the order of the table; only those of the machine if the configuration is unusable.
-
-    Raises:
-        ConfigError: When there is no such stage.
     """
     machine = [check_gpu(), check_versions(), check_slurm()]
     if gate:

@@ -51,23 +51,12 @@ class Check:
 
 
 def worst(checks: Iterable[Check]) -> State:
-    """Return the worst state of some checks.
-
-    Returns:
-        `ok` if there is none.
-    """
+    """Return the worst state of some checks; `ok` if there is none."""
     return max((check.state for check in checks), key=_STATES.index, default="ok")
 
 
 def as_json(checks: Sequence[Check]) -> DoctorReport:
-    """Return all checks with all findings.
-
-    Args:
-        checks: Checks in the order of the table.
-
-    Returns:
-        What `--json` prints.
-    """
+    """Return all checks with all findings, as `--json` prints them."""
     rows = tuple(
         CheckRow(
             check=check.name,
@@ -81,14 +70,7 @@ def as_json(checks: Sequence[Check]) -> DoctorReport:
 
 
 def screen(checks: Sequence[Check]) -> str:
-    """Return the table of all checks, then a sentence for each kind of finding.
-
-    Args:
-        checks: Checks in the order of the table.
-
-    Returns:
-        Lines that fit the terminal.
-    """
+    """Return the table of all checks, then a sentence for each kind of finding, to fit the terminal."""
     names = max(len(check.name) for check in checks)
     width = terminal_width(sys.stdout)
     room = None if width is None else max(width - names - 11, 20)

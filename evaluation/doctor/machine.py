@@ -33,11 +33,7 @@ _INSTALL = f"run `pip install -r {ROOT}/locks/requirements.lock`"
 
 
 def check_versions() -> Check:
-    """Check installed versions against pyproject.toml (least) and locks/requirements.lock (tested).
-
-    Returns:
-        The check, with a finding for each package that is missing, too old or untested.
-    """
+    """Check installed versions against pyproject.toml (least) and locks/requirements.lock (tested)."""
     summary = f"Python {sys.version.split()[0]}, " + ", ".join(
         f"{name.removeprefix('snakemake-executor-plugin-')} {_installed(name) or 'missing'}"
         for name in ("snakemake", PLUGIN, "torch", "transformers")
@@ -82,11 +78,7 @@ def _untried() -> Iterator[Finding]:
 
 
 def check_slurm() -> Check:
-    """Check that Slurm's commands exist and the controller answers.
-
-    Returns:
-        The check; a machine without Slurm is a warning.
-    """
+    """Check that Slurm's commands exist and the controller answers; without Slurm a warning."""
     missing = [name for name in _COMMANDS if shutil.which(name) is None]
     if len(missing) == len(_COMMANDS):
         sentence = (
@@ -115,11 +107,7 @@ def _ping() -> str:
 
 
 def check_sandbox() -> Check:
-    """Check the sandbox for the code of answers on this machine; another one may verify them.
-
-    Returns:
-        The check; a machine without a sandbox is a warning.
-    """
+    """Check the sandbox for the code of answers on this machine; none is a warning, as another may verify."""
     from evaluation.verification.sandbox.run import describe_sandbox
 
     try:
@@ -130,11 +118,7 @@ def check_sandbox() -> Check:
 
 
 def check_gpu() -> Check:
-    """Check the GPU, its driver and the compiler; a machine without a GPU has no fault.
-
-    Returns:
-        The check, with remarks on other processes that use the GPU.
-    """
+    """Check the GPU, its driver and the compiler; a machine without a GPU has no fault."""
     try:
         gpus = visible_gpus()
         findings = tuple(_gpu_findings(gpus))
@@ -172,12 +156,6 @@ def check_gpu_memory(subjects: Iterable[Subject]) -> Check:
     """Check the memory that each stage's model needs, against this machine's GPU if it has one.
 
     Only one checkpoint per stage is read; `check_checkpoints` reports those that cannot be read.
-
-    Args:
-        subjects: Checkpoints that are still to be scored.
-
-    Returns:
-        The check; its summary states the memory that each stage needs.
     """
     gpu = _first_gpu()
     summaries: dict[str, None] = {}
@@ -243,11 +221,7 @@ def _shortage(subject: Subject, gpu: Gpu, needs: Footprint, dtype: str) -> Findi
 
 
 def check_compile_cache(cache: Path) -> Check:
-    """Check the folders for compiled kernels: the shared one and the one on this node.
-
-    Returns:
-        The check; without a shared folder jobs are slower, which is a warning.
-    """
+    """Check the shared and the node's folder for compiled kernels; without a shared one jobs are slower."""
     folder, findings = Path(cache) / compile_cache.FOLDER, []
     if (reason := _cannot_keep(folder)) is not None:
         sentence = (

@@ -27,13 +27,10 @@ SCORES_ONLY = "--scores-only"
 
 
 def score_checkpoint(subject: Subject, *, scores_only: bool) -> int:
-    """Score a checkpoint and write its tier files.
+    """Score a checkpoint and write its tier files; return 0, or RECORDED if its record has an error.
 
     Args:
         scores_only: Whether another step, which needs no GPU, writes the tier files.
-
-    Returns:
-        0, or RECORDED if its record states why there are no results.
 
     Raises:
         ConfigError: When the step's checkpoint is missing; writes no record. A missing member of a

@@ -167,12 +167,6 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     """Print the warnings, every stage's recommendation and the failures at the end of a run.
 
     If a job failed, Snakemake skips the tables; they are then made here from the existing results.
-
-    Args:
-        failed: Whether a job failed.
-
-    Raises:
-        EvaluationError: When all jobs succeeded but checkpoints have no results; names the first.
     """
     rules = {job.rule.name for job in workflow.dag.jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
@@ -226,11 +220,7 @@ def ending(plans: Sequence[StagePlan]) -> str:
 
 
 def failing(plans: Sequence[StagePlan]) -> str:
-    """Return the error messages of the jobs that failed, with their logs.
-
-    Returns:
-        Lines for the terminal; empty if no job has an error message.
-    """
+    """Return the error messages of the jobs that failed, with their logs."""
     lines = [
         f"{plan.name} {line}" for plan in plans for line in failures(plan, stage_candidates(plan))
     ]

@@ -124,11 +124,7 @@ class Internals:
         self.workflow.execute = prepared
 
     def before_start(self, prepare: Callable[[], None]) -> None:
-        """Have a function called before the workflow's own `onstart`.
-
-        Args:
-            prepare: Called once, even if the module is used several times.
-        """
+        """Have a function called before the workflow's own `onstart`."""
         _require(self.workflow, "_onstart")
         begin = self.workflow._onstart
 

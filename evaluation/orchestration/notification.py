@@ -15,14 +15,7 @@ SENDMAIL_FOLDERS = "/usr/sbin:/usr/lib:/sbin"
 
 
 def send(settings: Notify, subject: str, text: str) -> list[str]:
-    """Send a message by all that is configured.
-
-    Args:
-        subject: First line, which an e-mail has as its subject.
-
-    Returns:
-        A sentence for each way that failed: a run does not fail because nobody was told.
-    """
+    """Send a message by all that is configured; return a sentence for each way that failed."""
     return [*_webhook(settings, subject, text), *_email(settings, subject, text),
             *_command(settings, subject, text)]  # fmt: skip
 

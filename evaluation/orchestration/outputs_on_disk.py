@@ -17,13 +17,10 @@ def remove_special_files(outputs: Iterable[Path]) -> None:
 
 
 def reset_future_times(inputs: Iterable[Path]) -> None:
-    """Set times in the future, which a wrong clock left, to now.
+    """Set times in the future, which a wrong clock left, to now; raise RunError for another user's file.
 
     After each job, Snakemake stops if an input is later than an output. Records decide what is
     outdated, so their times mean nothing.
-
-    Raises:
-        RunError: Another user's file has such a time.
     """
     for path in inputs:
         if path.is_file() and path.stat().st_mtime > time.time():
@@ -37,11 +34,7 @@ def reset_future_times(inputs: Iterable[Path]) -> None:
 
 
 def check_writable(entries: Iterable[CacheEntry], states: CacheStates) -> None:
-    """Check that outdated caches may be written again.
-
-    Raises:
-        RunError: One may not be; Snakemake's own error names no remedy.
-    """
+    """Raise RunError if an outdated cache may not be written; Snakemake's own error names no remedy."""
     for entry in entries:
         record = entry.record
         if record.is_file() and not os.access(record, os.W_OK) and states.state(entry) == "stale":

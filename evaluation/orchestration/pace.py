@@ -29,11 +29,7 @@ class Pace:
     _start: float = field(default_factory=lambda: time.monotonic())
 
     def plan(self, stats: Mapping[str, int]) -> None:
-        """Note how many steps each rule has to do.
-
-        Args:
-            stats: Number of steps by rule, as Snakemake reports it, with their `total`.
-        """
+        """Note how many steps each rule has to do, as Snakemake reports it with their `total`."""
         self._left = Counter({rule: int(count) for rule, count in stats.items() if rule != "total"})
         self.total = self._left.total()
 
@@ -42,11 +38,7 @@ class Pace:
         self._begun[job] = (rule, time.monotonic())
 
     def end(self, job: int) -> float:
-        """Note that a step is done.
-
-        Returns:
-            Seconds since it began.
-        """
+        """Note that a step is done; return the seconds since it began."""
         rule, since = self._begun.pop(job, ("", time.monotonic()))
         seconds = time.monotonic() - since
         self._taken[_kind(rule)].append(seconds)
@@ -54,11 +46,7 @@ class Pace:
         return seconds
 
     def left(self) -> float | None:
-        """Estimate the remaining time, assuming as many steps run in parallel as until now.
-
-        Returns:
-            Seconds; None if the duration of a long step is not known.
-        """
+        """Estimate the remaining seconds if as many steps run at once as until now; None if not known."""
         now, work = time.monotonic(), 0.0
         others = [one for kind, s in self._taken.items() if not kind.startswith(_LONG) for one in s]
         short = mean(others) if others else 0.0
@@ -75,11 +63,7 @@ class Pace:
         return work / max(1.0, busy / max(now - self._start, 1e-9))
 
     def in_words(self) -> str:
-        """Return how many steps are done, and when the last one will be.
-
-        Returns:
-            For example `3 of 9 steps, about 5 min left, until 14:30`.
-        """
+        """Return for example `3 of 9 steps, about 5 min left, until 14:30`."""
         left = self._left.total()
         text = f"{self.total - left} of {self.total} steps"
         seconds = self.left() if left > 0 else None
@@ -97,11 +81,7 @@ class Pace:
 
 
 def earlier_seconds(jobs: Any) -> dict[str, float]:
-    """Return how long steps took in earlier runs, from the benchmark files of these jobs' rules.
-
-    Returns:
-        Mean seconds by kind of step, for the rules that have benchmark files.
-    """
+    """Return the mean seconds of each kind of step in earlier runs, from benchmark files."""
     patterns = {_kind(job.rule.name): str(job.rule.benchmark) for job in jobs if job.benchmark}
     by_rule = {}
     for kind, pattern in patterns.items():

@@ -26,14 +26,7 @@ class Process:
 
 
 def process(pid: int | None = None) -> Process:
-    """Return a process of this host.
-
-    Args:
-        pid: Process id; None for this process.
-
-    Returns:
-        The process with its start, which distinguishes it from later ones of the same id.
-    """
+    """Return a process of this host; by default this process."""
     number = os.getpid() if pid is None else pid
     return Process(socket.gethostname(), number, _started(number))
 

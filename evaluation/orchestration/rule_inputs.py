@@ -52,14 +52,10 @@ class RuleInputs:
         return str(self._checked / plan.name)
 
     def entry(self, kind: str, setup: str, name: str = "") -> CacheEntry:
-        """Return a cache entry by its kind, folder and name.
+        """Return a cache entry by kind, folder of its tokenizer and length, and name; raise RunError.
 
         Args:
-            kind: Kind of the entry, such as `slice` or `tokenizer`.
             setup: Name of the folder for one tokenizer and sequence length.
-
-        Raises:
-            RunError: When no stage has it.
         """
         plans = [plan for plan in self.plans.values() if plan.cache.name == setup]
         for entry in (entry for plan in plans for entry in stage_entries(plan)):
@@ -75,21 +71,13 @@ class RuleInputs:
         return self.read(before, entry.record, self._is_outdated(self._is_stale, entry))
 
     def provided(self, entries: Sequence[CacheEntry]) -> list[str]:
-        """Return the input files of a job that prefills many tasks of a provider.
-
-        Args:
-            entries: The entries that the job makes, all in one cache folder.
-        """
+        """Return the input files of a job that prefills tasks of a provider, all in one cache folder."""
         stale = [entry for entry in entries if self._is_outdated(self._is_stale, entry)]
         before, made = tokenizer_entry(entries[0].plan).record, (stale or entries)[0].record
         return self.read([before], made, bool(stale))
 
     def provided_batches(self) -> Iterator[tuple[StagePlan, list[CacheEntry]]]:
-        """Yield batches of providers' tasks: one job each, as a provider's libraries are slow to import.
-
-        Yields:
-            A stage and entries of one of its tiers; each entry is in one batch only.
-        """
+        """Yield batches of providers' tasks: one job each, as a provider's libraries are slow to import."""
         seen: set[Path] = set()
         for plan in self.plans.values():
             for tier in plan.tiers:
@@ -130,11 +118,7 @@ class RuleInputs:
         return [path.name for files in outputs for path in files]
 
     def result_file(self, plan: StagePlan, folder: str, file: str) -> list[str]:
-        """Return the input files for one requested result file of a checkpoint.
-
-        Args:
-            folder: Folder of the checkpoint's results, below the stage's.
-        """
+        """Return the input files for a requested file in a checkpoint's folder below the stage's."""
         if not self.is_main:
             return []
         place = place_of(self.at(plan, folder))
@@ -172,13 +156,8 @@ class RuleInputs:
         a removed cache: otherwise Snakemake would run it again when another job makes that cache.
 
         Args:
-            before: Records of the steps whose results the rule reads.
             made: The record that the rule makes; None for a rule without one.
-            is_outdated: Whether the rule has to run.
             plans: Stages whose outdated caches an outdated rule waits for.
-
-        Returns:
-            Input files of the rule; none in a job of the run.
         """
         if not self.is_main:
             return []

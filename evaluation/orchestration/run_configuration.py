@@ -28,12 +28,8 @@ def run_config(
 
     Args:
         content: The configuration as Snakemake merged it from `files` and the command line.
-        is_main: Whether this is the run itself, and not one of its jobs.
         arguments: The run's command line, which messages repeat, except in runs that a watcher
             started (recognized by their file).
-
-    Returns:
-        The validated configuration with the steps that exist now, and the file's path.
     """
     if not is_main and CONFIG_VARIABLE in os.environ:
         path = Path(os.environ[CONFIG_VARIABLE])

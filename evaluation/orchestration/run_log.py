@@ -50,20 +50,12 @@ def print_steps(is_dry: bool) -> None:
 
 
 def running_log() -> "RunLog | None":
-    """Return the handler that prints this run's steps.
-
-    Returns:
-        The handler; None if another one is in use.
-    """
+    """Return the handler that prints this run's steps; None if another one is in use."""
     return next((handler for handler in logger.handlers if isinstance(handler, RunLog)), None)
 
 
 class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no types
-    """Prints the steps of a run in place of Snakemake's own handler.
-
-    Args:
-        own: Snakemake's handler, whose stream, filters and other messages are used.
-    """
+    """Prints the steps of a run in place of Snakemake's handler `own`, with its stream and filters."""
 
     def __init__(self, own: ColorizingTextHandler, is_dry: bool) -> None:
         super().__init__(own.nocolor, own.stream, own.formatter)
@@ -97,11 +89,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
             self.handleError(record)
 
     def warnings(self) -> list[str]:
-        """Return the warnings in the logs of the steps so far.
-
-        Returns:
-            Each warning once, after the names of the first steps that had it.
-        """
+        """Return each warning in the steps' logs once, after the names of the first steps that had it."""
         by_text: dict[str, list[str]] = {}
         for log, step in self._logs.items():
             for warning in _warnings_in(Path(log)):

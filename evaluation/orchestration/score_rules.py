@@ -49,14 +49,7 @@ class ScoreRule:
 
 
 def score_rules(inputs: RuleInputs, per_job: Callable[[StagePlan], int]) -> Iterator[ScoreRule]:
-    """Yield the rules that score checkpoints.
-
-    Args:
-        per_job: Returns how many checkpoints of a stage the profile puts into one job.
-
-    Yields:
-        The rules of each stage: for single checkpoints, for groups of steps, for the bridge.
-    """
+    """Yield the rules of each stage: for single checkpoints, for groups of `per_job` steps, for the bridge."""
     for plan in inputs.plans.values():
         yield _single_rule(inputs, plan)
         for group in _step_groups(inputs, plan, per_job(plan)):
@@ -186,10 +179,6 @@ def for_spread_model(
 
     Args:
         defaults: The profile's default resources, for a job with one GPU.
-        own: Resources that the profile sets for this rule, which are not changed.
-
-    Returns:
-        Resources by name that replace the defaults; none for one GPU.
     """
     if gpus == 1:
         return {}

@@ -42,12 +42,7 @@ _PLACEHOLDER = "YOUR_ACCOUNT"
 
 
 def check_cluster(workflow: Any) -> None:
-    """Check that a run can submit jobs, before its first one; do nothing without Slurm.
-
-    Raises:
-        EvaluationError: When there is no sbatch, or the account is the placeholder and the cluster
-            uses accounting.
-    """
+    """Raise EvaluationError if a run with Slurm has no sbatch, or the shipped placeholder as account."""
     if Internals(workflow).slurm_executor is None:
         return
     if shutil.which("sbatch") is None:
@@ -105,17 +100,10 @@ def submit_patiently(folder: Path = _COMMANDS) -> None:
 
 
 def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
-    """Cancel the queued and running jobs of killed runs, and wait until they have ended.
+    """Cancel the jobs of killed runs, wait `patience` seconds until they have ended, and return their ids.
 
     A cancelled scoring job gets SIGTERM and keeps all items that it has finished. EvaluationError is
     raised if Slurm does not answer, or a job does not end.
-
-    Args:
-        records: Folder with a file for each run.
-        patience: Seconds in which a run's jobs must end.
-
-    Returns:
-        Ids of the cancelled jobs.
     """
     ended = []
     for path in sorted(records.glob("*.json")):
@@ -135,15 +123,9 @@ def end_orphans(records: Path, patience: float = 120.0) -> list[str]:
 
 
 def requeuing(name: str, states: Sequence[str]) -> Callable[[Mapping[str, str]], None]:
-    """Return a function that puts a run's stuck jobs back into the queue.
+    """Return a function of each job's state by id that puts a run's stuck jobs back into the queue.
 
     sacct may report old states, so squeue is queried before a job is requeued.
-
-    Args:
-        name: The name that all jobs of the run have.
-
-    Returns:
-        A function that takes the state of each job by its id.
     """
     refused: set[str] = set()
 

@@ -28,11 +28,7 @@ def or_stop(
     *arguments: Arguments.args,
     **keywords: Arguments.kwargs,
 ) -> Returned:
-    """Call a function; turn its errors, and those of the machine, into one that ends the run.
-
-    Raises:
-        RunError: In place of an EvaluationError, OSError or MemoryError.
-    """
+    """Call a function; turn its errors, and those of the machine, into a RunError."""
     try:
         return function(*arguments, **keywords)
     except EvaluationError as error:
@@ -44,11 +40,7 @@ def or_stop(
 
 
 def require_checkpoint(subject: Subject) -> None:
-    """Stop before anything runs if a checkpoint to be scored is missing.
-
-    Raises:
-        RunError: When it is missing; names its key in the configuration.
-    """
+    """Raise RunError with the key of a checkpoint that is to be scored and missing."""
     if absent := absent_folder(subject.checkpoint):
         places = {"merge": f"merges.{subject.merge}", "bridge": "bridge", "step": "steps"}
         place = places[subject.role]

@@ -39,7 +39,6 @@ def submit(sbatch: str, arguments: Sequence[str], script: bytes | None) -> int:
 
     Args:
         arguments: Its arguments, with --parsable, --job-name and --comment.
-        script: What it reads from stdin; None: nothing.
     """
     pause, told = float(os.environ.get(WAIT, "15")), ""
     unclear = 0

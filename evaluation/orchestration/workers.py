@@ -38,11 +38,7 @@ def score_on_all_gpus(
     """Score steps of a stage on all GPUs that the job sees; without a GPU, one after the other.
 
     Args:
-        config: The configuration file, which the processes read.
         scores_only: Whether another step, which needs no GPU, writes the tier files.
-
-    Returns:
-        0, or RECORDED if some cannot be scored and their records state why.
 
     Raises:
         ScoringError: When steps failed; raised once all others are done, names the failed ones.
@@ -127,11 +123,7 @@ class Queue:
         self._lock = threading.Lock()
 
     def next(self, process: int) -> tuple[int | None, int | None]:
-        """Take the next step for a process.
-
-        Returns:
-            The step to score now, and the one reserved after it; None if there is none.
-        """
+        """Take a process's next step; return it, and the one reserved after it (None if there is none)."""
         with self._lock:
             step = self._in_view.pop(process, None)
             if step not in self._left:
@@ -152,11 +144,7 @@ class Queue:
 
 
 class _Workers:
-    """The steps to score, the processes that score them, and the failed steps.
-
-    Args:
-        scores_only: Whether another step, which needs no GPU, writes the tier files.
-    """
+    """The steps to score, the processes that score them, and the failed steps."""
 
     def __init__(
         self, plan: StagePlan, steps: Sequence[int], threads: int, scores_only: bool
@@ -215,11 +203,7 @@ class _Workers:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """End all processes when the block ends, also after an error.
-
-        Yields:
-            Nothing.
-        """
+        """End all processes when the block ends, also after an error."""
         try:
             yield
         finally:

@@ -45,12 +45,7 @@ class Failure:
         return float(min(first * 2.0 ** min(self.count - 1, 20), LONGEST_WAIT))
 
     def left(self, state: str) -> float:
-        """Return the seconds that remain until the next attempt.
-
-        Returns:
-            0 for a checkpoint that has changed, and for a failure in the future (the clock was set
-            back).
-        """
+        """Return the seconds until the next attempt: 0 if it has changed, or failed in the future."""
         passed = time.time() - self.at
         return 0.0 if state != self.state or passed < 0 else max(0.0, self.wait - passed)
 
@@ -67,14 +62,7 @@ def read_failures(results: Path) -> dict[str, Failure]:
 
 
 def note_failure(subject: Subject, state: str, why: str, *, own: bool) -> Failure:
-    """Store a failure and the number of consecutive failures.
-
-    Args:
-        own: Whether the checkpoint is at fault.
-
-    Returns:
-        The failure; its count restarts at 1 if the checkpoint or `own` has changed.
-    """
+    """Store a failure, and how many there were with this state and fault (`own`: of the checkpoint)."""
     failures = read_failures(subject.plan.results)
     last = failures.get(subject.label)
     count = last.count + 1 if last and last.state == state and last.own == own else 1

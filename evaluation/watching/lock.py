@@ -45,15 +45,7 @@ class StageLock:
         self._own = Holder(process())
 
     def take(self) -> Holder | None:
-        """Take the lock, or keep it.
-
-        Returns:
-            The other holder; None if this process holds it now.
-
-        Raises:
-            OSError: When it cannot be written.
-            OutputError: When a folder has its name.
-        """
+        """Take the lock, or keep it; return the other holder, None if this process holds it now."""
         check_replaceable(self.path)
         make_folder(self.path.parent)
         mine = temporary_path(self.path)
@@ -77,11 +69,7 @@ class StageLock:
             mine.unlink(missing_ok=True)
 
     def note_child(self, snakemake: int | None) -> None:
-        """Store the running Snakemake in the lock, for a watcher that takes the lock over.
-
-        Args:
-            snakemake: Its process id; None when it has ended.
-        """
+        """Store the running Snakemake in the lock for whoever takes it over; None when it has ended."""
         self._own = Holder(self._own.watcher, None if snakemake is None else process(snakemake))
         with contextlib.suppress(OSError):
             if self._is_ours():

@@ -35,11 +35,7 @@ PATIENCE = 60.0
 
 
 def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[str]) -> list[str]:
-    """Return the command that makes some files with Snakemake.
-
-    Args:
-        targets: Files to make, or options such as `--unlock` instead.
-    """
+    """Return the command that makes some files (or options such as `--unlock`) with Snakemake."""
     fixed = ["--keep-going", "-s", str(SNAKEFILE), "--configfile", str(configuration)]
     return [sys.executable, "-m", "snakemake", *targets, *fixed, *arguments]
 
@@ -57,7 +53,6 @@ def run(
 
     Args:
         beat: Called every `BEAT` seconds with the command's process id.
-        appending: Whether the log is appended to, not overwritten.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     forget_link(log)
@@ -103,11 +98,7 @@ def _text(log: Path) -> str:
 
 
 def late_pages(plans: Plans, stages: Sequence[str]) -> list[str]:
-    """Return the stages and pages that do not show all results.
-
-    Returns:
-        Names of stages, then of pages about all stages, in the order in which they are made.
-    """
+    """Return the stages, then the pages about all, that do not show all results."""
     of_stages = [name for name in stages if _late(steps_of("stage"), plans[name])]
     return of_stages + [step.noun for step in (_late(steps_of("run"), plans) if stages else [])]
 
@@ -186,9 +177,6 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
 
     Args:
         work: The checkpoints of the run; a bridge that failed is added to its `skipped`.
-
-    Yields:
-        The outcome of each checkpoint, bridges first.
     """
     outdated = Outdated(work.plans)
     for subject in sorted(work.ready, key=lambda one: one.role):  # bridges first

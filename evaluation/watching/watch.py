@@ -71,14 +71,7 @@ class Watcher:
         self.late: list[str] = []
 
     def watch(self) -> int:
-        """Watch until `_ending` gives a reason to stop.
-
-        Returns:
-            Exit code: 1 if a checkpoint failed or a page is outdated, else 0.
-
-        Raises:
-            EvaluationError: When it cannot begin, such as CacheError if something is not prefilled.
-        """
+        """Watch until `_ending` gives a reason; return 1 if a checkpoint failed or a page is outdated."""
         for name in self.options.stages:
             check_caches(self.plans[name])
         try:

@@ -64,11 +64,7 @@ class Work:
         return _steps_for(subject, is_compared=self.is_compared(subject.plan.name))
 
     def is_compared(self, stage: str) -> bool:
-        """Return whether the stage has a bridge that its steps can be compared with now.
-
-        Returns:
-            False also if its bridge is skipped.
-        """
+        """Return whether a stage has a bridge to compare its steps with now, which is not skipped."""
         return self.plans[stage].stage.bridge is not None and name_of(stage) not in self.skipped
 
 
@@ -78,20 +74,12 @@ def _steps_for(subject: Subject, *, is_compared: bool) -> list[Step]:
 
 
 def name_of(stage: str, label: str = "bridge") -> str:
-    """Return the name of a checkpoint in messages and in `skipped`.
-
-    Args:
-        label: The subject's label; by default that of the bridge.
-    """
+    """Return the name of a checkpoint, by default the bridge, in messages and in `skipped`."""
     return f"{stage} {label}"
 
 
 def check_caches(plan: StagePlan) -> None:
-    """Check that all caches of a stage are prefilled.
-
-    Raises:
-        CacheError: When a cache is missing, or was made from other data or settings.
-    """
+    """Raise CacheError if a cache of a stage is missing, or not as it is configured now."""
     states = CacheStates()
     wrong = [entry for entry in stage_entries(plan) if states.state(entry) != "current"]
     if wrong:
@@ -103,11 +91,7 @@ def check_caches(plan: StagePlan) -> None:
 
 
 def find_work(config: Config, stages: Sequence[str], quiet: float) -> Work:
-    """Look at all checkpoints of some stages, and twice at those that are not scored.
-
-    Args:
-        quiet: Seconds between the two looks.
-    """
+    """Look at all checkpoints of some stages, and again after `quiet` seconds at those not scored."""
     config = with_known_steps(config)
     plans = plan_stages(config)
     search = _Search(Outdated(plans))
@@ -244,10 +228,7 @@ class _Search:
 
 
 def look_twice(subjects: Iterable[Subject], quiet: float) -> list[tuple[Subject, str, str | None]]:
-    """Look at checkpoints twice.
-
-    Args:
-        quiet: Seconds between the two looks.
+    """Look at checkpoints twice, `quiet` seconds apart.
 
     Returns:
         For each its state, which changes with its files, and why it is skipped (None if it is not).
