@@ -38,7 +38,7 @@ HIT: dict[str, tuple[tuple[str, ...], Callable[[list[Path]], list[Path]]]] = {
 """Accidents to one file, and which files there are for it."""
 
 REMOVED: dict[str, tuple[int, tuple[str, ...]]] = {
-    "step_results_removed": (4, tuple(f"{root}/**/by_checkpoint/step_*" for root in ROOTS)),
+    "step_results_removed": (4, tuple(f"{root}/**/by_checkpoint/*_*" for root in ROOTS)),
     "bridge_results_removed": (1, tuple(f"{root}/**/bridge" for root in ROOTS)),
     "stage_results_removed": (2, tuple(f"{root}/**/by_checkpoint/.." for root in ROOTS)),
     "store_removed": (1, tuple(f"{root}/scores" for root in ROOTS)),

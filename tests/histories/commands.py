@@ -75,11 +75,24 @@ def _by_hand(model: Model) -> Iterator[tuple[Any, ...]]:
             yield from [("collect", *which), ("score", *which)]
             if model.bridge(stage) is not None:
                 yield ("deltas", *which)
+        for merge in model.merges(stage):
+            yield from [(name, "--stage", stage, "--merge", merge) for name in ("collect", "score")]
         if model.bridge(stage) is not None:
             yield from [(name, "--stage", stage, "--bridge") for name in ("collect", "score")]
 
 
-SETS = ("step", "bridge", "stage", "checkpoint", "link", "result", "store", "cache", "suites")
+SETS = (
+    "step",
+    "bridge",
+    "stage",
+    "checkpoint",
+    "link",
+    "result",
+    "store",
+    "cache",
+    "suites",
+    "merge",
+)
 """Beginnings of what changes the set of results: tables of those that are there are in order."""
 
 

@@ -114,8 +114,14 @@ def _is_named(model: Model, folder: str) -> bool:
         if model.folder(stage) == folder and isinstance(model.stages[stage]["steps"], list)
     ]
     bridges = [bridge for stage in model.stages if (bridge := model.bridge(stage))]
-    is_bridge = any(bridge.startswith(f"{folder}/") for bridge in bridges)
-    return bool(listed) or is_bridge or folder in model.links.values()
+    members = [
+        place
+        for stage in model.stages
+        for one in model.merges(stage)
+        for place in model.members(stage, one)
+    ]
+    is_used = any(place.startswith(f"{folder}/") for place in (*bridges, *members))
+    return bool(listed) or is_used or folder in model.links.values()
 
 
 # Weights and settings that change where they lie

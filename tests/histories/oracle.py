@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from evaluation.dependencies.other_runs import run_folders, step_of
+from evaluation.settings.candidates import candidate_of
 from tests.histories.model import Model
 
 TIMES = {"seconds", "tokens_per_second", "tokens_processed", "gpu_busy", "made", "started", "run"}
@@ -75,7 +76,8 @@ def _may_stay(model: Model, folder: str, name: str) -> bool:
         return False
     if top == "bridge":
         return model.bridge(stage) is None
-    return int(rest.partition("/")[0].removeprefix("step_")) not in model.steps(stage)
+    candidate = candidate_of(rest.partition("/")[0])
+    return candidate not in (*model.steps(stage), *model.merges(stage))
 
 
 def _difference(ours: Path, fresh: Path) -> str | None:

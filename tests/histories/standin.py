@@ -149,24 +149,29 @@ class StandIn:
 
     def __init__(self, scoring: Any, checkpoint: Any, loaded: Callable[[], None]) -> None:
         self.dtype = "float32" if scoring.dtype == "auto" else scoring.dtype
-        self._path, self._loaded = checkpoint.path, loaded
+        members = checkpoint.members or ((checkpoint, 1.0),)
+        self._folders = [(member.path, weight) for member, weight in members]
+        self._loaded = loaded
         self._tokens = 0
         self._fault = [scoring.generation_batch] if "HISTORIES_FAULT" in os.environ else []
 
     @functools.cached_property
     def content(self) -> str:
-        files = self._files()
-        read = b"".join(p.read_bytes() for p in files if p.name != "config.yaml")
+        contents = [_content(folder) for folder, _ in self._folders]
         self._loaded()
-        return hashlib.sha256(read).hexdigest()
+        weights = [weight for _, weight in self._folders]
+        return (
+            contents[0] if len(contents) == 1 else _digest([*zip(contents, weights, strict=True)])
+        )
 
     @property
     def state(self) -> str:
         """Names, sizes and times of the files whose content counts."""
         return repr(
             [
-                (str(p.relative_to(self._path)), p.stat().st_size, p.stat().st_mtime_ns)
-                for p in self._files()
+                (str(p.relative_to(folder)), p.stat().st_size, p.stat().st_mtime_ns)
+                for folder, _ in self._folders
+                for p in _files(folder)
             ]
         )
 
@@ -174,11 +179,6 @@ class StandIn:
     def tokens_processed(self) -> int:
         assert self.content
         return self._tokens
-
-    def _files(self) -> list[Path]:
-        """Weights and configuration; what counts tokens or generates by default is neither."""
-        there = (path for path in self._path.rglob("*") if path.is_file())
-        return sorted(p for p in there if p.suffix == ".safetensors" or p.name in SETTINGS)
 
     def dice(self, tier: str, *asked: Any) -> float:
         """A number in [0, 1) that all that was asked decides."""
@@ -237,6 +237,21 @@ class StandIn:
             if search.reached(tokens):
                 break
         return stopping.answer(request.tokens, tokens, "length")
+
+
+def _files(folder: Path) -> list[Path]:
+    """Weights and configuration; what counts tokens or generates by default is neither."""
+    there = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(p for p in there if p.suffix == ".safetensors" or p.name in SETTINGS)
+
+
+def _content(folder: Path) -> str:
+    read = b"".join(p.read_bytes() for p in _files(folder) if p.name != "config.yaml")
+    return hashlib.sha256(read).hexdigest()
+
+
+def _digest(content: Any) -> str:
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()
 
 
 def _next_moment() -> int:
