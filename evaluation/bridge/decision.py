@@ -7,7 +7,6 @@ clearly, must also hold simultaneously at that alpha.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from evaluation.bridge.companions import needed_gain, recipe_row
 from evaluation.bridge.delta import Delta
@@ -76,19 +75,23 @@ class Decision:
     objective: Objective
     awaited: int = 0
 
-    @cached_property
-    def ranking(self) -> Ranking | None:
-        """Compare all pairs of steps by the headline; takes far longer than the verdicts.
+    def ranking(self, chosen: int | None = None) -> Ranking | None:
+        """Compare the steps with the chosen one, or all of them, by the headline.
 
         Returns:
-            All pairs, tested together; None where steps have different items, or there is only one.
+            Pairs, tested together; None where steps have different items, or there is only one.
         """
         columns = [_column(delta) for delta in self.decisive]
         if any(column.keys() != columns[0].keys() for column in columns):
             return None
         estimates = [delta.estimate for delta in self.decisive]
         first = self.decisive[0]
-        return rank(estimates, columns, first.item, first.sign)
+        return rank(estimates, columns, first.item, first.sign, chosen)
+
+
+def headline_of(objectives: Sequence[Objective | ObjectiveRow]) -> int:
+    """Return the index of the objective that ranks steps: the first `improve` one, else the first."""
+    return next((i for i, goal in enumerate(objectives) if goal.want == "improve"), 0)
 
 
 def decide(
@@ -131,7 +134,7 @@ def decide(
             JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
     judged = _with_recipes(judged, objectives, decisive, list(deltas))
-    headline = next((i for i, objective in enumerate(objectives) if objective.want == "improve"), 0)
+    headline = headline_of(objectives)
     return Decision(
         steps=judged,
         decisive=decisive[headline],

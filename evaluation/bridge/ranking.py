@@ -4,6 +4,9 @@ Each pair has the estimate and the p-value that a comparison of its two steps ha
 All pairs are tested together by the largest |z| of a pair, with z the normal quantile of p, then again
 without the rejected pairs, until none is rejected (Romano and Wolf, Econometrica 73, 2005). The remaining
 steps include every best one with confidence, as in Hansen, Lunde and Nason's model confidence set (2011).
+
+Pairs without the step that is shown matter only by whether they are rejected, which leaves fewer tests. Their
+z follow from the covariance of all steps at once, as an estimate for each would take hours for thousands.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,10 +26,13 @@ from evaluation.metrics.variance import Floats
 _DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
 """Draws for a ranking: fewest, most, and in between as many as give _PAIRS_DRAWN draws of pairs."""
 
+_FEWER_DRAWS, _MOST_PAIRS_DRAWN = 2_000, 10**9
+"""Fewest draws where _DRAWS would give more than _MOST_PAIRS_DRAWN draws of pairs: from 450 steps on."""
+
 
 @dataclass(frozen=True)
 class Ranking:
-    """All pairs of steps, tested together; (steps, steps) each.
+    """Pairs of steps, all tested together; (steps, steps) each.
 
     `pairs[i, j]` is the estimate of step i minus step j, for i < j. Simultaneous intervals of all pairs
     have the error rate `alpha` each. `behind[i, j]` is whether i is significantly worse than j.
@@ -38,15 +44,7 @@ class Ranking:
     behind: NDArray[np.bool_]
 
     def interval(self, ours: int, theirs: int) -> tuple[float | None, float | None]:
-        """Return the simultaneous interval of the difference of two steps.
-
-        Args:
-            ours: Number of a step.
-            theirs: Number of another step.
-
-        Returns:
-            Low and high bound of ours - theirs.
-        """
+        """Return the simultaneous interval of our step minus theirs."""
         alpha = at_alpha(self.pairs[min(ours, theirs), max(ours, theirs)], self.alpha)
         if ours < theirs or alpha.low is None or alpha.high is None:
             return alpha.low, alpha.high
@@ -54,38 +52,40 @@ class Ranking:
 
 
 def rank(
-    estimates: Sequence[Estimate], columns: Sequence[Leaves], item: str, sign: int
+    estimates: Sequence[Estimate],
+    columns: Sequence[Leaves],
+    item: str,
+    sign: int,
+    chosen: int | None = None,
 ) -> Ranking | None:
-    """Return which steps are worse than another one.
+    """Return which steps are worse than another one; None if a variance is unknown, or for one step.
 
     Args:
         estimates: Difference of each step from the bridge.
         columns: Leaves of each, in the same order; the names are the same in all.
         item: Name of the item, for estimates of a single one.
         sign: 1 if more is better, else -1.
-
-    Returns:
-        All pairs of steps, tested together; None if a variance is unknown, or for one step.
+        chosen: Number of the step whose pairs are shown; None for all pairs, each by its own estimate.
     """
     cov = covariance_of(columns)
     if cov is None or len(columns) < 2:
         return None
     pairs = {}
     for i, j in combinations(range(len(columns)), 2):
-        difference = difference_of(estimates[i], estimates[j], item)
-        if difference is None:
-            return None
-        pairs[i, j] = difference
-    shape = (len(columns), len(columns))
-    z, lead = np.zeros(shape), np.zeros(shape)
+        if chosen in (None, i, j):
+            difference = difference_of(estimates[i], estimates[j], item)
+            if difference is None:
+                return None
+            pairs[i, j] = difference
+    plain = np.sqrt(_of_differences(cov))
+    lead = np.subtract.outer(*2 * [np.array([sign * estimate.value for estimate in estimates])])
+    z = np.zeros_like(plain) if chosen is None else _normal_scores(estimates, cov, plain, lead)
     for (i, j), difference in pairs.items():
         p = 1.0 if difference.p is None else difference.p
         z[i, j] = z[j, i] = -special.ndtri(max(p, 1e-300) / 2)
         lead[i, j], lead[j, i] = sign * difference.value, -sign * difference.value
-    plain = np.sqrt(_of_differences(cov))
-    left = np.triu((plain > 0) & (z > 0), 1)
     every = np.triu(plain > 0, 1)
-    count = min(_MOST_DRAWS, max(_DRAWS, _PAIRS_DRAWN // max(1, int(every.sum()))))
+    left, count = every & (z > 0), _draws(int(every.sum()))
     vectors = np.ascontiguousarray((draw_normal(cov, count) * np.sqrt(np.diag(cov))).T)
     largest = _largest_pair(vectors, plain, every)
     limit = float(np.quantile(largest, 1 - ALPHA))
@@ -99,6 +99,30 @@ def rank(
         every &= ~new
         limit = float(np.quantile(_largest_pair(vectors, plain, every), 1 - ALPHA))
     return Ranking(pairs, p_values, alpha, (rejected | rejected.T) & (lead < 0))
+
+
+def _draws(pairs: int) -> int:
+    most = max(_FEWER_DRAWS, min(_DRAWS, _MOST_PAIRS_DRAWN // max(1, pairs)))
+    return min(_MOST_DRAWS, max(most, _PAIRS_DRAWN // max(1, pairs)))
+
+
+def _normal_scores(
+    estimates: Sequence[Estimate], cov: Floats, plain: Floats, lead: Floats
+) -> Floats:
+    """Return each pair's |z|, (steps, steps), by Student's t with what is known of the two steps.
+
+    The standard error is that of independent units, times the larger effect of their dependence on one of the
+    two steps; the degrees of freedom are the smaller ones.
+    """
+    own = np.sqrt(np.diag(cov))
+    se = np.array([estimate.se or 0.0 for estimate in estimates])
+    effect = np.maximum(1.0, np.divide(se, own, out=np.ones_like(own), where=own > 0))
+    se = plain * np.maximum.outer(effect, effect)
+    t = np.divide(np.abs(lead), se, out=np.zeros_like(lead), where=se > 0)
+    df = np.array([estimate.df or estimate.units - 1 for estimate in estimates], dtype=np.float64)
+    tail = special.stdtr(np.maximum(1.0, np.minimum.outer(df, df)), -t)
+    scores: Floats = -special.ndtri(np.maximum(tail, 1e-300))
+    return scores
 
 
 def _of_differences(cov: Floats) -> Floats:

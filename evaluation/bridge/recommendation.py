@@ -35,27 +35,29 @@ _OPEN = (
 
 
 def choose(steps: Sequence[JudgedStep], headline: int) -> tuple[JudgedStep, list[JudgedStep]]:
-    """Return the step to name, and the pool of steps that it was chosen from.
+    """Return the step to name, and the pool of steps that it was chosen from, which includes it.
 
     Args:
-        steps: All steps of the stage with their verdicts; at least one.
+        steps: Steps of the stage with their verdicts; at least one.
         headline: Index of the objective that ranks them.
-
-    Returns:
-        The step, and the pool, which includes it.
     """
-    for verdict in ("met", "undecided", "not met"):
-        pool = [s for s in steps if s.verdict == verdict and not s.breaks_a_keep]
-        if pool:
-            return max(pool, key=lambda step: (step.objectives[headline].gain, _rank(step))), pool
-    least = min(step.excess_loss for step in steps)
-    return max((s for s in steps if s.excess_loss == least), key=_rank), list(steps)
+    best = in_order(steps, headline)[0]
+    if best.breaks_a_keep:
+        return best, list(steps)
+    return best, [s for s in steps if s.verdict == best.verdict and not s.breaks_a_keep]
 
 
-def _rank(step: JudgedStep) -> tuple[bool, int, str]:
-    """Rank steps above merges, and later steps above earlier ones."""
-    is_merge, number, name = candidate_rank(step.step)
-    return not is_merge, number, name
+def in_order(steps: Sequence[JudgedStep], headline: int) -> list[JudgedStep]:
+    """Return steps in the order in which they would be named, each if those before it did not exist."""
+
+    def rank(step: JudgedStep) -> tuple[int, float, bool, int, str]:
+        is_merge, number, name = candidate_rank(step.step)  # of equal ones, the latest step
+        if step.breaks_a_keep:
+            return -len(KINDS), -step.excess_loss, not is_merge, number, name
+        gain = step.objectives[headline].gain
+        return -list(KINDS).index(step.verdict), gain, not is_merge, number, name
+
+    return sorted(steps, key=rank, reverse=True)
 
 
 def recommend(
@@ -191,7 +193,8 @@ def _not_behind(
 ) -> list[dict[str, Any]]:
     """Return the pool's steps that are not significantly worse than the best one, with simultaneous intervals."""
     place = {step.step: i for i, step in enumerate(decision.steps)}
-    ranking, chosen, headline = decision.ranking, place[best.step], decision.headline
+    chosen, headline = place[best.step], decision.headline
+    ranking = decision.ranking(chosen) if len(pool) > 1 else None
     similar: list[dict[str, Any]] = []
     for step in pool:
         i = place[step.step]

@@ -137,7 +137,7 @@ def meets(world: World, step: int) -> bool:
 
 def _behind_by_holm(decision: Decision, pool: Sequence[JudgedStep]) -> list[int]:
     """Steps that Holm's correction puts behind the best, as if the data had not chosen that one."""
-    ranking, headline = decision.ranking, decision.headline
+    ranking, headline = decision.ranking(), decision.headline
     if ranking is None:
         return []
     best = max(pool, key=lambda step: step.objectives[headline].gain).step

@@ -140,8 +140,8 @@ def test_steps_that_are_copies_cost_nothing() -> None:
     deltas = draw_deltas(World(gains=[0.03]), np.random.default_rng(4))[0]
     decision = decide("s", (IMPROVE,), dict.fromkeys(range(5), deltas))
     assert decision.alphas[0] == pytest.approx(0.05, rel=0.15)
-    assert not decision.ranking.behind.any()
-    assert (decision.ranking.p == 1).all()
+    assert not decision.ranking().behind.any()
+    assert (decision.ranking().p == 1).all()
 
 
 def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
@@ -150,5 +150,5 @@ def test_without_items_bonferroni_holds_and_nobody_is_called_behind() -> None:
     bare = {s: [replace(one, estimate=given) for one in own] for s, own in deltas.items()}
     decision = decide("s", (IMPROVE,), bare)
     assert decision.alphas == pytest.approx([0.025])
-    assert decision.ranking is None
+    assert decision.ranking() is None
     assert len(recommend("s", (IMPROVE,), decision, {0: "", 1: ""})["similar"]) == 1

@@ -121,6 +121,22 @@ def test_recommendation_and_comparison_never_contradict(
                 assert own.p < ALPHA
 
 
+@pytest.mark.parametrize("steps", [3, 12, 30])
+@pytest.mark.parametrize("binary", [True, False])
+def test_pairs_of_the_chosen_step_are_as_among_all_pairs(steps: int, binary: bool) -> None:
+    """Who is behind, at what p and with what interval, is the same whether or not the others are estimated."""
+    for seed in range(6):
+        found = few_and_many(np.random.default_rng(seed), steps, 400, binary)
+        columns = [leaves(one, "it") for one in found]
+        chosen = int(np.argmax([one.value for one in found]))
+        every, own = (rank(found, columns, "it", 1, only) for only in (None, chosen))
+        assert own.alpha == every.alpha
+        assert (own.p[:, chosen] == every.p[:, chosen]).all()
+        assert own.behind[:, chosen].tolist() == every.behind[:, chosen].tolist()
+        for step in {*range(steps)} - {chosen}:
+            assert own.interval(step, chosen) == every.interval(step, chosen)
+
+
 @settings(max_examples=25, deadline=None)
 @given(seed=st.integers(0, 10**6), loss=st.sampled_from([0.0, 0.01, 0.02, 0.03]))
 def test_a_stage_is_met_only_by_a_step_that_is_met_alone(seed: int, loss: float) -> None:

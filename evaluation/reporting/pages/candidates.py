@@ -6,8 +6,8 @@ The recommended one is first, the runner-up second, and so on by the rule that n
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from evaluation.bridge.decision import JudgedStep
-from evaluation.bridge.recommendation import choose
+from evaluation.bridge.decision import JudgedStep, headline_of
+from evaluation.bridge.recommendation import in_order
 from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
@@ -72,18 +72,12 @@ def ranked(stage: StageResults) -> list[Candidate]:
     Returns:
         Each of the others would be named without those before it; without an objective, they are in order.
     """
-    left = [_judged(stage, delta) for delta in sorted(stage.deltas, key=candidate_rank)]
-    if any(not step.objectives for step in left):
-        return [step.step for step in left]
-    wants = [row.want for row in left[0].objectives] if left else []
-    headline = wants.index("improve") if "improve" in wants else 0
-    order: list[Candidate] = []
-    while left:
-        best, _ = choose(left, headline)
-        order.append(best.step)
-        left = [step for step in left if step.step != best.step]
-    advised = stage.recommendation.candidate if stage.recommendation else None
-    return sorted(order, key=lambda one: one != advised)
+    steps = [_judged(stage, delta) for delta in sorted(stage.deltas, key=candidate_rank)]
+    if steps and all(step.objectives for step in steps):
+        order = in_order(steps, headline_of(steps[0].objectives))
+        advised = stage.recommendation.candidate if stage.recommendation else None
+        steps = sorted(order, key=lambda step: step.step != advised)
+    return [step.step for step in steps]
 
 
 def _judged(stage: StageResults, candidate: Candidate) -> JudgedStep:
