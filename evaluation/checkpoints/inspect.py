@@ -30,7 +30,16 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
     Returns:
         Sizes, dtypes and features by name; which ones depends on the checkpoint's kind.
     """
-    facts: dict[str, Any] = {
+    if checkpoint.kind == "nanotron":  # checked before all bytes are read for the identity
+        parameters = [item for item, _ in complete_parameters(checkpoint).values()]
+        left_out = {
+            "rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None
+        }
+        more = _weights(parameters) | _model(checkpoint.architecture) | left_out
+    else:
+        check_complete(checkpoint)
+        more = _huggingface_facts(checkpoint)
+    return {
         "path": str(checkpoint.path),
         "kind": checkpoint.kind,
         "complete": True,
@@ -40,13 +49,8 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
         "vocab_size": checkpoint.vocab_size,
         "tokenizer": checkpoint.tokenizer_name,
         "sequence_length": checkpoint.sequence_length,
+        **more,
     }
-    if checkpoint.kind == "huggingface":
-        check_complete(checkpoint)
-        return facts | _huggingface_facts(checkpoint)
-    parameters = [item for item, _ in complete_parameters(checkpoint).values()]
-    left_out = {"rope_scaling_left_out": checkpoint.model_config.get("rope_scaling") is not None}
-    return facts | _weights(parameters) | _model(checkpoint.architecture) | left_out
 
 
 def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
