@@ -64,27 +64,28 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     """
     from snakemake.logging import logger
 
-    if Internals(workflow).is_module:
+    internals = Internals(workflow)
+    if internals.is_module:
         _prepare_as_module(workflow, inputs, keep)
         return
 
     def check(is_dry: bool) -> list[str]:
         print_steps(is_dry)
-        rules, targets = list(workflow.rules), workflow.dag_settings.targets
+        rules, targets = list(internals.part("rules")), internals.part("dag_settings.targets")
         for target in targets:
             if not any(target == rule.name or rule.is_producer(target) for rule in rules):
                 raise RunError(_unknown_target(target, inputs))
         lines = _check_checkpoints(inputs, sorted(targets))
         if is_dry:
             return lines
-        if workflow.resource_settings.cores == 0:  # Snakemake would wait for ever
+        if internals.part("resource_settings.cores") == 0:  # Snakemake would wait for ever
             raise RunError("with --cores 0 no job can run; give 1 or more, such as --cores 2")
         for line in lines:
             logger.info(line)
         keep()
         return []
 
-    Internals(workflow).before_execution(check)
+    internals.before_execution(check)
 
 
 def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
@@ -150,12 +151,13 @@ def _unknown_target(target: str, inputs: RuleInputs) -> str:
 
 def start(workflow: Any) -> None:
     """Prepare a run at its start; `check_cluster`, `guard_run` and `reset_future_times` may refuse it."""
-    Internals(workflow).let_stops_in()
+    internals = Internals(workflow)
+    internals.let_stops_in()
     check_cluster(workflow)
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # left by killed runs: this run holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
-    jobs = list(workflow.dag.needrun_jobs())
+    jobs = list(internals.part("dag.needrun_jobs")())
     for job in jobs:
         remove_special_files(map(Path, job.output))
         reset_future_times(map(Path, job.input))
@@ -168,7 +170,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
 
     If a job failed, Snakemake skips the tables; they are then made here from the existing results.
     """
-    rules = {job.rule.name for job in workflow.dag.jobs}
+    rules = {job.rule.name for job in Internals(workflow).part("dag.jobs")}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
     tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
     shutil.rmtree(CHECKED, ignore_errors=True)

@@ -4,11 +4,14 @@ settings    workflow.dag_settings, .execution_settings: Snakemake's own reasons 
             switched off, as records decide (records.py). Files of a killed run are neither refused nor
             made again, and a failed job removes none: each is written atomically, and its record says
             what it is
+            dag_settings.targets, .forcerun, resource_settings, executor_settings.requeue,
+            deployment_settings: what the command line and the profile say
 workflow    execute(executor_plugin=…): the first place that knows the targets and whether the run is a dry
             run; input functions cannot check, as Snakemake takes an old file and ignores what they raise
             modifier: whether our rules are a module of another workflow, and their names there (common.smk)
             _onstart: that workflow's own start hook; ours runs before it
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
+            jobs, needrun_jobs: what a run makes, for its messages and its estimate of the end
 scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
             holds it: replaced by a reentrant lock
             _executor: the Slurm executor, and the name of its jobs (run_uuid)
@@ -55,26 +58,23 @@ class Internals:
 
     workflow: Any
 
+    def part(self, names: str) -> Any:
+        """Return an attribute of the workflow, such as `dag_settings.targets`, each part of it checked."""
+        owner = self.workflow
+        for name in names.split("."):
+            _require(owner, name)
+            owner = getattr(owner, name)
+        return owner
+
     @property
     def is_module(self) -> bool:
         """Whether the rules that are being read are a module of another workflow."""
-        _require(self.workflow, "modifier")
-        _require(self.workflow.modifier, "is_main_snakefile")
-        return not self.workflow.modifier.is_main_snakefile()
-
-    @property
-    def is_forced_by_hand(self) -> bool:
-        """Whether the run was started with `--forcerun`."""
-        _require(self.workflow, "dag_settings")
-        _require(self.workflow.dag_settings, "forcerun")
-        return bool(self.workflow.dag_settings.forcerun)
+        return not self.part("modifier.is_main_snakefile")()
 
     @property
     def slurm_executor(self) -> Any | None:
         """The Slurm executor of the run; None if jobs run on this machine."""
-        _require(self.workflow, "scheduler")
-        _require(self.workflow.scheduler, "_executor")
-        executor = self.workflow.scheduler._executor
+        executor = self.part("scheduler._executor")
         if not type(executor).__module__.startswith(_SLURM):
             return None
         _require(executor, "run_uuid")
@@ -84,7 +84,7 @@ class Internals:
         """Let records alone decide what runs again; Snakemake passes these settings on to its jobs."""
         from snakemake.settings.enums import RerunTrigger
 
-        dag, execution = self.workflow.dag_settings, self.workflow.execution_settings
+        dag, execution = self.part("dag_settings"), self.part("execution_settings")
         _require(dag, "rerun_triggers", "force_incomplete")
         _require(execution, "ignore_incomplete", "keep_incomplete")
         _require(RerunTrigger, "MTIME")
@@ -95,9 +95,7 @@ class Internals:
 
     def force(self, file: str) -> None:
         """Have Snakemake make a file again that exists."""
-        _require(self.workflow, "dag")
-        _require(self.workflow.dag, "forcefiles")
-        self.workflow.dag.forcefiles.add(file)
+        self.part("dag.forcefiles").add(file)
 
     def before_execution(self, prepare: Callable[[bool], Iterable[str]]) -> None:
         """Have a function called before Snakemake plans anything, and let records decide what it runs again.
@@ -107,13 +105,11 @@ class Internals:
         """
         from snakemake.logging import logger
 
-        _require(self.workflow, "execute")
-        execute = self.workflow.execute
+        execute = self.part("execute")
 
         def prepared(*, executor_plugin: Any, **others: Any) -> Any:
             _require(executor_plugin, "common_settings")
             _require(executor_plugin.common_settings, "dryrun_exec")
-            _require(self.workflow, "dag_settings", "execution_settings")
             self._decide_by_records()
             lines = prepare(executor_plugin.common_settings.dryrun_exec)
             done = execute(executor_plugin=executor_plugin, **others)
@@ -125,8 +121,7 @@ class Internals:
 
     def before_start(self, prepare: Callable[[], None]) -> None:
         """Have a function called before the workflow's own `onstart`."""
-        _require(self.workflow, "_onstart")
-        begin = self.workflow._onstart
+        begin = self.part("_onstart")
 
         def onstart(log: Any) -> None:
             prepare()
@@ -138,9 +133,9 @@ class Internals:
 
     def let_stops_in(self) -> None:
         """Let a stop signal end a run at any moment; called before its scheduler starts."""
-        _require(self.workflow, "scheduler")
-        _require(self.workflow.scheduler, "_lock")
-        self.workflow.scheduler._lock = threading.RLock()
+        scheduler = self.part("scheduler")
+        _require(scheduler, "_lock")
+        scheduler._lock = threading.RLock()
 
 
 def keep_unanswered(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:

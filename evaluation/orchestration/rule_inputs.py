@@ -168,7 +168,7 @@ class RuleInputs:
             entries = (entry for plan in plans for entry in stage_entries(plan))
             stale = [str(entry.record) for entry in entries if or_stop(self._is_stale, entry)]
             return list(dict.fromkeys([*files, *stale]))
-        if self._internals.is_forced_by_hand:
+        if self._internals.part("dag_settings.forcerun"):
             return files
         is_made = made is not None and os.path.lexists(made)
         return [ancient(file) for file in files if not is_made or os.path.lexists(file)]

@@ -43,15 +43,17 @@ _PLACEHOLDER = "YOUR_ACCOUNT"
 
 def check_cluster(workflow: Any) -> None:
     """Raise EvaluationError if a run with Slurm has no sbatch, or the shipped placeholder as account."""
-    if Internals(workflow).slurm_executor is None:
+    internals = Internals(workflow)
+    if internals.slurm_executor is None:
         return
     if shutil.which("sbatch") is None:
         raise EvaluationError(
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
-    _check_names(workflow.resource_settings)
-    if _PLACEHOLDER in _accounts(workflow.resource_settings) and _accounts_count():
+    settings = internals.part("resource_settings")
+    _check_names(settings)
+    if _PLACEHOLDER in _accounts(settings) and _accounts_count():
         yours = f" (yours: {', '.join(accounts)})" if (accounts := _known_accounts()) else ""
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
@@ -75,11 +77,12 @@ def guard_run(workflow: Any) -> None:
 
     `end_orphans` raises EvaluationError if orphaned jobs cannot be found or do not end.
     """
-    executor = Internals(workflow).slurm_executor
+    internals = Internals(workflow)
+    executor = internals.slurm_executor
     if executor is None:
         return
     # Without `requeue` the executor itself resubmits the jobs of a failed node.
-    requeue = workflow.executor_settings.requeue
+    requeue = internals.part("executor_settings.requeue")
     states = ("PREEMPTED", "NODE_FAIL") if requeue else ("PREEMPTED",)
     keep_unanswered(executor, requeuing(executor.run_uuid, states))
     submit_patiently()

@@ -1,5 +1,6 @@
 """A Snakemake or executor that lacks a part we rely on is refused, with the version that has it."""
 
+import re
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
@@ -15,6 +16,7 @@ from snakemake.settings import types
 from evaluation.errors import EvaluationError
 from evaluation.orchestration import internals
 from evaluation.orchestration.internals import Internals, keep_unanswered
+from tests.conftest import ROOT
 
 
 def workflow() -> Any:
@@ -43,7 +45,7 @@ def executed(workflow: Any) -> None:
 
 USES: dict[str, Callable[[Any], object]] = {
     "modifier": lambda w: Internals(w).is_module,
-    "dag_settings": lambda w: Internals(w).is_forced_by_hand,
+    "dag_settings": lambda w: executed(w),
     "dag": lambda w: Internals(w).force("a"),
     "execution_settings": lambda w: executed(w),
     "scheduler": lambda w: Internals(w).slurm_executor,
@@ -69,6 +71,38 @@ def test_a_part_that_is_missing(part: str) -> None:
     delattr(owner, name)
     with pytest.raises(EvaluationError, match=rf"has no .*{name}, which this workflow relies on"):
         USES[part](lacking)
+
+
+def parts() -> set[str]:
+    """Dotted names of all parts that rules and orchestration ask for."""
+    folders = ROOT / "evaluation/orchestration", ROOT / "workflow"
+    files = [path for folder in folders for path in folder.rglob("*.[ps]*") if path.is_file()]
+    texts = [path.read_text() for path in files if path.suffix in (".py", ".smk")]
+    return {name for text in texts for name in re.findall(r'\b(?i:part)\("([\w.]+)"\)', text)}
+
+
+@pytest.mark.parametrize("part", sorted(parts()))
+def test_each_part_that_is_asked_for(part: str) -> None:
+    """Snakemake has it, and without it the version that has it is named."""
+    owners = part.split(".")
+    for count in range(len(owners)):
+        holder = SimpleNamespace()
+        for name in reversed(owners[:count]):
+            holder = SimpleNamespace(**{name: holder})
+        with pytest.raises(EvaluationError, match=rf"has no .*{owners[count]}, which"):
+            Internals(holder).part(part)
+
+
+def test_nothing_of_the_workflow_is_used_unchecked() -> None:
+    """What Snakemake documents for rules is free; the rest goes through `part`."""
+    free = "is_main_process configfiles overwrite_configfiles current_basedir execute _onstart dag"
+    for path in (
+        *(ROOT / "evaluation/orchestration").glob("*.py"),
+        *(ROOT / "workflow").rglob("*.smk"),
+    ):
+        used = re.findall(r"(?<![\w.`/])(?:self\.)?workflow\.(\w+)", path.read_text())
+        told = {name for name in used if path.name != "internals.py"} - {*free.split()}
+        assert not told, (path, told)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.places import place_of
 from evaluation.dependencies.steps import steps_of
 from evaluation.orchestration.hooks import check_targets_first, end, start
+from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.score_rules import for_spread_model, score_rules
 from evaluation.orchestration.stops import RunError, or_stop
@@ -20,6 +21,7 @@ from evaluation.settings.names import NAME
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 
+PART = Internals(workflow).part
 CONFIG, CONFIG_FILE = or_stop(
     run_config, config, workflow.is_main_process, workflow.configfiles, sys.argv[1:]
 )
@@ -28,7 +30,7 @@ INPUTS = RuleInputs(PLANS, workflow)
 keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
 
 # The shell of every job begins with this: it sets the Python, the package and the run's configuration.
-PYTHON = "python" if workflow.deployment_settings.deployment_method else sys.executable
+PYTHON = "python" if PART("deployment_settings.deployment_method") else sys.executable
 JOB = shlex.join(
     [f"{ROOT}/workflow/scripts/job.sh", str(ROOT), PYTHON, str(CONFIG_FILE)]
 )
@@ -43,13 +45,13 @@ def job(command):
 def name_in_run(rule):
     """Return a rule's name in the whole workflow, which may use these rules as a module; None if it does
     not use this rule."""
-    return workflow.modifier.avail_rulename(rule)
+    return PART("modifier.avail_rulename")(rule)
 
 
 def resources_of(rule, like="shared_scoring"):
     """Return the resources that the profile or command line sets for a rule. They override those set for
     the name `like`, by default that of jobs that score several checkpoints."""
-    given = workflow.resource_settings.overwrite_resources
+    given = PART("resource_settings.overwrite_resources")
     names = (like, rule, name_in_run(rule))
     return Resources({k: v for name in names for k, v in given.get(name, {}).items()})
 
@@ -57,13 +59,13 @@ def resources_of(rule, like="shared_scoring"):
 def set_resources(rule, resources):
     """Override resources of a rule's jobs."""
     if name := name_in_run(rule):
-        workflow.get_rule(name).resources.update(resources)
+        PART("get_rule")(name).resources.update(resources)
 
 
 def spread_over_gpus(rule, gpus):
     """Multiply the resources of a rule's jobs by the number of GPUs that they use for one checkpoint."""
     own = resources_of(rule, like=rule)
-    defaults = workflow.resource_settings.default_resources or {}
+    defaults = PART("resource_settings.default_resources") or {}
     raw = {name: resource.raw for name, resource in defaults.items()}
     set_resources(rule, for_spread_model(raw, own, gpus))
 
@@ -71,7 +73,7 @@ def spread_over_gpus(rule, gpus):
 def checkpoints_per_job(plan):
     """Return how many checkpoints one job scores: the resource `checkpoints` of the profile."""
     given = {
-        **(workflow.resource_settings.default_resources or {}),
+        **(PART("resource_settings.default_resources") or {}),
         **resources_of(f"score_{plan.name}"),
     }
     count = given["checkpoints"].raw if "checkpoints" in given else 1
