@@ -19,15 +19,7 @@ from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
 from evaluation.dependencies.places import Place, Plans, place_of, places_in
-from evaluation.dependencies.steps import (
-    COLLECT,
-    SCORE,
-    STEPS,
-    TABLES,
-    Step,
-    sources,
-    steps_of,
-)
+from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, Step, sources, steps_of
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.notification import send

@@ -19,10 +19,7 @@ from evaluation.settings.yaml_files import read_yaml
 
 
 def run_config(
-    content: dict[str, Any],
-    is_main: bool,
-    files: Sequence[str | Path],
-    arguments: Sequence[str],
+    content: dict[str, Any], is_main: bool, files: Sequence[str | Path], arguments: Sequence[str]
 ) -> tuple[Config, Path]:
     """Return the configuration of a run and its file, which `keep_config` writes and jobs read.
 

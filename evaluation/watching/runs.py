@@ -41,11 +41,7 @@ def snakemake(configuration: Path, targets: Sequence[str], arguments: Sequence[s
 
 
 def run(
-    command: Sequence[str],
-    log: Path,
-    beat: Callable[[int], None],
-    *,
-    appending: bool = False,
+    command: Sequence[str], log: Path, beat: Callable[[int], None], *, appending: bool = False
 ) -> int:
     """Run a command, with its output in a log, and wait until it ends.
 
