@@ -55,7 +55,7 @@ SELECTED ?= not long
 pytest: $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
 	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
 
-histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=4)
+histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=9)
 	@python -W ignore -m tests.histories
 
 test-slurm: $(VENV) $(MODEL)/config.json  ## only those on a real Slurm on this machine (needs root)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.histories.model import Model
 from tests.histories.oracle import contents, snapshot, touched
+from tests.histories.users import UMASKS, play_other_user
 
 if TYPE_CHECKING:
     from tests.histories.history import Player
@@ -128,6 +129,12 @@ def twice(player: "Player") -> None:
         if done.code and player.is_well():
             player.wrong(f"one of two at once ended with {done.code}: {done.said[-600:]}")
             player.report.output.append(done.said)
+
+
+@command(lambda model: [(umask,) for umask in UMASKS])
+def other_user(player: "Player", umask: str) -> None:
+    """Somebody else works with these folders, as far as their modes let him."""
+    play_other_user(player, umask)
 
 
 LOOKS_AT_MOST = 20

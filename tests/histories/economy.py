@@ -136,6 +136,7 @@ def _definitions(model: Model) -> dict[str, str]:
                     {key: value for key, value in item.items() if key not in views},
                     repr(model.behind(item["dataset"])) if "dataset" in item else None,
                     *(tokenizer, model.protocols.get(protocol)),
+                    model.provider_version if "provider" in item else None,
                 ]
                 for name, item in suite[section].items()
             }

@@ -31,6 +31,20 @@ def protocol_raised(model: Model, name: str) -> None:
     model.protocols[name] = f"raised-{number}"
 
 
+@edit(lambda model: [()])
+def provider_upgraded(model: Model) -> None:
+    """Another version is required and installed, which asks otherwise."""
+    version, number = model.provider
+    model.provider = version + 1, number
+
+
+@edit(lambda model: [()])
+def provider_reinstalled(model: Model) -> None:
+    """The same program in a new file."""
+    version, number = model.provider
+    model.provider = version, number + 1
+
+
 NAME = "other"
 PLACES = {
     "results": "results",

@@ -73,6 +73,8 @@ class Model:
     files: dict[str, File] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
     protocols: dict[str, str] = field(default_factory=dict)
+    provider: tuple[int, int] = (0, 0)
+    """Version of the provider that is required and installed, and which writing of its program."""
     clock: int = 0
     gone: dict[str, Copy] = field(default_factory=dict)
 
@@ -227,6 +229,10 @@ class Model:
 
     def _has(self, place: str, damages: tuple[str, ...]) -> bool:
         return place in self.checkpoints and self.checkpoints[place].damage in damages
+
+    @property
+    def provider_version(self) -> str:
+        return f"0.13.{self.provider[0]}"
 
     def repair(self) -> None:
         """Takes back what cannot be fulfilled, and copies anew what has no configuration."""

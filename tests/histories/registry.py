@@ -23,6 +23,9 @@ class Edit(NamedTuple):
     about: str
 
 
+OF_PROVIDED = ("group", "limit", "primary")
+"""Keys of a provider's task among those that get other values."""
+
 EDITS: dict[str, Edit] = {}
 """Complete once `tests.histories.edits` is imported."""
 
@@ -81,6 +84,8 @@ def other_values(
             (p, v) for name, own in values.items() for p in places(model, name) for v in own
         ):
             holder = at(model, path[:-1])
+            if "provider" in holder and path[-1] not in OF_PROVIDED:
+                continue
             if holder.get(path[-1]) != value and (fits is None or fits(holder, value)):
                 yield path, value
 

@@ -122,6 +122,7 @@ def _kill(group: int) -> None:
 def server(*options: str) -> Iterator[Server]:
     """A server that ends with the block; `options` are those of its command line."""
     with tempfile.TemporaryDirectory(prefix="histories-") as folder:
+        os.chmod(folder, 0o711)
         place = Path(folder) / "socket"
         command = [sys.executable, "-W", "ignore", "-m", "tests.histories.server", str(place)]
         command += options

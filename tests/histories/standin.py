@@ -9,6 +9,7 @@ What a run is told, by its environment:
     HISTORIES_COUNTS      a file that gets a line for each time that the engine is asked, with a key
                           for each question: a context and a candidate, a block, a sample of a prompt
     HISTORIES_PROTOCOLS   JSON of protocol constants that were raised, e.g. {"tier3": "tier3-2"}
+    HISTORIES_PROVIDER    the version of lighteval that is required
     HISTORIES_ACCIDENT    "KILL 12": all processes are killed at the 12th renaming of a file;
                           "MAIN 12": only what was started first is, as a watcher without its
                           Snakemake; "TERM 12": Snakemake is told to stop then; "WAIT 12": everything there
@@ -123,8 +124,10 @@ def begin() -> None:
     from evaluation import protocol
     from evaluation.results.deltas_file import StageDeltas, StepDeltas
     from evaluation.results.stage_files import TaskQuality
-    from evaluation.settings import tiers
+    from evaluation.settings import provided, tiers
 
+    versions = {**provided.VERSIONS, "lighteval": os.environ.get("HISTORIES_PROVIDER", "")}
+    provided.VERSIONS = versions  # type: ignore[misc]
     for name, version in json.loads(os.environ.get("HISTORIES_PROTOCOLS", "{}")).items():
         if name in tiers.TIERS:
             tiers.TIERS[name] = dataclasses.replace(

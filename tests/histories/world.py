@@ -2,7 +2,9 @@
 
 import json
 import os
+import shlex
 import shutil
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -12,6 +14,8 @@ from typing import Any
 import yaml
 
 from tests.histories.model import HERE, Copy, File, Model, same
+
+PROVIDER = Path(__file__).parents[1] / "providers/stand_in.py"
 
 OLD = 1_600_000_000
 """Seconds; when files were written whose times were kept, as `cp -p` does."""
@@ -35,6 +39,8 @@ class World:
         for name, suite in model.suites.items():
             if before is None or not same(before.suites.get(name), suite):
                 self._dump(f"suites/{name}.yaml", suite)
+        if before is None or model.provider != before.provider:
+            self._write_provider(model)
         self._write_checkpoints(before.checkpoints if before else {}, model.checkpoints)
         for link, target in model.links.items():
             _lead(self.folder / "ckpts" / link, target)
@@ -63,6 +69,21 @@ class World:
         path.parent.mkdir(parents=True, exist_ok=True)
         text = yaml.safe_dump(content, sort_keys=False).replace(HERE, str(self.folder))
         path.write_text(text)
+
+    def _write_provider(self, model: Model) -> None:
+        """The Python of a provider's environment, which runs a stand-in of its version."""
+        path, number = self.folder / "provider/python", model.provider[0]
+        does = {
+            "meta": {"version": model.provider_version},
+            "question": {"right": number % 3},
+            "verb": ("sat", "ran")[number % 2],
+        }
+        words = [sys.executable, str(PROVIDER), json.dumps(does)]
+        path.parent.mkdir(exist_ok=True)
+        new = path.with_name("new")
+        new.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        new.chmod(0o755)
+        os.replace(new, path)
 
     def _place(self, target: Path, wanted: Copy) -> None:
         shutil.rmtree(target, ignore_errors=True)
@@ -186,4 +207,8 @@ def varied(text: str, variant: int, name: str) -> str:
 def environment(world: World, model: Model) -> dict[str, str]:
     """What a run in this world is told."""
     counts = str(world.folder / "counts.jsonl")
-    return {"HISTORIES_COUNTS": counts, "HISTORIES_PROTOCOLS": json.dumps(model.protocols)}
+    return {
+        "HISTORIES_COUNTS": counts,
+        "HISTORIES_PROTOCOLS": json.dumps(model.protocols),
+        "HISTORIES_PROVIDER": model.provider_version,
+    }

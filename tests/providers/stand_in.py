@@ -32,12 +32,14 @@ def documents(count: int, chat: bool, gold: str, quoted: str) -> list[dict[str, 
     return found
 
 
-def questions(count: int) -> list[dict[str, Any]]:
+def questions(count: int, verb: str) -> list[dict[str, Any]]:
     return [
         {
             "id": f"quiz/{number}",
             "part": "words" if number % 2 else "things",
-            "choices": [[f"the {WORDS[number]} sat", f" {word}"] for word in ("on", "over", "ran")],
+            "choices": [
+                [f"the {WORDS[number]} {verb}", f" {word}"] for word in ("on", "over", "ran")
+            ],
             "unconditional": [["Answer:", f" {word}"] for word in ("on", "over", "ran")],
             "right": number % 3,
         }
@@ -66,7 +68,9 @@ def render(folder: Path, asked: dict[str, Any], does: dict[str, Any]) -> None:
         does.get("documents", 12), asked["chat"], does.get("gold", "a"), does.get("quoted", "b")
     )
     if asked["kind"] == "choices":
-        lines = [{**line, **does.get("question", {})} for line in questions(12)]
+        lines = [
+            {**line, **does.get("question", {})} for line in questions(12, does.get("verb", "sat"))
+        ]
     lines = lines[: asked["limit"]]
     text = "\n".join(map(json.dumps, lines))
     (folder / "documents.jsonl").write_text("{" if act == "nonsense" else text)
