@@ -13,6 +13,7 @@ from evaluation.reading.number_statements import (
     asserted_by,
     converted_in,
     is_alone,
+    is_denied,
     named,
     read_number_words,
     stated_by,
@@ -80,6 +81,10 @@ _FILLER = re.compile(
 )
 
 
+_CUT_OFF = re.compile(r"(?:[\w)\]]\s*=|[\d)]\s*[+×÷·])\s*\Z")
+"""The end of a text that breaks off in a calculation."""
+
+
 def read_final_numbers(completion: str) -> list[FinalNumber]:
     """Return the numbers that the final answer of a completion may be, the likeliest first.
 
@@ -104,6 +109,8 @@ def read_final_numbers(completion: str) -> list[FinalNumber]:
         if read_numbers(text):
             return []
     turn = readable(_without_tex(answer.text if answer.form == "none" else model_turn(completion)))
+    if _CUT_OFF.search(turn):
+        return []
     return _distinct([*_opening(turn, context), *_last(turn, context)])
 
 
@@ -140,7 +147,8 @@ def _stated(text: str, answer: FinalAnswer, context: str) -> FinalNumber | None:
         return None
     if answer.form == "box" and _are_listed(text, numbers):
         return None
-    if _FILLER.fullmatch(text[: numbers[0].start]) and not EQUALS.search(text):
+    is_first = _FILLER.fullmatch(text[: numbers[0].start]) and not is_denied(text, numbers[0])
+    if is_first and not EQUALS.search(text):
         return named(numbers[0], text) if is_alone(text, numbers) else None
     return stated_by(text, context)
 
@@ -169,7 +177,7 @@ def _last(text: str, context: str) -> Iterator[FinalNumber | None]:
         if read_numbers(outside, context):
             yield stated_by(outside, context)
             yield from asserted_by(outside, context)
-            yield from converted_in(sentence, context)
+            yield from converted_in(with_digits(sentence), context)
             return
         if written := read_number_words(outside):
             yield written

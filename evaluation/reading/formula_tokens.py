@@ -72,13 +72,9 @@ class Tokens:
         return str(in_words(subscript)) if is_word else subscript
 
 
+JOINS = frozenset("and or & et ou und oder и или 和 或 及 と 및 또는 và hoặc".split())
+"""Words between the parts of a list, also in formulas, where `y`, `o` and `e` are variables."""
+
+
 def joins(value: str) -> bool:
-    return value.strip("\u27ea\u27eb ,").casefold() in (
-        "and",
-        "or",
-        "&",
-        "et",
-        "und",
-        "和",
-        "或",
-    )
+    return value.strip("\u27ea\u27eb ,").casefold() in JOINS

@@ -42,7 +42,7 @@ _BESIDE = re.compile(
 )
 """What begins a clause that says more about a statement."""
 DENIED_BEFORE = re.compile(
-    r"(?:\bnot|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
+    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
     re.IGNORECASE,
 )
 """What denies a value right behind it."""
@@ -52,7 +52,10 @@ _SUM = re.compile(
 _LISTED_ON = re.compile(r",?\s*or\s+\d")
 _TIME = re.compile(r"\s*(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\W*", re.IGNORECASE)
 """A duration at the end of a sentence: `100 machines make 100 toys in 5 minutes`."""
-_WRONG = re.compile(r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)", re.IGNORECASE)
+_WRONG = re.compile(
+    r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)|\s?\S{0,3}?\s?(?:[가이] 아니|(?:では|じゃ)(?:な|あり))",
+    re.IGNORECASE,
+)
 _QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNORECASE)
 """A question that a completion repeats, whose numbers are given."""
 _SIGN = re.compile(r"[=≈⇒→]")
@@ -86,7 +89,7 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
     free = [
         number
         for place, number in enumerate(numbers)
-        if not _is_contested(clause, numbers, place) and not _is_denied(clause, number)
+        if not _is_contested(clause, numbers, place) and not is_denied(clause, number)
     ]
     questions = " ".join(_QUESTION.findall(context))
     given = {number.value for number in read_numbers(questions, context)} if questions else set()
@@ -138,7 +141,9 @@ def converted_in(sentence: str, context: str) -> Iterator[FinalNumber]:
     """Yield numbers in brackets that repeat the one before them in another unit: `5 km (5000 m)`."""
     for left, right in pairwise(read_numbers(sentence, context)):
         between = sentence[left.end : right.start]
-        if re.fullmatch(r"\s*\S{0,12}\s*\(\D{0,8}", between) and _are_same(sentence, left, right):
+        if re.fullmatch(r"(?:\s*\S{1,12}){0,2}\s*\(\D{0,8}", between) and _are_same(
+            sentence, left, right
+        ):
             yield named(right, sentence)
 
 
@@ -174,7 +179,7 @@ def stated_by(sentence: str, context: str) -> FinalNumber | None:
     sentence = _conclusion(_without_reason(sentence), context)
     outside = BRACKETS.sub(lambda match: " " * len(match.group()), sentence)
     text = outside if read_numbers(outside, context) else sentence
-    numbers = [number for number in read_numbers(text, context) if not _is_denied(text, number)]
+    numbers = [number for number in read_numbers(text, context) if not is_denied(text, number)]
     if not numbers:
         return None
     equals = [match.end() for match in EQUALS.finditer(text)]
@@ -206,7 +211,8 @@ def _is_complement(text: str, number: Number) -> bool:
     return not (has_currency and re.search(r"\b(?:for|at|than|from|in)\s*$", before, re.IGNORECASE))
 
 
-def _is_denied(text: str, number: Number) -> bool:
+def is_denied(text: str, number: Number) -> bool:
+    """Return whether a text says that it is not this number."""
     before = text[max(0, number.start - 25) : number.start]
     return bool(DENIED_BEFORE.search(before) or _WRONG.match(text, number.end))
 

@@ -12,6 +12,7 @@ _WORDS = {
     **{word: 10 * number for number, word in enumerate(_TENS.split(), 2)},
     "zero": 0,
     "a": 1,
+    "dozen": 12,
     "hundred": 100,
     "thousand": 1_000,
     "million": 1_000_000,
@@ -31,7 +32,7 @@ def in_words(words: str) -> int:
         value = _WORDS[word]
         if value >= 1_000:
             total, part = total + max(part, 1) * value, 0
-        elif value == 100:
+        elif word in ("dozen", "hundred"):
             part = max(part, 1) * value
         else:
             part += value

@@ -40,6 +40,8 @@ _COMMANDS = {
     "…": "ldots dots cdots dotsc",
     "⇒": "implies Rightarrow Longrightarrow to rightarrow iff",
     "\\frac": "dfrac tfrac cfrac",
+    " or ": "lor vee",
+    " and ": "land wedge",
     "£": "pounds",
     "€": "euro",
     " ": "displaystyle textstyle limits nolimits quad qquad hfill",
@@ -67,7 +69,7 @@ _TEXT, _END = "\u27ea", "\u27eb"
 """Signs around what stands in `\\text{}`."""
 _OF_FORMULAS = (
     (re.compile(r"\\\{\s*\\\}"), "∅"),
-    (re.compile(r"\\\{\s*[a-z]\s*(?:∈[^|:{}]*)?[|:]([^{}]+)\\\}"), r"\1"),
+    (re.compile(r"\\\{\s*[a-z]\s*(?:∈(?:[^|:{}]|\{[A-Z]\})*)?[|:]([^{}]+)\\\}"), r"\1"),
     (
         re.compile(r"\{([^{}]+)\\over(?![a-z])([^{}]+)\}|^([^{}]+)\\over(?![a-z])([^{}]+)$"),
         r"\\frac{\1\3}{\2\4}",
@@ -78,6 +80,10 @@ _OF_FORMULAS = (
         lambda point: f"({point[1].replace(',', '.').replace('|', ', ')})",
     ),
     (_SPEED, lambda speed: f"{_TEXT}{speed[1] or speed[2]}/{speed[3]}{_END}"),
+    (re.compile(r"\bis (?:(?:less|smaller) than or equal to|at most|no more than)\b"), "≤"),
+    (re.compile(r"\bis (?:(?:greater|more|larger) than or equal to|at least|no less than)\b"), "≥"),
+    (re.compile(r"\bis (?:strictly )?(?:less|smaller) than\b"), "<"),
+    (re.compile(r"\bis (?:strictly )?(?:greater|more|larger) than\b"), ">"),
     (re.compile(r"<="), "≤"),
     (re.compile(r">="), "≥"),
     (re.compile(r"\+/?-"), "±"),

@@ -18,7 +18,7 @@ from evaluation.verification.units import scaled, split_unit
 
 _FUNCTION = re.compile(
     r"\s*[A-Za-z]\s*(?:'|\^\s*\{?\s*-\s*1\s*\}?)?\s*\(\s*[A-Za-z](?:,\s*[A-Za-z])*\s*\)\s*$"
-    r"|\s*(?:\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b|[a-z]'+\s*$)"
+    r"|\s*(?:\\frac\s*\{\s*d\w?\s*\}|\\frac\s*\{\s*d\b|d\w?\s*/\s*d\w\b|\\int\b|\\lim\b|\\sum\b|\\prod\b|[a-z]'+\s*$)"
 )
 """A function's name before `=`, also of an inverse or derivative, `f^{-1}(x)`; or what is to be calculated."""
 
@@ -41,7 +41,17 @@ def equal(answer: str, gold: str) -> bool:
     if one_spelling(answer) == one_spelling(gold) != "":
         return True
     wanted = _parsed(gold)
-    return wanted is not None and any(_equal(tree, wanted) for tree in _trees(answer, wanted))
+    return wanted is not None and any(
+        _equal(tree, wanted) or _all_alike(tree, wanted) for tree in _trees(answer, wanted)
+    )
+
+
+def _all_alike(tree: Tree, gold: Tree) -> bool:
+    """Return whether an answer gives one value in several forms: `y - 3 = 2x, or y = 2x + 3`."""
+    is_single = (
+        tree[0] == "list" and gold[0] not in ("list", "set", "tuple") and not _has_sign(gold)
+    )
+    return is_single and all(_equal(simplified(part), gold) for part in tree[1:])
 
 
 def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
@@ -49,6 +59,12 @@ def _trees(answer: str, gold: Tree) -> Iterator[Tree]:
     if (tree := _parsed(answer)) is not None:
         yield tree
     if gold[0] in ("relation", "labelled"):
+        if (
+            tree and tree[0] == "relation" and set(tree[1]) == {"="}
+        ):  # of `A = 3^2 = 9` also `A = 9`
+            first, *others = tree[2]
+            if all(_equal(part, others[-1]) for part in others):
+                yield ("relation", ("=",), (first, others[-1]))
         return
     exact, _, rounded = _CONGRUENT.sub("=", _MODULUS.sub("", tidy(answer))).partition("≈")
     for text in filter(str.strip, (exact, rounded)):

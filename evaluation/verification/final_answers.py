@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.reading.boxes import last_box
 from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final_answer
 from evaluation.reading.final_numbers import read_final_numbers, read_single_number
-from evaluation.reading.formula_tokens import Tree
+from evaluation.reading.formula_tokens import JOINS, Tree
 from evaluation.reading.formulas import parse
 from evaluation.reading.number_statements import DENIED_BEFORE
 from evaluation.reading.text import plain
@@ -19,7 +19,7 @@ from evaluation.verification.verdicts import Verdict, VerifierKind, different
 _SEGMENT = re.compile(
     r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
 )
-_JOINED = re.compile(r"\s*(?:,|;|and|or|,\s*and|,\s*or|\s)\s*", re.IGNORECASE)
+_JOINED = re.compile(rf"[\s,;，；、]*(?:{'|'.join(sorted(JOINS))}|y|e|o)?\s*", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|[。！]")
 _ITEM = re.compile(
     r"\s*(?:(?:[-*•]|\d{1,2}[.)])\s+(?P<item>.+)|(?P<equation>\$?\s*[A-Za-z]_?\{?\d?\}?\s*=[^=\n]+))"
@@ -45,25 +45,32 @@ _ABOUT_A_NAME = re.compile(
     r"\W*(?:(?:So|Thus|Hence|Therefore|Then),? )?([A-Z][^\W\d_]+) [a-z]+(?:\W[^A-Z\d]*)?"
 )
 """A sentence with a verb whose subject is its only name: `So Carla finishes last.`"""
-_OPTION = re.compile(r"\b([A-Z])\)")
-"""The letter of an option before its text: `C) 61`."""
+_OPTION = re.compile(r"\b([A-Z])(?:\)|[.:](?=\s))")
+"""The letter of an option before its text: `C) 61`, `C. 61`."""
 _IT_IS = re.compile(
     r"(?:^|[.!?\n]\s*)(?:(?:So|Thus|Hence|Therefore),? )?(?:[Ii]t|[Tt]his|[Tt]hat)(?:'s|’s| is| was| must be| will be)"
     r" (?:an? |the |on )?(\w+)(?=[.!,]|$| who\b| that\b| because\b| since\b)"
 )
+_NO_SOLUTION = re.compile(
+    r"\bno (?:real |valid |integer )?solutions?\b(?! (?:other|except|besides|but))|\b(?:solution )?set is (?:the )?empty\b|\bempty set\b|\bkeine (?:reelle )?lösung"
+    r"|\b(?:pas de|aucune) solution|\bno (?:hay|tiene) solu|\bнет решени|无解|無解|解なし|해가 없",
+    re.IGNORECASE,
+)
+_EMPTY = ("\\emptyset", "\\varnothing", "∅", "\\{\\}")
 _ABOUT = re.compile(r",?\s*(?:\(|or )?\s*(?:about|approximately|roughly)\b", re.IGNORECASE)
 _CONDITION = re.compile(
     r"\s*[(,](?!\s*(?:so|thus|hence|therefore)\b)\s*(?:where |for |if |provided )?[^(),]*[≠<>≤≥][^(),]*\)?$"
 )
 _ARTICLE = re.compile(r"^(?:an?|the|on) (?=[A-Z]|\w+$)")
 _VERBS = re.compile(
-    r"\b(?:is|are|was|equals|be|as|to|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?|[:：是为]|="
+    r"\b(?:is|are|was|equals|be|as|to|(?:falls|fall|lands) on|simplifies to|becomes|get|backwards|obtain|have|such that|describes|represents|forms|ist|sind|lautet|est|sont)\b:?|[:：是为]|="
 )
 _VERB_BEFORE = re.compile(
     r"\b(?:is|are|equals|be|get|obtain|have|namely|simply|gives?|giving|roots?|solutions?|values?)\s*:?\s*$"
 )
 _THEN = re.compile(
-    r"\b(?:so|thus|hence|therefore|giving)\b|なので|ので|よって|したがって|所以|因此|이므로|따라서"
+    r"\b(?:so|thus|hence|therefore|giving)\b|なので|ので|よって|したがって|所以|因此|故选|故選|이므로|따라서",
+    re.IGNORECASE,
 )
 _ASKED = re.compile(r"\$+[^$\n]*\$+\s*\?")
 _CLAUSE_END = re.compile(
@@ -107,12 +114,14 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
     yield from statements
     if answer.form == "none" and not is_number:
         yield from (match[1] for match in _IT_IS.finditer(completion))
+    if _NO_SOLUTION.search(statement) and (gold.strip() in _EMPTY or _NO_SOLUTION.search(gold)):
+        yield gold
     yield from _choice(text, gold)
     if is_number:
         formulas = [tree for tree in map(parse, statements) if tree and _is_formula(tree)]
         for number in read_final_numbers(completion):
             if not any(_has(tree, abs(number.number.value)) for tree in formulas):
-                yield number.text
+                yield from (number.text, *map(str, number.number.others))
     elif (tree := parse(gold)) and tree[0] in ("list", "tuple", "interval", "set", "matrix"):
         yield from _items(model_turn(completion))
         yield from _BRACKETED.findall(plain(text.rpartition("\n")[2]))[-1:]
@@ -184,10 +193,12 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         yield bare
     yield _ARTICLE.sub("", bare[:1].lower() + bare[1:])
     yield _CONDITION.sub("", bare)
-    yield _THEN.split(bare)[-1].strip(" ,:")
+    yield _THEN.split(bare)[-1].strip(" ,:：")
     exact = _ABOUT.split(bare, maxsplit=1)[0]
     for statement in dict.fromkeys((bare, exact)):
         for verb in _VERBS.finditer(statement):
+            if DENIED_BEFORE.search(statement[: verb.start()]):
+                continue
             rest = statement[verb.end() :].strip("*_ :")
             yield rest
             yield _ARTICLE.sub("", rest)
@@ -237,7 +248,7 @@ def _choice(text: str, gold: str) -> Iterator[str]:
     if "(" in gold and (match := letter.fullmatch(text)) is not None:
         yield f"({match[1]})"
     options = _OPTION.findall(text)
-    if len({*options}) == 1 and re.match(r"[\W_]*[A-Z]\)", text) and not _DOUBT.search(text):
+    if len({*options}) == 1 and re.match(r"[\W_]*[A-Z][).:]", text) and not _DOUBT.search(text):
         yield f"({options[0]})" if "(" in gold else options[0]
     if (
         match := re.search(r"\b(?:option|choice)\s*\(?([A-Z])\)?(?![\w'])", text, re.IGNORECASE)

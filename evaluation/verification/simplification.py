@@ -6,6 +6,9 @@ from fractions import Fraction
 from evaluation.reading.formula_tokens import Tree
 from evaluation.verification.identities import CONSTANTS, names_in
 
+_TRANSPOSED = (("name", "T"), ("name", "\\top"), ("name", "\\intercal"))
+_LABELS = ("angle", "overline", "°", "vec", "hat", "bar", "tilde")
+
 
 def simplified(tree: Tree) -> Tree:
     """Return a tree without brackets around the whole, labels such as `x =`, and the like."""
@@ -13,6 +16,8 @@ def simplified(tree: Tree) -> Tree:
         return simplified(tree[1])
     if tree[0] == "relation":
         return _relation(tree)
+    if tree[0] == "^" and tree[2] in _TRANSPOSED and tree[1][0] in ("matrix", "tuple", "group"):
+        return _transposed(simplified(tree[1]))
     if tree[0] == "set" and len(tree) == 2:
         return simplified(tree[1])
     if tree[0] in ("list", "tuple", "set", "row"):
@@ -20,6 +25,11 @@ def simplified(tree: Tree) -> Tree:
     if tree[0] == "*" and tree[2][0] == "tuple" and tree[1][0] == "name" and tree[1][1].isupper():
         return simplified(tree[2])  # a point with its name
     return tree
+
+
+def _transposed(tree: Tree) -> Tree:
+    rows = tree[1:] if tree[0] == "matrix" else (tree[1:],)
+    return ("matrix", *zip(*rows, strict=False))
 
 
 def _relation(tree: Tree) -> Tree:
@@ -45,7 +55,7 @@ def is_label(tree: Tree) -> bool:
         return tree[1][0] == "name" and tree[1][1].isupper() and not names_in(tree[2])
     if tree[0] == "apply":
         is_size = tree[1] == "abs" and is_label(tree[2])
-        return is_size or tree[1] in ("angle", "overline", "°")
+        return is_size or tree[1] in _LABELS
     return tree[0] in ("name", "words") and tree[1] not in ("π", "e", "i", "∞")
 
 

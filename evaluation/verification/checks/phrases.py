@@ -92,7 +92,7 @@ _CLAUSE_END = re.compile(
     r"[.,;:!?](?=\s|\Z)|[\n()–—]|\s-+\s|\b(?:but|and|because|as|so|although|though|while|whereas|mais|et)\b"
 )
 _DENIED = re.compile(
-    r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing|pas|jamais"
+    r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing|pas|jamais|nicht|kein\w*|não|non|не|niet|inte|ikke"
     r"|(?:instead|rather|other|different|far|anything) (?:of|than|from|but))\b|n't\b"
 )
 _TAKEN_BACK = re.compile(
@@ -102,6 +102,7 @@ _TAKEN_BACK = re.compile(
 )
 _CORRECTED = re.compile(
     r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i meant?|scratch that|or rather|actually,? no|no(?=,))\b"
+    r"|[^.!?\n]{0,40}[.!?]\s+(?:sorry|wait|oops|correction|scratch that)\b(?!\s+(?:for|until))"
 )
 _DENIED_LATER = re.compile(
     r"[^.!?\n]{0,60}\b(?:but|though|although|however),? (?:it|that|this|he|she|they)(?: is| are| was| were)?(?: not|n't)\b"
