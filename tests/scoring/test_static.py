@@ -1,6 +1,6 @@
 """Static decoding beside the plain loop; on the CPU, what stands for a CUDA graph replays on the same memory."""
 
-from collections import Counter
+import contextlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +14,7 @@ from transformers import PreTrainedModel
 
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
+from evaluation.scoring.engine.generation import generate as generating
 from evaluation.scoring.engine.generation import static
 from evaluation.scoring.engine.generation.check import decoding_fault
 from evaluation.scoring.engine.generation.generate import generate
@@ -168,15 +169,21 @@ def test_nan_names_the_prompt() -> None:
         answers(model, given, 3, StaticBatch)
 
 
-def test_launches_of_a_step(graphs: StandInGraphs) -> None:
-    """A replay is one launch; without graphs a step launches as many as the class's layers and attention."""
+@pytest.mark.parametrize(("is_fused", "most"), [(True, 16), (False, 36)])
+def test_launches_of_a_step(
+    is_fused: bool, most: int, graphs: StandInGraphs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replay is one launch. Without graphs, each operation that computes is one kernel of a GPU."""
+    if not is_fused:
+        monkeypatch.setattr(generating, "fused_layers", contextlib.nullcontext)
     model = tiny.model("llama")
     answers(model, [replace(one, stopping=FREE) for one in asks(30)], 16, StaticBatch)
-    counts = Counter(len(one.launches) for one in graphs.captured)
-    assert len(counts) == 1  # whatever the numbers of rows and columns
     layers = model.config.num_hidden_layers
-    print(f"{next(iter(counts)) / layers:.1f} launches a layer, {graphs.captured[0].launches}")
-    assert next(iter(counts)) <= 50 * layers
+    deeper = tiny.build("LlamaForCausalLM", num_hidden_layers=layers + 1)
+    answers(deeper, [replace(one, stopping=FREE) for one in asks(30)], 16, StaticBatch)
+    counts = sorted({len(one.launches) for one in graphs.captured})
+    assert len(counts) == 2  # whatever the numbers of rows and columns
+    assert counts[1] - counts[0] == most  # of one layer more
 
 
 def test_a_step_is_one_graph_of_the_compiler(monkeypatch: pytest.MonkeyPatch) -> None:

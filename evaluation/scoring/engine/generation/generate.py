@@ -20,6 +20,7 @@ from evaluation.scoring.engine.attend import UNPLANNED, attention_by
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
+from evaluation.scoring.engine.fused import fused_layers
 from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
     DecodingStep,
@@ -159,6 +160,7 @@ class DecodingBatch:
                     gpu_faults(),
                     torch.inference_mode(),
                     attention_by(self._model, ATTENTION),
+                    fused_layers(self._model),
                     sdpa_kernel(UNPLANNED),
                 ):
                     is_going = self._run()

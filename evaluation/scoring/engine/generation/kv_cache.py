@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Self
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 
 from evaluation.scoring.engine.attend import dense, refuse_unsupported
@@ -71,7 +72,7 @@ class PrefillCache:
         moved._positions, moved._masks = self._positions.to(device), {}
         return moved
 
-    def _attend(
+    def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """Compute one layer's attention (B, T, heads, D), and add its keys and values to `layers`."""
@@ -211,8 +212,9 @@ class DecodingStep:
         self._places, self._rows = places, torch.arange(len(at), device=at.device)
         self._width = columns.shape[1]
         self._begin = max([0, *(share.column + share.prefix.length for share in shares)])
+        dtype = torch.float32 if shares else slots.keys[0].dtype
         self._masks = {
-            window: torch.zeros(columns.shape, device=at.device)
+            window: torch.zeros(columns.shape, dtype=dtype, device=at.device)
             .masked_fill_(~_visible(columns, at[:, None], window), -torch.inf)
             .view(len(at), 1, 1, -1)
             for window in set(windows)
@@ -232,7 +234,7 @@ class DecodingStep:
         moved._masks = {window: mask.to(device) for window, mask in self._masks.items()}
         return moved
 
-    def _attend(
+    def attend(
         self, layer: int, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, scale: float
     ) -> torch.Tensor:
         """Write a layer's keys and values into the slots; return its attention (B, 1, heads, D)."""
@@ -240,16 +242,22 @@ class DecodingStep:
         keys, values = self._slots.keys[layer], self._slots.values[layer]
         keys[self._rows, :, self._places] = key[:, :, 0]
         values[self._rows, :, self._places] = value[:, :, 0]
-        heads, depth = key.shape[1], key.shape[3]
-        query = (query * scale).reshape(rows, heads, -1, depth)  # (B, H, G, D)
-        scores = _product(query, keys[:rows, :, :width].transpose(2, 3))
+        heads, depth = key.shape[1], value.shape[3]
+        query = query.reshape(rows, heads, -1, key.shape[3])  # (B, H, G, D)
+        keys, values = keys[:rows, :, :width], values[:rows, :, :width]
+        mask = self._masks[self._windows[layer]]
+        if not self._shares:
+            out = scaled_dot_product_attention(query, keys, values, attn_mask=mask, scale=scale)
+            return out.reshape(rows, 1, -1, depth)
+        query = query * scale
+        scores = _product(query, keys.transpose(2, 3))
         scores = torch.nn.functional.pad(scores, (begin, 0)) if begin else scores
         for share in self._shares:
             end = share.column + share.prefix.length
             found = _folded(query[share.rows], share.prefix.keys[layer].transpose(1, 2))
             scores[share.rows, :, :, share.column : end] = found
-        shares = scores.add_(self._masks[self._windows[layer]]).softmax(dim=-1)
-        out = _product(shares[..., begin:].to(value.dtype), values[:rows, :, :width])
+        shares = scores.add_(mask).softmax(dim=-1)
+        out = _product(shares[..., begin:].to(value.dtype), values)
         for share in self._shares:
             part = shares[share.rows, :, :, share.column : share.column + share.prefix.length]
             out[share.rows] += _folded(part.to(value.dtype), share.prefix.values[layer])
@@ -284,7 +292,7 @@ def _attend(
 ) -> tuple[torch.Tensor, None]:
     """Compute attention with the arguments of transformers; return (B, T, heads, D)."""
     refuse_unsupported(module, others)
-    return memory._attend(module.layer_idx, query, key, value, scaling), None
+    return memory.attend(module.layer_idx, query, key, value, scaling), None
 
 
 ATTENTION = "evaluation_generation"
