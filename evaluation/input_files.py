@@ -61,7 +61,9 @@ def read_lines(
                     raise kind(f"{path}: more than {LARGEST >> 30} GiB; split the file")
                 yield number, line
     except FileNotFoundError:
-        raise kind(f"{path}: no such file{near_path(path)}; give {expected}") from None
+        raise kind(
+            f"{path}: no such file{near_path(path, Path.is_file)}; give {expected}"
+        ) from None
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
     except OSError as error:

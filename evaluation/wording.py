@@ -2,7 +2,7 @@
 
 import contextlib
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 _KINDS = {
@@ -47,10 +47,16 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f" (did you mean {near[0]}?)" if near else ""
 
 
-def near_path(path: Path) -> str:
-    """Return the same for the most similar name in a missing path's folder."""
+def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
+    """Return the same for the most similar name in a missing path's folder.
+
+    Args:
+        is_kind: Which neighbours could be meant: `Path.is_file` or `Path.is_dir`; by default both.
+    """
     with contextlib.suppress(OSError):
-        return did_you_mean(path.name, (path.name for path in path.parent.iterdir()))
+        return did_you_mean(
+            path.name, (near.name for near in path.parent.iterdir() if is_kind(near))
+        )
     return ""
 
 

@@ -18,7 +18,7 @@ from evaluation.json_text import load_json
 from evaluation.reporting.pages.page import ENVIRONMENT
 from evaluation.results.columns import Column, write_csv
 from evaluation.terminal_layout import align
-from evaluation.wording import kind_of
+from evaluation.wording import kind_of, near_path
 from tests.tables import cases
 from tests.test_files import bound_socket
 
@@ -115,3 +115,13 @@ def test_json_of_other_encodings_and_numbers() -> None:
     assert load_json('{"a": Infinity}')["a"] == float("inf")
     with pytest.raises(ValueError, match="NaN is not a number in JSON"):
         load_json("NaN", finite=True)
+
+
+def test_a_missing_file_is_no_folder(tmp_path: Path) -> None:
+    """Nor is a missing folder a file, however similar its name."""
+    (tmp_path / "profiles").mkdir()
+    (tmp_path / "profile.yml").touch()
+    assert near_path(tmp_path / "profile.yaml", Path.is_file) == " (did you mean profile.yml?)"
+    assert near_path(tmp_path / "profile", Path.is_dir) == " (did you mean profiles?)"
+    (tmp_path / "profile.yml").unlink()
+    assert near_path(tmp_path / "profile.yaml", Path.is_file) == ""

@@ -234,7 +234,7 @@ def _least_loss(step: JudgedStep) -> str:
     """Return what chose a step where every step breaks an objective to keep."""
     row = step.worst_loss
     assert row is not None
-    size = row.definition.size(-row.gain)
+    size = row.definition.change(-row.gain, sign="")
     margin = f"{step.excess_loss:.1f} times the margin" if row.margin else "the margin is 0"
     return (
         f"its largest loss is the smallest in units of the margins ({row.label}: {size}, {margin})"

@@ -112,7 +112,7 @@ def open_checkpoint(
 def _step_folder(path: Path, follow_latest: bool) -> Path:
     if not path.exists():
         raise CheckpointError(
-            f"{path}: no such folder{near_path(path)}; check the path and the step"
+            f"{path}: no such folder{near_path(path, Path.is_dir)}; check the path and the step"
         )
     if not path.is_dir():
         raise CheckpointError(f"{path}: a file; give the checkpoint's folder")

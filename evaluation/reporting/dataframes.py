@@ -147,7 +147,9 @@ def load_results(folder: str | Path) -> LoadedResults:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise ResultsError(f"{folder}: no such folder{near_path(folder)}; name a folder of results")
+        raise ResultsError(
+            f"{folder}: no such folder{near_path(folder, Path.is_dir)}; name a folder of results"
+        )
     tables = [folder / SUMMARY, *sorted(folder.glob(f"*/{SUMMARY}"))]
     stages = [_stage(path.parent) for path in tables if path.is_file()]
     if not stages:

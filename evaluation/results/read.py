@@ -157,7 +157,7 @@ def read_folder(folder: Path) -> Results:
         ResultsError: There is no tier file, or one is invalid.
     """
     if not folder.is_dir():
-        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder)}"
+        kind = "is a file" if folder.exists() else f"no such folder{near_path(folder, Path.is_dir)}"
         raise ResultsError(f"{folder}: {kind}; {_SUCH_AS}")
     if not (tiers := tiers_in(folder)):
         raise ResultsError(f"{folder}: no tier files; {_SUCH_AS}")

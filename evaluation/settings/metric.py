@@ -137,7 +137,7 @@ class Metric:
         return f"{self.number(value, sign)}{bounds} {self.change_unit}"
 
     def size(self, size: float) -> str:
-        """Format a margin or the size of a difference, with its unit.
+        """Format a margin as it was configured, with its unit; `change` formats what was measured.
 
         Args:
             size: The plain number, as files have it.
@@ -157,6 +157,6 @@ class Metric:
             value: The plain number, as files have it.
 
         Returns:
-            For example `43.2 %`, or `2.718` where the unit is not a fraction.
+            For example `43.20 %`, or `2.7183` where the unit is not a fraction.
         """
-        return f"{100 * value:.1f} %" if self.unit == "fraction" else f"{value:.4g}"
+        return f"{self.number(value)}{' %' if self.unit == 'fraction' else ''}"

@@ -162,7 +162,9 @@ def _read_text(path: Path) -> str:
         with open_regular(path) as file:
             content = file.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise ConfigError(f"no such file{near_path(path)}; correct the path") from None
+        raise ConfigError(
+            f"no such file{near_path(path, Path.is_file)}; correct the path"
+        ) from None
     except IsADirectoryError:
         raise ConfigError("is a folder; a YAML file is expected") from None
     except PermissionError:

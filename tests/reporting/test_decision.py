@@ -76,7 +76,7 @@ def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
     decision = stage_decision(replace(found, verdicts={**found.verdicts, **verdicts}, deleted=()))
     assert decision is not None
     assert decision.risks == (
-        f"{row.definition.words} may be worse by as much as 3.1 points",
+        f"{row.definition.words} may be worse by as much as 3.10 points",
         "significantly worse: quiz",
     )
 

@@ -95,7 +95,7 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
             loss = -worst if metric.higher_is_better else worst
             of = f" of {row.group}" if row.group else ""
             if loss > 0:
-                yield f"{metric.words}{of} may be worse by as much as {metric.size(loss)}"
+                yield f"{metric.words}{of} may be worse by as much as {metric.change(loss, sign='')}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
         if row.recipe is not None and row.recipe.verdict != row.verdict:

@@ -1,4 +1,4 @@
-"""The front page: the stages in a row, then what they share on one axis of training steps."""
+"""The front page: the stages, the latest first, then what they share on one axis of training steps."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +35,7 @@ from evaluation.wording import first_few
 
 
 def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
-    """Write the page that shows all stages in a row, and names what is missing.
+    """Write the page that shows all stages, the latest first, and names what is missing.
 
     Also write the overview that Snakemake's report begins with, and the table of retention.
 
@@ -60,14 +60,15 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
         "sparks": {name: with_scales(spark) for name, spark in sparks.items()},
         "series": with_scales(_joined(stages, series)),
     }
-    cards = [_card(stage, sparks[name]) for name, stage in stages.items()]
+    latest_first = dict(reversed([*stages.items()]))
+    cards = [_card(stage, sparks[name]) for name, stage in latest_first.items()]
     runs = _runs_in_words(config)
     words = {
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
         "stages": cards,
         "header": front_header(stages),
-        "decisions": _decisions(stages),
+        "decisions": _decisions(latest_first),
     }
     other = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
@@ -77,8 +78,8 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
 
 
 def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
-    """Return the decision of each stage that has one, the last stage's first: it is what comes next."""
-    decisions = {name: stage_decision(stages[name]) for name in reversed([*stages])}
+    """Return the decision of each stage that has one."""
+    decisions = {name: stage_decision(stage) for name, stage in stages.items()}
     return {name: decision for name, decision in decisions.items() if decision is not None}
 
 
@@ -228,7 +229,7 @@ def _headline(stage: StageResults, spark: Series) -> str:
     against = f", bridge {metric.level(bridge['value'])}" if bridge else ""
     value = f"{metric.level(point['value'])} {bounds} at {stage.plan.label(chosen)}{against}"
     group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
-    return f"{spark['tier']} {metric.words}{group}: {value}"
+    return f"{TIERS[spark['tier']].title} ({spark['tier']}), {metric.words}{group}: {value}"
 
 
 def _counts(stage: StageResults) -> str | None:

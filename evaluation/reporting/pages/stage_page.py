@@ -180,10 +180,12 @@ def _noise(stage: StageResults, series: Sequence[Series]) -> str | None:
             of = "" if one["item"] == OVERALL else f" of {one.get('group', one['item'])}"
             half = noise["half"]
             items = (
-                "" if half is None else f"; over items ± {metric.size(half)} at the last checkpoint"
+                ""
+                if half is None
+                else f"; over items ± {metric.change(half, sign='')} at the last checkpoint"
             )
             return (
-                f"{one['tier']} {metric.words}{of} has a noise of {metric.size(noise['sd'])} "
+                f"{one['tier']} {metric.words}{of} has a noise of {metric.change(noise['sd'], sign='')} "
                 f"(standard deviation between neighbouring checkpoints, without the trend){items}"
             )
     return None

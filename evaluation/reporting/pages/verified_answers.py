@@ -55,7 +55,7 @@ def _entries(sides: Sides) -> Iterator[tuple[str, str, GenerationEntry]]:
 
 
 def _percent(share: float | None) -> str:
-    return "–" if share is None else f"{100 * share:.1f} %"
+    return "–" if share is None else f"{100 * share:.2f} %"
 
 
 def _rate(share: float | None, low: float | None, high: float | None) -> str:

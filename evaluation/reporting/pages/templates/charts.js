@@ -37,7 +37,7 @@ const DATA = await unpacked(byId("data").textContent);
 /* What values are compared with: the bridge, or another run */
 const OTHER = DATA.other || "the bridge";
 
-/* digits: 4 for reading, 7 for the precision of the files */
+/* Ticks, p-values and log-probabilities; levels and changes of metrics are written by `aligned` */
 function format(value, digits = 4) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
@@ -46,7 +46,7 @@ function format(value, digits = 4) {
   return value.toPrecision(digits).replace(/(\.\d*?)0+$/, "$1").replace(/\.$/, "");
 }
 
-/* Four decimals, or two of percent and points, so that a column is aligned; values that would show as zero have an exponent */
+/* Levels and changes of metrics: four decimals, or two of percent and points, as in all sentences; values that would show as zero have an exponent */
 function aligned(raw, of) {
   if (raw === null || raw === undefined) return "–";
   const value = read(raw, of), text = value.toFixed(scaleIn(of) === PERCENT ? 2 : 4);
@@ -58,9 +58,10 @@ const PERCENT = 100;
 const scaleIn = (of) => (of && DATA.tiers[of.tier].metrics[of.metric]?.unit === "fraction" ? PERCENT : 1);
 const read = (value, of) => (value === null || value === undefined ? value : scaleIn(of) * value);
 const levelUnit = (of) => (scaleIn(of) === PERCENT ? " %" : "");
-const exact = (value, of) => `${format(read(value, of), 7)}${levelUnit(of)}`;
-const signed = (value, of) => `${value > 0 ? "+" : ""}${format(read(value, of))}${scaleIn(of) === PERCENT ? " points" : ""}`;
-const interval = (low, high, of) => (low === null || low === undefined ? "no interval" : `[${format(read(low, of))}, ${format(read(high, of))}]`);
+const level = (value, of) => `${aligned(value, of)}${levelUnit(of)}`;
+const signed = (value, of) => `${value > 0 ? "+" : ""}${aligned(value, of)}`;
+const change = (value, low, high, of) => `${signed(value, of)} ${interval(low, high, of, signed)}${scaleIn(of) === PERCENT ? " points" : ""}`;
+const interval = (low, high, of, write = aligned) => (low === null || low === undefined ? "no interval" : `[${write(low, of)}, ${write(high, of)}]`);
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 
 /* A merge is called by its name, a step by its number */

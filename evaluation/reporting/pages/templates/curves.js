@@ -72,7 +72,7 @@ const MARK = 34;
 
 function drawMerge(root, series, merge, x, y, bare) {
   const mark = svg(root, "path", { d: `M${x},${y - 4}l4,4l-4,4l-4,-4z`, class: "point merge", "data-value": merge.value });
-  hover(mark, `${labelOf(merge.name)}: ${exact(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
+  hover(mark, `${labelOf(merge.name)}: ${level(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
   if (!bare) svg(root, "text", { x, y: y - 8, "text-anchor": "middle" }, short(merge.name, 6));
 }
 
@@ -116,9 +116,9 @@ function drawHits(root, series, x, area) {
     const to = i < places.length - 1 ? (x(value) + x(places[i + 1])) / 2 : area.right;
     const points = series.points.filter((p) => p.x === value), [first] = points;
     const lines = points.flatMap((p) => pointText(p, series));
-    if (series.bridge) lines.push(`bridge ${exact(series.bridge.value, series)}`);
-    lines.push(...series.levels.map((level) => `${level.name} ${exact(level.value, series)}`));
-    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${exact(series.chance, series)}`);
+    if (series.bridge) lines.push(`bridge ${level(series.bridge.value, series)}`);
+    lines.push(...series.levels.map(({ name, value }) => `${name} ${level(value, series)}`));
+    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${level(series.chance, series)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
     hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step ?? "" }), lines.join("\n"));
   });
@@ -126,7 +126,7 @@ function drawHits(root, series, x, area) {
 
 function pointText(p, series) {
   const words = [p.line, p.line ? "" : p.stage, p.step === undefined ? "" : `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  const lines = [`${words}: ${exact(p.value, series)}`];
+  const lines = [`${words}: ${level(p.value, series)}`];
   if (p.low !== undefined) lines.push(`95 % over items ${interval(p.low, p.high, series)}`);
   if (p.paired_low !== null && p.paired_low !== undefined) lines.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high, series)}`);
   return lines;
@@ -148,7 +148,7 @@ function drawLegend(all, place = byId("legend")) {
 }
 
 function noiseText({ sd, half }, series) {
-  const size = (value) => `${format(read(value, series), 3)}${scaleIn(series) === PERCENT ? " points" : ""}`;
+  const size = (value) => `${aligned(value, series)}${scaleIn(series) === PERCENT ? " points" : ""}`;
   const items = half === null ? "" : `; over items ± ${size(half)} at the last checkpoint`;
   return `noise (SD between neighbouring checkpoints) ${size(sd)}${items}`;
 }
@@ -159,6 +159,12 @@ const kindOf = (series) => {
   if (isRate(series)) return `${series.tier} rates`;
   const by = DATA.tiers[series.tier].rates ? ` by ${DATA.tiers[series.tier].item}` : "";
   return `${series.tier} ${series.metric}${by}`;
+};
+
+/* What menus call it, with plain names beside the tier's */
+const kindInWords = (series) => {
+  const { title, rates, item } = DATA.tiers[series.tier], name = `${title} (${series.tier})`;
+  return isRate(series) ? `${name}, rates` : `${name}, ${metricOf(series).words || series.metric}${rates ? ` by ${item}` : ""}`;
 };
 const nameOf = (series) => (isRate(series) ? series.metric : series.item);
 
@@ -184,14 +190,14 @@ function curveBoard(ask) {
     for (const series of matching(shown, nameOf, byId("item-filter").value)) drawCard(byId("curves"), series);
     if (!byId("curves").children.length) html(byId("curves"), "p", { class: "soft" }, all.length || byId("axis") ? "nothing to show" : "no results yet");
   };
-  const kinds = () => [...new Set(all.filter((s) => isShownUnit(s.tier, s.metric)).map(kindOf))];
+  const kinds = () => new Map(all.filter((s) => isShownUnit(s.tier, s.metric)).map((s) => [kindOf(s), kindInWords(s)]));
   const offer = () => {
     all = ask();
     if (byId("legend")) drawLegend(all);
     if (STATE.metric && !all.some((s) => kindOf(s) === STATE.metric)) unknown("metric");
-    const [tier] = chosen("item").split("/"), before = STATE.metric ?? byId("metric").value, names = kinds();
+    const [tier] = chosen("item").split("/"), before = STATE.metric ?? byId("metric").value, words = kinds(), names = [...words.keys()];
     byId("metric").replaceChildren();
-    fill(byId("metric"), names.map((name) => [name, name]));
+    fill(byId("metric"), [...words]);
     const near = (start) => names.find((name) => start && name.startsWith(`${start} `));
     byId("metric").value = names.includes(before) && (!tier || before.startsWith(tier)) ? before : near(tier) || near(before.split(" ")[0]) || names[0];
   };

@@ -38,7 +38,7 @@ function drawFlip(place, entry, flip, shared) {
   const [name, answer, block] = CHANGES[flip.change], isBlock = entry.shape === "block";
   html(head, "span", { class: name }, isBlock ? block : answer);
   head.append(` · ${flip.id}`);
-  if (isBlock) head.append(`: ${signed(flip.ours - shared.theirs, { tier: entry.tier })} nats per token (${format(shared.theirs)} → ${format(flip.ours)})`);
+  if (isBlock) head.append(`: ${signed(flip.ours - shared.theirs, { tier: entry.tier })} nats per token (${aligned(shared.theirs)} → ${aligned(flip.ours)})`);
   if (shared.text && !shared.text.startsWith("(the text is")) html(head, "span", { class: "soft preview" }, ` ${preview(shared.text)}`);
   const draw = () => {
     if (box.children.length === 1) ({ block: drawBlock, choices: drawQuestion, answers: drawAnswers, credit: drawCredit })[entry.shape](box, entry, flip, shared);
