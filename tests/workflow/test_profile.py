@@ -7,6 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import yaml
 from snakemake_executor_plugin_slurm.submit_string import get_submit_command
 from snakemake_executor_plugin_slurm.utils import set_gres_string
 
@@ -121,3 +122,49 @@ def test_a_model_that_is_spread_over_two_gpus(
         assert "--ntasks-per-gpu" not in calls[rule]
     for rule in PREFILL:
         assert not re.search("--gres|--gpus", calls[rule])
+
+
+SITES = {
+    "leonardo": ("-p boost_usr_prod ", "-p lrd_all_serial "),
+    "lumi": ("-p small-g ", "-p small "),
+    "jean_zay_h100": ("-p gpu_p6 ", "-p prepost "),
+    "marenostrum5": ("-p acc ", "-p gpp "),
+}
+NO_SLURM = {"gpu_box": SHARED, "no_slurm": SINGLE}
+
+
+def test_every_profile_is_tried() -> None:
+    assert {path.parent.name for path in ROOT.glob("profiles/*/config.yaml")} == {
+        *SITES,
+        *NO_SLURM,
+        "slurm",
+    }
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_a_site_scores_on_its_gpus_and_prefills_where_there_is_internet(
+    tmp_path: Path, site: str
+) -> None:
+    """Nor is any job asked for what the shipped profile asks for; each file says that it is untried."""
+    profile = (ROOT / "profiles" / site / "config.yaml").read_text()
+    assert "not tried" in profile.splitlines()[0]
+    assert profile.splitlines()[1].startswith("# http")
+    calls = submitted(tmp_path, profile)
+    assert scored(calls) == SINGLE
+    for rule in SINGLE:
+        assert SITES[site][0] in calls[rule]
+        assert " --gres=gpu:1" in calls[rule]
+    for rule in PREFILL:
+        assert SITES[site][1] in calls[rule]
+        assert not re.search("--gres|--gpus", calls[rule])
+    shipped = yaml.safe_load(SHIPPED)
+    general = {key: v for key, v in shipped.items() if not key.endswith("-resources")}
+    assert general.items() <= yaml.safe_load(profile).items()
+
+
+@pytest.mark.parametrize("name", NO_SLURM)
+def test_a_profile_without_slurm(tmp_path: Path, name: str) -> None:
+    paper = Paper(tmp_path / "paper", STAGES)
+    done = well(paper.snakemake("-n", "--profile", str(ROOT / "profiles" / name)))
+    rules = set(re.findall(r"(?m)^(?:local)?rule (score_\w+):$", done.stdout))
+    assert NO_SLURM[name] <= rules
