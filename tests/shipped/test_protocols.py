@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from evaluation.prefill.questions import Recipe, read_questions
 from evaluation.prefill.sources import locate_item
 from evaluation.prefill.task_prompts import read_task_prompts
+from evaluation.providers import program
 from evaluation.providers.program import Provider
 from evaluation.providers.render import Document, RankedQuestion, render
 from evaluation.settings.config import Config
@@ -70,17 +72,65 @@ def test_generated(
     mirrors: dict[str, str],
 ) -> None:
     harness = provided(provider)
-    task = load_suite(SUITES, suite).generation_tasks[name]
-    assert isinstance(task, GenerationTask)
-    origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
-    prompts = [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
+    task = generation_task(suite, name)
     asked = {"chat": task.chat, "num_fewshot": None, "limit": 9, "mirrors": mirrors}
     wanted = [
         line.prompt or line.messages
         for one in theirs.split("+")
         for line in render(harness, "x", {**asked, "task": one}, Document).documents
     ]
-    assert shown(prompts, compared) == shown(wanted, compared)
+    assert shown(our_prompts(name, task, mirrors), compared) == shown(wanted, compared)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "provider", "theirs", "shots"), cases("shipped/equal_prompts", "programs")
+)
+def test_programs(
+    suite: str,
+    name: str,
+    provider: str,
+    theirs: str,
+    shots: int,
+    provided: Callable[[str], Provider],
+    mirrors: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "_MODULE", "tests.shipped.unrefused")
+    monkeypatch.setattr(program, "_servers", threading.local())
+    task = generation_task(suite, name)
+    asked = {"task": theirs, "chat": task.chat, "num_fewshot": shots, "limit": 9}
+    rendered = render(provided(provider), "x", asked | {"mirrors": mirrors}, Document)
+    wanted = [line.prompt or line.messages for line in rendered.documents]
+    assert wanted
+    assert stripped(our_prompts(name, task, mirrors)) == stripped(wanted)
+
+
+@pytest.mark.parametrize(
+    ("suite", "name", "template", "field"), cases("shipped/equal_prompts", "quoted")
+)
+def test_quoted(suite: str, name: str, template: str, field: str, mirrors: dict[str, str]) -> None:
+    task = generation_task(suite, name)
+    first = next(iter(locate_item(task, mirrored(mirrors))[0][0].rows()))
+    ours = [_text(prompt).removeprefix("user: ") for prompt in our_prompts(name, task, mirrors)]
+    assert ours[0].rstrip("\n") == template.format(input=first[field])
+
+
+def generation_task(suite: str, name: str) -> GenerationTask:
+    task = load_suite(SUITES, suite).generation_tasks[name]
+    assert isinstance(task, GenerationTask)
+    return task
+
+
+def our_prompts(name: str, task: GenerationTask, mirrors: dict[str, str]) -> list[object]:
+    origins = [one for part in locate_item(task, mirrored(mirrors)) for one in part]
+    return [prompt.turns for prompt in read_task_prompts(name, task, origins).prompts]
+
+
+def stripped(prompts: Iterable[object]) -> list[str]:
+    """Return sorted texts; a chat template writes what stands around a turn."""
+    return sorted(
+        prompt if isinstance(prompt, str) else _text(prompt).rstrip() for prompt in prompts
+    )
 
 
 @pytest.mark.parametrize(
