@@ -175,9 +175,6 @@ class PromptCache:
 def read_slice(folder: Path) -> SliceCache:
     """Read a Tier2 slice; the tokens stay mapped to the file.
 
-    Returns:
-        Tokens, bytes of each block, starts of documents, and meta.json.
-
     Raises:
         CacheError: The entry is missing or damaged.
     """
@@ -196,14 +193,10 @@ def read_slice(folder: Path) -> SliceCache:
 
 
 def data_offset(path: Path, size: int) -> int:
-    """Return where the bytes of a torch file's only tensor begin: after its record's local header.
+    """Return how many bytes of a file of `torch.save` precede those of its only tensor.
 
     Args:
-        path: The file, as `torch.save` writes it.
         size: Bytes of the tensor.
-
-    Returns:
-        Bytes before the tensor.
 
     Raises:
         ValueError: The file holds a tensor of another size, or compresses it.
@@ -229,20 +222,12 @@ def read_task(folder: Path) -> TaskCache:
 
 
 def read_questions(folder: Path) -> tuple[list[QuestionLine], dict[str, Any]]:
-    """Read a Tier3 task's data for grading, without its tokens.
-
-    Returns:
-        Lines of docs.jsonl in the order of the dataset, and meta.json.
-    """
+    """Read a Tier3 task's lines of docs.jsonl in order, without its tokens, and meta.json."""
     return _read(folder, DOCUMENTS, QuestionLine)
 
 
 def read_prompts(folder: Path) -> PromptCache:
-    """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5).
-
-    Returns:
-        Prompts in the order of the suite or dataset, and meta.json.
-    """
+    """Read the prompts of a stage's probes (Tier4) or of a generation task (Tier5) in order."""
     return PromptCache(*_read(folder, PROMPTS, Prompt))
 
 
@@ -254,8 +239,7 @@ def read_documents(folder: Path) -> dict[str, DocumentLine]:
 def check_cached_golds(plan: StagePlan, name: str) -> None:
     """Check a Tier5 task's gold answers again if its verifiers have changed since prefill.
 
-    Args:
-        name: The task's key in the suite; a provider's task is not checked.
+    A provider's task is not checked.
 
     Raises:
         CacheError: The entry is missing or damaged.

@@ -95,11 +95,7 @@ def _provided_source(task: ProviderChoices, info: TaskInfo, sources: Sources) ->
 
 
 class _Writer:
-    """Tokenizes questions: yields the lines of `examples.jsonl`, and collects those of `docs.jsonl`.
-
-    Args:
-        plan: The stage, whose sequence length limits a question.
-    """
+    """Tokenizes questions: yields lines of `examples.jsonl`, and collects those of `docs.jsonl`."""
 
     def __init__(self, plan: StagePlan, name: str, tokenizer: LoadedTokenizer) -> None:
         self._name, self._tokenizer, self._window = name, tokenizer, plan.sequence_length
@@ -112,15 +108,7 @@ class _Writer:
         self.documents: list[dict[str, Any]] = []
 
     def examples(self, questions: Sequence[Question], bar: Any) -> Iterator[dict[str, Any]]:
-        """Yield the lines of `examples.jsonl`.
-
-        Args:
-            questions: Questions in the order of the dataset.
-            bar: Progress bar, which advances by one for each question.
-
-        Yields:
-            A question as token ids.
-        """
+        """Yield the lines of `examples.jsonl`: questions as token ids; `bar` advances with each."""
         for start in range(0, len(questions), _BATCH):
             batch = questions[start : start + _BATCH]
             pairs = [pair for question in batch for pair in question.scored_pairs]
@@ -130,11 +118,7 @@ class _Writer:
                 bar.update()
 
     def counts(self) -> dict[str, Any]:
-        """Return statistics, for meta.json, of the questions written so far.
-
-        Returns:
-            Number of candidates, chance accuracy, longest question in tokens, and a fingerprint.
-        """
+        """Return statistics, for meta.json, of the questions written so far."""
         candidates = [len(line["sizes"]) for line in self.documents]
         return {
             "candidates": sum(candidates),

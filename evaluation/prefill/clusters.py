@@ -33,15 +33,12 @@ CLUSTER_TEXTS: Mapping[str, tuple[str, str]] = {
 def provided_clusters(
     key: str, task: str, template: str | None, documents: Sequence[Mapping[str, Any]]
 ) -> list[str | None]:
-    """Return the cluster of each document of a provider's task.
+    """Return the cluster of each document of a provider's task; None for an independent one.
 
     Args:
         key: The task's key in the suite, for messages.
         template: The suite's template; None without one.
         documents: The fields of each document.
-
-    Returns:
-        Names; None for documents that are independent.
 
     Raises:
         SourceError: The template writes nothing for a document.

@@ -27,23 +27,12 @@ _DESCRIPTION = (
 
 
 def saved_description(meta: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a tokenizer's meta.json that describes the tokenizer.
-
-    Returns:
-        Its name, fingerprint, class, sizes and special tokens.
-    """
+    """Return the part of a tokenizer's meta.json that describes the tokenizer."""
     return {key: meta[key] for key in _DESCRIPTION}
 
 
 def tokenizer_files(folder: Path) -> list[Path] | None:
-    """Return the files of a local tokenizer.
-
-    Args:
-        folder: Its folder, or a hub id.
-
-    Returns:
-        Sorted files; None for a tokenizer on the hub.
-    """
+    """Return the sorted files of a local tokenizer; None for one on the hub."""
     if not folder.is_dir():
         return None
     return [path for path in files.tokenizer_files(folder) if path.is_file()]
@@ -108,12 +97,9 @@ asked_task_definition = _definition(
 
 
 def probes_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a stage's prompts.
+    """Return the identity of a stage's prompts; `name`, the stage's, is not used.
 
     Checks and categories, which apply to the completions, are not part of it.
-
-    Args:
-        name: The stage's name, which is not used: every tier's function has these arguments.
 
     Raises:
         SourceError: There is no chat template.
@@ -151,11 +137,7 @@ def generation_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, An
 
 
 def asked_definition(plan: StagePlan, name: str, tokenizer: Mapping[str, Any]) -> str:
-    """Return the identity of a generation task's prompts alone, which completions are made from.
-
-    Returns:
-        The part of the entry's definition that scores depend on.
-    """
+    """Return the part of a generation task's definition that scores depend on: its prompts alone."""
     task = plan.suite.generation_tasks[name]
     content = {
         "protocol": protocol.PREFILL_GENERATION,

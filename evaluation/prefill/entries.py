@@ -59,25 +59,14 @@ def read_meta(folder: Path) -> dict[str, Any]:
 
 
 def meta_checksum(meta: Mapping[str, Any]) -> str:
-    """Return the checksum of a meta.json without this very key, whatever its layout.
-
-    Args:
-        meta: The file's content, with or without the key.
-
-    Returns:
-        SHA-256 in hexadecimal digits.
-    """
+    """Return the SHA-256 of a meta.json without this very key, whatever its layout."""
     content = {key: value for key, value in meta.items() if key != META_CHECKSUM}
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> None:
-    """Check that files of an entry exist and are as they were written.
-
-    Args:
-        meta: Content of its meta.json, which has the checksums.
-        names: Names of the files to be checked.
+    """Check that files of an entry exist and are as its meta.json says.
 
     Raises:
         CacheError: A file is missing or damaged.
@@ -100,13 +89,7 @@ def check_files(folder: Path, meta: Mapping[str, Any], names: Sequence[str]) -> 
 
 
 def check_entry(folder: Path, definition: str) -> dict[str, Any]:
-    """Check that an entry is complete, and of this definition.
-
-    Args:
-        definition: The entry's definition by the present configuration.
-
-    Returns:
-        Content of its meta.json.
+    """Check that an entry is complete, and of this definition; return its meta.json.
 
     Raises:
         CacheError: It is missing, damaged, or of another definition.
@@ -123,15 +106,11 @@ def check_entry(folder: Path, definition: str) -> dict[str, Any]:
 def is_current(
     folder: Path, definition: str, is_unchanged: Callable[[Any], bool] = lambda state: True
 ) -> bool:
-    """Return whether an entry exists undamaged, with this definition, made from unchanged files.
+    """Return whether an undamaged entry has this definition; if so, bring its record up to date.
 
     Args:
-        definition: The entry's definition by the present configuration.
         is_unchanged: Takes the stored state of the files that the entry was made from. By default
             they are not checked.
-
-    Returns:
-        Whether it can be used. If so, its record is brought up to date.
     """
     try:
         meta = check_entry(folder, definition)
@@ -153,11 +132,7 @@ def is_current(
 def new_entry(folder: Path) -> Iterator[Path]:
     """Yield an empty folder that becomes the entry at the end; it is removed on an error.
 
-    Args:
-        folder: Folder of the cache entry; folders above it are made.
-
-    Yields:
-        The temporary folder, in which `write_meta` has to write last.
+    `write_meta` has to write into it last.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     building = temporary_path(folder)
@@ -173,7 +148,6 @@ def write_meta(building: Path, meta: Mapping[str, Any], names: Sequence[str]) ->
     """Write meta.json as the last file of an entry, with the named files' checksums and its own.
 
     Args:
-        building: Folder that `new_entry` yielded.
         meta: Content of the file besides checksums; must have `definition`.
     """
     for name in names:
@@ -228,11 +202,7 @@ def _unreadable(path: Path, error: OSError) -> CacheError:
 
 
 def damaged(path: Path, what: str) -> CacheError:
-    """Return the error for a damaged file.
-
-    Returns:
-        The error, for the caller to raise.
-    """
+    """Return the error for a damaged file."""
     return CacheError(
         f"{path} is damaged: {what}; delete {path.parent} and run `{snakemake('prefill')}`"
     )

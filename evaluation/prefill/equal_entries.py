@@ -24,17 +24,13 @@ def take_equal(
     own: Mapping[str, Any],
     same: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Make an entry from an equal one in another cache folder, if there is one.
+    """Make an entry from an equal one in another cache folder; return whether there was one.
 
     Args:
         folder: `<cache>/<tokenizer>/<kind>/<name>`, where there is no such entry.
-        definition: The entry's definition by the present configuration.
         is_unchanged: Takes the stored state of the files that the entry was made from.
         own: Keys of meta.json that this tokenizer has of its own, such as its name.
         same: Keys that must be equal besides the definition, such as the window.
-
-    Returns:
-        Whether there was one.
     """
     for other, meta in _equal(folder, definition):
         is_same = all(meta.get(key) == value for key, value in (same or {}).items())

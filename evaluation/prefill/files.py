@@ -46,24 +46,16 @@ _LONGEST_DOCUMENT = 8 << 20
 
 
 def unreadable(path: Path, error: OSError) -> SourceError:
-    """Return the error for a file that the system cannot read.
-
-    Returns:
-        The error, for the caller to raise.
-    """
+    """Return the error for a file that the system cannot read."""
     reason = error.strerror or error
     return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
 
 
 def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[DatasetRow]:
-    """Yield rows of one file or saved folder.
+    """Yield the rows of a file, or of a folder of `save_to_disk`.
 
     Args:
-        path: The file, or a folder of `save_to_disk`.
         fields: Columns of Parquet to decode, if all exist; None: all.
-
-    Yields:
-        Rows in order.
 
     Raises:
         SourceError: It cannot be read; names the file, and the line or byte.

@@ -145,14 +145,7 @@ def _read(
 
 
 def lacking_tokens(tokenizer: LoadedTokenizer, tokens: Sequence[str]) -> list[str]:
-    """Return the texts that are not one token each.
-
-    Args:
-        tokens: Special tokens, written out.
-
-    Returns:
-        Those that the tokenizer does not have.
-    """
+    """Return the special tokens, written out, that the tokenizer does not have as one token."""
     encoded = zip(tokens, tokenizer.encode(tokens), strict=True)
     return [text for text, ids in encoded if ids != [tokenizer.token_id(text)]]
 

@@ -21,14 +21,7 @@ COMMIT = re.compile("[0-9a-f]{40}")
 
 
 def resolved_commit(source: Source) -> str | None:
-    """Return the commit that a dataset's revision points at now.
-
-    Args:
-        source: The slice or task that names the dataset and its revision.
-
-    Returns:
-        The commit; None, after a warning, if the hub fails.
-    """
+    """Return the commit that a dataset's revision points at now; None, with a warning, on failure."""
     from huggingface_hub import HfApi
 
     try:
@@ -42,9 +35,7 @@ def note_commit(folder: Path, source: Source, commit: str) -> None:
     """Store the commit that a dataset was read at; log a warning if an earlier prefill got another.
 
     Args:
-        folder: Folder of these files, which is made.
-        source: The slice or task that names the dataset and its revision.
-        commit: The commit that its revision points at now.
+        commit: The commit that the source's revision points at now.
     """
     path = folder / f"{str(source.dataset).replace('/', '--')}.json"
     try:

@@ -61,10 +61,7 @@ def row_limits() -> Iterator[None]:
 
 @contextlib.contextmanager
 def limited_row(place: str) -> Iterator[None]:
-    """Limit the time and memory of the block, which handles a row; errors name the row.
-
-    Args:
-        place: Source and number of the row, for messages.
+    """Limit the time and memory of the block, which handles a row; errors name its `place`.
 
     Raises:
         SourceError: The block raised it, or took too much time or memory.
@@ -77,13 +74,9 @@ def limited_row(place: str) -> Iterator[None]:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return an error's message on one line; some errors have none.
+    """Return an error's message on one line, shortened.
 
-    Args:
-        error: What the code for a row raised.
-
-    Returns:
-        The message, shortened; with the error's class where the message alone explains nothing.
+    The error's class stands before it where the message alone explains nothing.
     """
     if isinstance(error, MemoryError):
         return "it takes more than a gigabyte of memory for one row"
@@ -101,7 +94,7 @@ def memory_limit(more: int) -> Iterator[None]:
     """Limit the memory that the block may take.
 
     Args:
-        more: Bytes that the process may take in addition to its present memory.
+        more: Bytes in addition to the present memory of the process.
 
     Raises:
         MemoryError: The block takes more.

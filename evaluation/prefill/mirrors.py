@@ -30,13 +30,10 @@ _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
 def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
-    """Return where a dataset is mirrored.
+    """Return the folder or file that mirrors a dataset; None if it is not mirrored.
 
     Args:
         mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
-
-    Returns:
-        The dataset's folder or file; None if it is not mirrored.
 
     Raises:
         SourceError: The configured folder does not exist.
@@ -52,15 +49,11 @@ def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
 def mirror_files(
     root: Path, *, dataset: str, config: str | None, split: str, patterns: Sequence[str] = ()
 ) -> list[Path]:
-    """Return the local files of a dataset's split.
+    """Return the local files of a dataset's split, or the one folder of `save_to_disk`.
 
     Args:
-        dataset: The dataset's name, for messages.
-        config: Its configuration, a subfolder; None: it has only one.
+        config: The dataset's configuration, a subfolder; None: it has only one.
         patterns: The suite's patterns for the split's files; empty: files are found by their names.
-
-    Returns:
-        The files in order, or the one folder of `save_to_disk`.
 
     Raises:
         SourceError: There are none, or they are of a format that is not read.
@@ -182,14 +175,10 @@ def _shown(path: Path) -> str:
 
 
 def local_files(patterns: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:
-    """Return the files that paths and patterns name.
+    """Return the files that paths and patterns name, in the order of these, each pattern's sorted.
 
     Args:
-        patterns: Paths or glob patterns of a suite's `files`.
         folders: Folders to look in before the working folder, for relative ones.
-
-    Returns:
-        The files, in the order of the patterns, each pattern's sorted.
 
     Raises:
         SourceError: A pattern names nothing, or something other than a data file.

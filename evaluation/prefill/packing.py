@@ -55,8 +55,7 @@ class DocumentPart:
 def encode_documents(tokenizer: LoadedTokenizer, texts: Iterable[str]) -> Iterator[DocumentPart]:
     """Tokenize texts in order, without special tokens, even where a text spells one out.
 
-    Yields:
-        Pieces in order; a long document makes several.
+    A long document makes several pieces.
     """
     lengths = None
     if isinstance(tokenizer, PieceTokenizer):
@@ -110,14 +109,10 @@ def _sizes(text: str, encoded: EncodedText, lengths: Int32 | None) -> Int32:
 
 
 def sizes_from_offsets(text: str, offsets: list[tuple[int, int]]) -> Int32:
-    """Return the bytes of text per token from the characters that it spans.
+    """Return each token's bytes of UTF-8; their sum is the text's size.
 
     Args:
-        text: The text that was tokenized.
         offsets: First character of each token, and the one after its last.
-
-    Returns:
-        Bytes of UTF-8, (tokens,); their sum is the text's size.
     """
     if not offsets:
         return np.zeros(0, dtype=np.int32)
@@ -208,11 +203,7 @@ class Packer:
         return self.total >= self.wanted
 
     def add(self, piece: DocumentPart) -> None:
-        """Take the next piece.
-
-        Args:
-            piece: Tokens of a document, or a part of them.
-        """
+        """Take the next piece."""
         if piece.begins:
             self._starts.append(self.total)
             self._keep(self._before, np.zeros_like(self._before))
@@ -223,11 +214,7 @@ class Packer:
             self._flush()
 
     def finish(self) -> Packed:
-        """Write the remaining whole blocks.
-
-        Returns:
-            Number and bytes of the blocks, and where documents begin.
-        """
+        """Write the remaining whole blocks; return how many there are, and where documents begin."""
         self._flush()
         blocks = len(self._block_bytes)
         starts = np.frombuffer(self._starts, dtype=np.int64)
@@ -264,12 +251,11 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file, a chunk at a time: torch writes an empty one, ids are filled in.
+    """Write raw ids as a torch file by chunks: torch writes an empty one, and ids are filled in.
 
     Args:
         raw: The file that a `Packer` wrote.
         sequence_length: Tokens of a block, columns of the tensor.
-        dtype: Dtype of the ids, in both files.
     """
     with torch.serialization.skip_data():
         torch.save(torch.empty((blocks, sequence_length), dtype=dtype), path)

@@ -155,8 +155,7 @@ def encode_prompts(
 ) -> list[list[int]]:
     """Return the ids of each text, with BOS in front where the configuration requires it.
 
-    Returns:
-        Token ids of each text, in order; BOS is not repeated where a template wrote it.
+    BOS is not repeated where a template wrote it.
     """
     start = bos_ids(tokenizer, plan.tokenizer.prepend_bos)
     # Many templates write BOS themselves.
@@ -193,16 +192,12 @@ def render_chat(
     *,
     answer: bool = True,
 ) -> str:
-    """Return a conversation as text.
+    """Return a conversation as text, which is always the same, as templates see a fixed date.
 
     Args:
         variables: Values that the template reads besides the messages.
         name: The prompt's key or id, for messages.
-        messages: Turns in order.
         answer: Whether the text ends where the next answer begins.
-
-    Returns:
-        The text, which is always the same, as templates see a fixed date.
 
     Raises:
         SourceError: The template refuses the messages, draws at random, or writes nothing.
@@ -233,12 +228,7 @@ def render_chat(
 
 
 def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> None:
-    """Log the variables that a template does not read, so that they change no prompt.
-
-    Args:
-        key: Key of the task or probe in the suite.
-        variables: Its `chat_template_kwargs`.
-    """
+    """Log the `chat_template_kwargs` that a template does not read, so that they change no prompt."""
     if unread := [name for name in variables if name not in template]:
         log.warning(
             "%s.chat_template_kwargs: the chat template reads no %s; prompts are the same without it",
@@ -249,14 +239,11 @@ def warn_of_unread(key: str, template: str, variables: Mapping[str, Any]) -> Non
 def answer_ends(
     tokenizer: LoadedTokenizer, template: str | None, variables: Mapping[str, Any]
 ) -> tuple[list[int], list[str]]:
-    """Return the tokens and strings that end a completion in addition to its task's settings.
+    """Return the token ids and strings that end a completion besides its task's settings.
 
     Args:
         template: Chat template; None where prompts are plain text.
         variables: Values that the template reads besides the messages.
-
-    Returns:
-        Token ids in ascending order, and strings.
 
     Raises:
         SourceError: The template writes no message.

@@ -44,11 +44,7 @@ QUOTED = 8
 
 
 def provider_of(plan: StagePlan, task: ProviderTask | ProviderChoices | Provided) -> Provider:
-    """Return the provider of a task, with the interpreter and version that are configured.
-
-    Args:
-        task: A task, or a verifier, of the provider.
-    """
+    """Return the provider of a task or verifier, with the interpreter and version configured."""
     python = plan.config.providers.python(task.provider)
     return Provider(task.provider, python, task.version, plan.nltk_data)
 
@@ -89,11 +85,7 @@ def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) ->
 
 
 def scoring_request(task: Provided) -> dict[str, Any]:
-    """Return the request by which a provider's program verifies completions.
-
-    Returns:
-        The request's content, ready for JSON.
-    """
+    """Return the request, ready for JSON, by which a provider's program verifies completions."""
     path = _absolute(task.include_path)
     return {
         **task.model_dump(include={"task", "task_files", "python", "packages"}),
@@ -109,10 +101,7 @@ def _absolute(path: str | None) -> str | None:
 def provided_questions(
     plan: StagePlan, name: str, task: ProviderChoices
 ) -> tuple[list[Question], TaskInfo]:
-    """Return a task's questions.
-
-    Returns:
-        The questions in order, and the provider's meta.json of the task.
+    """Return a task's questions in order, and the provider's meta.json of the task.
 
     Raises:
         SourceError: The provider cannot render the task; names the task.
@@ -155,10 +144,7 @@ def _question(
 def provided_prompts(
     plan: StagePlan, name: str, task: ProviderTask
 ) -> tuple[TaskPrompts, TaskInfo, dict[str, Any]]:
-    """Return a task's prompts.
-
-    Returns:
-        The prompts, the provider's meta.json of the task, and the record of both.
+    """Return a task's prompts, the provider's meta.json of the task, and the record of both.
 
     Raises:
         SourceError: The provider cannot render the task; names the task.
@@ -197,11 +183,7 @@ def _with_system(prompt: TaskPrompt, system: str | None) -> TaskPrompt:
 
 
 def limits_of(plan: StagePlan) -> CaseLimits:
-    """Return the limits of verifying a completion.
-
-    Returns:
-        Seconds, and memory in MB.
-    """
+    """Return the limits of verifying a completion."""
     return CaseLimits(plan.config.verification.seconds, plan.config.verification.memory_mb)
 
 

@@ -137,11 +137,7 @@ class Recipe:
         return frozenset((row_identity(row), question_identity(contexts)))
 
     def solved(self, row: DatasetRow) -> SolvedExample[str]:
-        """Return a row as a solved example.
-
-        Returns:
-            The context and the right continuation, as one text.
-        """
+        """Return a row as a solved example: context and right continuation as one text."""
         values, text = self._templates.values(row), self._templates.text
         choices, gold = self._candidates(values)
         shown = values | choices[gold]
@@ -186,16 +182,12 @@ class Recipe:
 def read_questions(
     recipe: Recipe, task: Task, origins: Sequence[ResolvedSplit], shots: Sequence[ResolvedSplit]
 ) -> tuple[list[Question], int, Replaced]:
-    """Return the questions to score.
+    """Return the questions in order, how many there are without the limit, and replaced examples.
 
     Args:
         task: The task, whose limit is distributed over its configurations.
         origins: One split per configuration.
         shots: The split of solved examples per configuration; empty without solved examples.
-
-    Returns:
-        The questions in order, how many there are without the limit, and which solved examples were
-        replaced.
     """
     rows, counts = zip(*(_rows(recipe, origin, task.limit) for origin in origins), strict=True)
     quotas = even_quotas(task.limit, counts)
@@ -247,15 +239,7 @@ def _shown(value: Any) -> str:
 
 
 def even_quotas(limit: int, sizes: Sequence[int]) -> list[int]:
-    """Return how many items to take from each part: as equal as the parts allow.
-
-    Args:
-        limit: Most items to take in all.
-        sizes: Items of each part.
-
-    Returns:
-        Items to take, in the order of the parts.
-    """
+    """Return how many items to take from each part, `limit` in all, as equal as their sizes allow."""
     quotas = [0] * len(sizes)
     left = min(limit, sum(sizes))
     smallest_first = sorted(range(len(sizes)), key=lambda part: sizes[part])

@@ -34,13 +34,10 @@ def row_identity(row: Mapping[str, Any]) -> str:
 
 
 def source_rows(identities: Sequence[Collection[Hashable | None]]) -> list[int]:
-    """Number the source rows of questions: those that share an identity, also by way of others, are one.
+    """Number the source rows of questions: those that share an identity, also indirectly, are one.
 
     Args:
         identities: The identities of each question, of any tasks; None is no identity.
-
-    Returns:
-        For each question, the number of its source row, in the order of first appearance.
     """
     parents = list(range(len(identities)))
 

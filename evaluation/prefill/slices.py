@@ -232,14 +232,7 @@ def _texts(
 
 
 def shuffled(texts: Iterator[str], seed: int) -> Iterator[str]:
-    """Yield texts in a random order, drawn from a window of bounded size.
-
-    Args:
-        seed: Decides the order.
-
-    Yields:
-        Each text once.
-    """
+    """Yield each text once, in a random order drawn from a window of bounded size."""
     draw = random.Random(seed)
     window: list[str] = []
     characters = 0

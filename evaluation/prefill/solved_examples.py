@@ -43,8 +43,8 @@ class SolvedExamples(Generic[Shown]):
         place: Where the rows come from, for messages.
         rows: Rows with their numbers in the split, in the order in which they are taken.
         number: Examples before each question.
-        orders: For each question in turn, places of rows in the order in which they are taken; None: all
-            are taken in the order of `rows`.
+        orders: For each question in turn, places of rows in the order in which they are taken;
+            None: all are taken in the order of `rows`.
     """
 
     def __init__(
@@ -105,14 +105,13 @@ class SolvedExamples(Generic[Shown]):
 
 
 def drawn_anew(seed: int, rows: int, number: int) -> Iterator[Iterator[int]]:
-    """Yield for each question the places of its examples, drawn as lm-evaluation-harness draws them.
+    """Yield for each question the places of its examples, drawn as lm-evaluation-harness does.
+
+    All other places follow in order, in case that one of the drawn is the question.
 
     Args:
         rows: How many rows there are to draw from.
         number: Examples before each question.
-
-    Yields:
-        Places of the drawn rows, then all others in order, in case that one of the drawn is the question.
     """
     generator = random.Random(seed)
     while True:
@@ -131,11 +130,7 @@ class Replaced:
         return Replaced(self.questions + other.questions, self.fewer + other.fewer)
 
     def log(self, key: str, asked: int) -> None:
-        """Say which examples were replaced, if any were.
-
-        Args:
-            key: The task's key in the suite, with its section.
-        """
+        """Say which examples of the task `key` were replaced, if any were."""
         if self.questions:
             left = f"; {self.fewer} of them have one example less" if self.fewer else ""
             log.warning(
@@ -148,14 +143,9 @@ class Replaced:
 def example_rows(
     key: str, task: Task | GenerationTask, origin: ResolvedSplit
 ) -> Iterator[NumberedRow]:
-    """Return the rows that may become solved examples, in order.
+    """Return the rows, with their numbers, that may become solved examples, in order.
 
-    Args:
-        key: The task's key in the suite, with its section, for messages.
-
-    Returns:
-        Rows with their numbers in the split: from the first one, or in an order drawn by the task's seed if
-        all questions have the same examples.
+    They are drawn by the task's seed if all questions have the same examples.
 
     Raises:
         ConfigError: The split is that of the questions.

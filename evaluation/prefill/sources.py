@@ -34,10 +34,7 @@ class FilesRead:
     ended: bool = False
 
     def begin(self, path: Path) -> None:
-        """Note a file before it is read.
-
-        Args:
-            path: The file, or a folder of `save_to_disk`.
+        """Note a file, or a folder of `save_to_disk`, before it is read.
 
         Raises:
             SourceError: It cannot be read.
@@ -71,9 +68,6 @@ class ResolvedSplit:
         Args:
             fields: Columns to read, where the format allows it; None: all.
 
-        Yields:
-            A row.
-
         Raises:
             SourceError: The data cannot be read.
         """
@@ -87,13 +81,7 @@ class ResolvedSplit:
             self.reading.ended = True
 
     def first(self, most: int) -> tuple[list[DatasetRow], int]:
-        """Return the first rows, and how many there are.
-
-        Args:
-            most: How many rows are returned at most.
-
-        Returns:
-            The rows in order, and the number of all rows of the split.
+        """Return the first rows, at most `most`, and the number of all rows of the split.
 
         Raises:
             SourceError: The data cannot be read, or the rows take too much memory.
@@ -126,17 +114,13 @@ def locate(
     split: str | None = None,
     folders: Sequence[str] = (),
 ) -> ResolvedSplit:
-    """Find a source's split.
+    """Find a source's split, with its local files if it has them.
 
     Args:
-        source: The slice or task that names dataset or files.
         mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
         config: The dataset's configuration; None: the source's own.
         split: Name of the split; None: the source's own.
         folders: Folders to look for local files in, before the working folder.
-
-    Returns:
-        The split, with its local files if it has them.
 
     Raises:
         SourceError: Local files are missing.
@@ -160,12 +144,7 @@ def locate_item(
 ) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 
-    Args:
-        settings: The configuration, which has mirrors and folders.
-
-    Returns:
-        A split per configuration for rows, and for examples; both empty for a provider's task,
-        whose files the provider itself finds.
+    Both are empty for a provider's task, whose files the provider itself finds.
     """
     if isinstance(item, ProviderChoices | ProviderTask):
         return [], []

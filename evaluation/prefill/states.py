@@ -60,14 +60,7 @@ class Checksums:
         self._fresh: dict[str, tuple[FileStamp, str]] = {}
 
     def of(self, path: Path, status: FileStamp) -> str:
-        """Return the checksum of a file; raise OSError.
-
-        Args:
-            status: Its size and times as they are now.
-
-        Returns:
-            The stored checksum if the status is the same, else that of the file's content.
-        """
+        """Return a file's stored checksum if its status is the same, else its content's."""
         stored = self._stored.get(str(path))
         if stored is not None and stored[0] == status:
             return stored[1]
@@ -99,10 +92,7 @@ def _stored_checksums(path: Path) -> dict[str, tuple[FileStamp, str]]:
 
 
 def state_of(reading: FilesRead, checksums: Checksums) -> dict[str, Any]:
-    """Return the state of the files that were read, for a record.
-
-    Returns:
-        Each file's path, status and checksum, and whether all were read.
+    """Return path, status and checksum of each file that was read, and whether all were.
 
     Raises:
         SourceError: A file has changed since.
@@ -128,12 +118,11 @@ def are_unchanged(now: Sequence[Sequence[Path] | None], known: Any, checksums: C
     """Return whether sources have not changed since something was made from them.
 
     Args:
-        now: The files that each source would be read from now; None for the hub, which is not queried.
-        known: The stored state of each, as `state_of` returns it; None where no source was local.
+        now: The files that each source would be read from now; None for the hub, which is not
+            queried.
+        known: The stored state of each, as `state_of` returns it, or another version; None where no
+            source was local.
         checksums: Used where a file's status differs.
-
-    Returns:
-        Whether nothing has changed; False also for a state that another version stored.
     """
     if not isinstance(known, list):
         return all(files is None for files in now)
@@ -182,13 +171,10 @@ class Sources:
         self._commits = Path(plan.config.cache) / COMMITS
 
     def are_as(self, known: Any) -> bool:
-        """Return whether the sources have not changed since a description of them was stored.
+        """Return whether the sources are unchanged since a description; raise as `locate`.
 
         Args:
             known: Their state in meta.json, which another version may have written.
-
-        Returns:
-            Whether nothing has changed; raises as `locate`.
         """
         try:
             now = [origin.files for origin in self.origins] or self._provided(known)
@@ -197,10 +183,7 @@ class Sources:
         return are_unchanged(now, known, self._checksums)
 
     def describe(self) -> dict[str, Any]:
-        """Return the description of the data's origin for meta.json.
-
-        Returns:
-            Dataset, revision, commit (None for local files), and state of the files.
+        """Return dataset, revision, commit (None for local files) and state of the files.
 
         Raises:
             SourceError: A file changed while it was read.
@@ -220,11 +203,7 @@ class Sources:
         }
 
     def describe_provided(self, info: TaskInfo) -> dict[str, Any]:
-        """Return the description, for meta.json, of data that a provider has read.
-
-        Returns:
-            The same keys as `describe`.
-        """
+        """Return the keys of `describe` for data that a provider has read."""
         state = [self._provided_state(one) for one in info.read]
         self._checksums.keep()
         name = ", ".join(info.datasets)

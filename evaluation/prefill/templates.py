@@ -92,13 +92,7 @@ Render = Callable[[Mapping[str, Any]], Any]
 
 
 def compile_template(key: str, source: str) -> Render:
-    """Compile a template.
-
-    Args:
-        key: The template's key in the suite, for messages.
-
-    Returns:
-        A function from values to text.
+    """Compile a template to a function from values to text; `key` is for messages.
 
     Raises:
         ConfigError: It does not parse.
@@ -108,13 +102,7 @@ def compile_template(key: str, source: str) -> Render:
 
 
 def compile_expression(key: str, source: str) -> Render:
-    """Compile an expression.
-
-    Args:
-        key: The expression's key in the suite, for messages.
-
-    Returns:
-        A function from values to any value.
+    """Compile an expression to a function from values to any value; `key` is for messages.
 
     Raises:
         ConfigError: It does not parse.
@@ -193,10 +181,7 @@ class RowTemplates:
         self._fields = fields_of(*given.values(), *written)
 
     def values(self, row: DatasetRow) -> dict[str, Any]:
-        """Return the values that templates can use for a row.
-
-        Returns:
-            The row's fields, and the variables of `let`.
+        """Return a row's fields and the variables of `let`, for templates.
 
         Raises:
             SourceError: A field that they use is binary.
@@ -208,13 +193,10 @@ class RowTemplates:
         return values
 
     def text(self, name: str, values: Mapping[str, Any]) -> str | None:
-        """Return a template's text, checked to be valid Unicode.
+        """Return a template's text, checked to be valid Unicode; None if there is no such template.
 
         Args:
             values: The values that `values` returned, and more if the template needs them.
-
-        Returns:
-            The text; None where there is no such template.
         """
         if name not in self.texts:
             return None
@@ -224,13 +206,9 @@ class RowTemplates:
 
 
 def fields_of(*sources: str) -> set[str]:
-    """Return the names that templates use and do not define.
+    """Return the names that compiled templates use and do not define.
 
-    Args:
-        *sources: Templates, all of which have been compiled.
-
-    Returns:
-        Names of fields and variables; `row` itself only where it is used as a whole.
+    `row` itself is among them only where it is used as a whole.
     """
     fields: set[str] = set()
     for source in sources:
@@ -267,7 +245,6 @@ def _is_row(node: nodes.Node) -> bool:
 def values_of(row: DatasetRow) -> dict[str, Any]:
     """Return what templates can use of a row: its fields, and the whole as `row`.
 
-    Args:
-        row: A row of the dataset; its own field `row` would stay.
+    The row's own field `row` would stay.
     """
     return {ROW: row, **row}

@@ -27,11 +27,7 @@ log = logging.getLogger(__name__)
 
 
 def prefill_tokenizer(plan: StagePlan) -> tuple[LoadedTokenizer, dict[str, Any]]:
-    """Fetch a stage's tokenizer and open it.
-
-    Returns:
-        The tokenizer, and its description with its chat template.
-    """
+    """Fetch and open a stage's tokenizer; return its description with its chat template, too."""
     about = fetch_tokenizer(plan)
     tokenizer = stage_tokenizer(plan)
     return tokenizer, about | {"chat_template": tokenizer.chat_template}
@@ -43,13 +39,11 @@ def stage_tokenizer(plan: StagePlan) -> LoadedTokenizer:
 
 
 def fetch_tokenizer(plan: StagePlan) -> dict[str, Any]:
-    """Fetch a stage's tokenizer for use without a network, unless it is there already.
-
-    Returns:
-        Its description, under the keys of `saved_description`.
+    """Fetch a stage's tokenizer unless it is there already; return its `saved_description`.
 
     Raises:
-        SourceError: It cannot be loaded, lacks the BOS token that must be prepended, or fails its check.
+        SourceError: It cannot be loaded, lacks the BOS token that must be prepended, or fails its
+            check.
         ConfigError: The file of texts for the check cannot be read.
     """
     files = tokenizer_files(Path(plan.tokenizer.name))

@@ -27,25 +27,16 @@ class Window:
     trained: int | None
 
     def room(self, prompt: int, wanted: int) -> int | None:
-        """Return how many new tokens follow a prompt of so many tokens.
-
-        Args:
-            prompt: Tokens of the prompt.
-            wanted: The task's `max_new_tokens`.
-
-        Returns:
-            At most `wanted`; None where too few are left.
-        """
+        """Return how many of the `wanted` new tokens can follow a prompt; None if too few are left."""
         left = min(wanted, self.tokens - prompt)
         return left if left >= max(1, min(LEAST_SHARE * wanted, LEAST_TOKENS)) else None
 
 
 def generation_window(plan: StagePlan) -> Window:
-    """Return a stage's window for generation.
+    """Return `generation.window`, or a default.
 
-    Returns:
-        `generation.window`; if not given, the positions of the model in the training configuration or
-        in the first checkpoint, or where there is neither, the stage's sequence length.
+    It is the positions of the model in the training configuration or in the first checkpoint, or
+    where there is neither, the stage's sequence length.
     """
     trained = recorded_value(plan.config, plan.name, plan.stage, TRAINED)
     positions = recorded_value(plan.config, plan.name, plan.stage, POSITIONS)
@@ -57,7 +48,6 @@ def report_lengths(name: str, window: Window, longest: int, shortened: Iterable[
     """Log what the window means for a task's answers.
 
     Args:
-        name: Key of the task, or of a stage's probes.
         longest: Tokens of the longest prompt with its answer.
         shortened: Prompts whose answers may have fewer tokens than `max_new_tokens`.
     """

@@ -67,14 +67,7 @@ class Provider:
             )
 
     def other_version(self, reported: object) -> str | None:
-        """Compare the installed version with the one that a task needs.
-
-        Args:
-            reported: Version that the provider's program reports.
-
-        Returns:
-            A sentence for the user if it is another version; otherwise None.
-        """
+        """Return a sentence if the version that its program reports is not the required one."""
         if reported == self.version:
             return None
         return f"{self.python} has {self.title} {reported}, but {self.version} is required; run `{self.install}`"
@@ -97,10 +90,8 @@ def run(
     Args:
         verb: `check`, `render` or `score`.
         folder: Empty folder in which the program finds its request and writes its files.
-        keep_on: Called repeatedly; if it returns False, the program has taken too long and is killed.
-
-    Returns:
-        How the program ended.
+        keep_on: Called repeatedly; if it returns False, the program has taken too long and is
+            killed.
 
     Raises:
         SourceError: The provider is not installed, or its interpreter does not start.

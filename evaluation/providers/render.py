@@ -110,14 +110,10 @@ def render(
     """Render a task whose answers are generated, or one that ranks choices or scores the right one.
 
     Args:
-        provider: The provider that has the task.
         key: Key of the suite that names the task, for errors.
         request: Content of request.json without the kind.
         line: `Document` for prompts, `RankedQuestion` for choices.
         seconds: Longest time that the program may take.
-
-    Returns:
-        Its documents or questions, and meta.json.
 
     Raises:
         SourceError: The provider refuses the task, or its program fails.
@@ -131,14 +127,10 @@ def render(
 
 
 def check(provider: Provider, request: dict[str, Any]) -> str | None:
-    """Check whether tasks can be rendered, before any is.
+    """Return a sentence on the tasks that cannot be rendered and on missing data; None without any.
 
     Args:
-        provider: The provider that has the tasks.
         request: `tasks` and `mirrors`, as the contract describes them.
-
-    Returns:
-        A sentence on the tasks that cannot be rendered, and on missing data; None if there are none.
 
     Raises:
         SourceError: The provider's program fails.

@@ -77,15 +77,11 @@ class CaseOutcome:
 def score(
     provider: Provider, request: Mapping[str, Any], cases: Sequence[Case], limits: CaseLimits
 ) -> list[CaseOutcome]:
-    """Verify completions by the provider's own metrics.
+    """Verify completions by the provider's own metrics; return an outcome for each, in order.
 
     Args:
-        provider: The provider that has the task.
         request: Content of request.json without the memory limit.
         cases: Documents, each with a completion.
-
-    Returns:
-        An outcome for each case, in order.
 
     Raises:
         ScoringError: The program cannot be started, or refuses the task.
@@ -195,9 +191,6 @@ def run_programs(
         workers: Number of programs to run at once.
         python: Interpreter of the environment whose packages they use; None: they use none.
 
-    Returns:
-        The outcomes in their order.
-
     Raises:
         SandboxError: This machine offers no sandbox for them.
     """
@@ -238,14 +231,7 @@ def _settled(outcome: CaseOutcome, program: DecidingProgram, verdict: Verdict) -
 
 
 def verdict_of(metric: str, outcome: CaseOutcome, completion: str) -> Verdict:
-    """Return the verdict of one metric.
-
-    Args:
-        completion: Text that was verified.
-
-    Returns:
-        The verdict; a list of scores, one per instruction, has its length as weight.
-    """
+    """Return the verdict of one metric; a list, with a score per instruction, weighs its length."""
     if outcome.program is not None:
         return Verdict(credit=None, reason="its program was not run")
     if outcome.scores is None:

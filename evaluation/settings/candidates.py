@@ -27,89 +27,40 @@ _TOLERANCE = 1e-6
 
 
 def candidate_folder(candidate: Candidate) -> str:
-    """Return the name of the folder that a candidate's results have.
-
-    Args:
-        candidate: A step or a merge of the stage.
-
-    Returns:
-        `step_10`, or `merge_last3`.
-    """
+    """Return the name of the folder of a candidate's results: `step_10`, or `merge_last3`."""
     return candidate_label(candidate).replace(" ", "_")
 
 
 def candidate_of(folder: str) -> Candidate:
-    """Return the candidate that a folder belongs to; the inverse of `candidate_folder`.
-
-    Args:
-        folder: A name that `candidate_folder` made.
-
-    Returns:
-        The step's number, or the merge's name.
-    """
+    """Return the candidate that a folder belongs to; the inverse of `candidate_folder`."""
     kind, _, name = folder.partition("_")
     return int(name) if kind == "step" else name
 
 
 def candidate_label(candidate: Candidate) -> str:
-    """Return a candidate's name in sentences.
-
-    Args:
-        candidate: A step or a merge of the stage.
-
-    Returns:
-        `step 10`, or `merge last3`.
-    """
+    """Return a candidate's name in sentences: `step 10`, or `merge last3`."""
     return f"step {candidate}" if isinstance(candidate, int) else f"merge {candidate}"
 
 
 def candidate_option(candidate: Candidate) -> str:
-    """Return the option of a command that names a candidate.
-
-    Args:
-        candidate: A step or a merge of the stage.
-
-    Returns:
-        `--step 10`, or `--merge last3`.
-    """
+    """Return the option of a command that names a candidate: `--step 10`, or `--merge last3`."""
     return f"--{candidate_label(candidate)}"
 
 
 def candidate_rank(candidate: Candidate) -> tuple[bool, int, str]:
-    """Return a key for sorting: steps by their numbers, then merges by their names.
-
-    Args:
-        candidate: A step or a merge of the stage.
-
-    Returns:
-        Whether it is a merge, the step's number (0 for a merge), and its text.
-    """
+    """Return a key for sorting: steps by their numbers, then merges by their names."""
     step = candidate if isinstance(candidate, int) else None
     return step is None, step or 0, str(candidate)
 
 
 def candidate_columns(candidate: Candidate) -> dict[str, Candidate | None]:
-    """Return the two columns by which files of results name a candidate.
-
-    Args:
-        candidate: A step or a merge of the stage.
-
-    Returns:
-        `step`, a number or None, and `merge`, a name or None; one of them is None.
-    """
+    """Return the columns `step` and `merge` of results files, one of which is None."""
     is_step = isinstance(candidate, int)
     return {"step": candidate if is_step else None, "merge": None if is_step else candidate}
 
 
 def steps_among(candidates: Iterable[Candidate]) -> list[int]:
-    """Return the steps among candidates, without the merges.
-
-    Args:
-        candidates: Steps and merges in any order.
-
-    Returns:
-        The steps in ascending order.
-    """
+    """Return the steps among candidates in ascending order, without the merges."""
     return sorted(candidate for candidate in candidates if isinstance(candidate, int))
 
 
@@ -157,15 +108,7 @@ Steps = Annotated[tuple[Step, ...] | Literal["all"] | StepInterval, BeforeValida
 
 
 def is_requested(step: int, steps: Steps) -> bool:
-    """Return whether a stage's configuration requests a step that is on disk.
-
-    Args:
-        step: The number of a step on disk.
-        steps: The key `steps` of the stage: a list, `all` or `every: N`.
-
-    Returns:
-        Whether it is listed, or is one of those that `all` or `every: N` means.
-    """
+    """Return whether a stage's key `steps` requests a step that is on disk."""
     if isinstance(steps, tuple):
         return step in steps
     return step % (steps.every if isinstance(steps, StepInterval) else 1) == 0
@@ -208,13 +151,9 @@ class MergeRecipe(Settings):
         return self
 
     def members(self, stage: str) -> list[tuple[str, int, float]]:
-        """Return the checkpoints of a merge and their weights.
+        """Return stage, step and weight of each member, as written; the weights add up to 1.
 
-        Args:
-            stage: Name of the stage whose merge this is; members without a stage belong to it.
-
-        Returns:
-            Stage, step and weight of each member, as written; the weights add up to 1.
+        A member without a stage belongs to `stage`.
         """
         weights = self.weights or dict.fromkeys(self.mean or (), 1.0)
         total = math.fsum(weights.values())

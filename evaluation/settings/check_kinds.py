@@ -53,14 +53,7 @@ class Counted(FormatCheck):
         return self
 
     def holds(self, number: int) -> bool:
-        """Return whether a count lies within the bounds of this check.
-
-        Args:
-            number: How many there are in the answer.
-
-        Returns:
-            Whether it is `exactly` that number, or from `at_least` to `at_most`.
-        """
+        """Return whether a count in an answer is `exactly`, or from `at_least` to `at_most`."""
         if self.exactly is not None:
             return number == self.exactly
         return self.at_least <= number and (self.at_most is None or number <= self.at_most)

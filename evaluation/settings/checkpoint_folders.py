@@ -138,7 +138,7 @@ def _step_in_metadata(folder: Path) -> int | None:
 
 
 def named_steps(home: Path) -> Iterator[tuple[int, str]]:
-    """Yield the step and name of each folder that can be a checkpoint's, `final` only if it is another.
+    """Yield step and name of each folder that can be a checkpoint's, `final` only if it is another.
 
     Raises:
         OSError: It cannot be read.

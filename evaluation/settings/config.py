@@ -186,16 +186,10 @@ def _bridge_folder(bridge: Bridge, stages: dict[Name, Stage]) -> str:
 
 
 def load_config(path: str | Path) -> Config:
-    """Read and validate a configuration file.
-
-    Args:
-        path: The YAML file; paths in it may be relative to its folder.
-
-    Returns:
-        The validated configuration.
+    """Read and validate a configuration file, whose paths may be relative to its folder.
 
     Raises:
-        ConfigError: When it is invalid; names the file, the key and the remedy.
+        ConfigError: It is invalid; names the file, the key and the remedy.
     """
     return validate_config(read_yaml(Path(path)), str(path), [Path(path)])
 
@@ -205,13 +199,11 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
 
     Args:
         origin: Where it comes from, for messages.
-        files: Files that it was read from; its paths may be relative to their folders, the last first.
-
-    Returns:
-        The validated configuration.
+        files: Files that it was read from; its paths may be relative to their folders, the last
+            first.
 
     Raises:
-        ConfigError: When it is invalid; names the origin, the key and the remedy.
+        ConfigError: It is invalid; names the origin, the key and the remedy.
     """
     try:
         context = _path_context(*files)

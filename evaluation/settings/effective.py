@@ -23,14 +23,11 @@ FROM = "# from "
 
 
 def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
-    """Write the file at `effective_path` unless it is up to date.
+    """Write the file at `effective_path` unless it is up to date; return its path.
 
     Args:
-        origins: Files that it comes from, and their commits; the first line names them. Without any,
-            a private file that exists stays.
-
-    Returns:
-        The file's path.
+        origins: Files that it comes from, and their commits; the first line names them. Without
+            any, a private file that exists stays.
     """
     path, content = effective_path(config), _content(config)
     text = f"{FROM}{' + '.join(origins)}\n" if origins else ""
@@ -44,12 +41,9 @@ def write_effective(config: Config, origins: Sequence[str] = ()) -> Path:
 
 
 def effective_path(config: Config) -> Path:
-    """Return where the effective configuration is written.
+    """Return `<results>/.config/<user's number>/<fingerprint>.yaml`.
 
     It is named by its content, so that two runs with different settings never share one.
-
-    Returns:
-        `<results>/.config/<user's number>/<fingerprint>.yaml`.
     """
     folder = Path(config.results) / FOLDER / str(os.getuid())
     return folder / f"{fingerprint(_content(config))}.yaml"
@@ -64,11 +58,7 @@ def _is_private(path: Path) -> bool:
 
 
 def origin_of(config: Config) -> str | None:
-    """Return where a configuration comes from, as `write_effective` noted it.
-
-    Returns:
-        The origins, joined by ` + `; None if there is no such file, or no note in it.
-    """
+    """Return the origins that `write_effective` noted, joined by ` + `; None if there is no note."""
     try:
         with open_regular(effective_path(config)) as file:
             line = file.readline().decode().strip()

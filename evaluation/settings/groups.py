@@ -50,14 +50,7 @@ Groups = Mapping[str, Group]
 
 
 def group_leaves(name: str, groups: Groups) -> list[str]:
-    """Return the slices or tasks of a group and of the groups in it.
-
-    Args:
-        groups: All groups of the suite, by name.
-
-    Returns:
-        Names of slices or tasks, each once, in the order of the members.
-    """
+    """Return the slices or tasks of a group and of the groups in it, each once, in order."""
     leaves: dict[str, None] = {}
     groups = _of_its_tiers(groups[name], groups)
     for member in groups[name].members:
@@ -66,14 +59,10 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return the weight of each slice or task in the mean of a group.
+    """Return the weight of each slice or task in the mean of a group; they add up to 1.
 
     Args:
-        groups: All groups of the suite, by name.
         questions: Number of questions, prompts or blocks of each slice or task.
-
-    Returns:
-        The weights by slice or task; they add up to 1.
     """
     group = groups[name]
     groups = _of_its_tiers(group, groups)
@@ -101,11 +90,10 @@ def check_groups(
 
     Args:
         origin: Where the groups come from, for messages.
-        groups: All groups of the suite, by name.
         items: The slices, tasks and prompts of each tier, by name.
 
     Raises:
-        ConfigError: When a group has unknown members, members of two metrics, or contains itself.
+        ConfigError: A group has unknown members, members of two metrics, or contains itself.
     """
     for name, group in groups.items():
         own = [items.get(tier, {}) for tier in group.tiers]

@@ -94,56 +94,29 @@ class Metric:
         return math.inf if mean is None else mean
 
     def number(self, value: float, sign: str = "") -> str:
-        """Format a value or difference without its unit.
+        """Format a value or difference without its unit: `-3.98` for a fraction of -0.0398.
 
         Args:
-            value: The plain number, as files have it.
             sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `-3.98` for a fraction of -0.0398.
         """
         scale, decimals, _ = self._read_as
         return f"{scale * value:{sign}.{decimals}f}"
 
     def interval(self, low: float, high: float, sign: str = "+") -> str:
-        """Format an interval without its unit.
-
-        Args:
-            low: Lower bound, as files have it.
-            high: Upper bound, as files have it.
-            sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `[-10.63, +2.55]`.
-        """
+        """Format an interval without its unit: `[-10.63, +2.55]`; `sign` as for `number`."""
         return f"[{self.number(low, sign)}, {self.number(high, sign)}]"
 
     def change(
         self, value: float, low: float | None = None, high: float | None = None, sign: str = "+"
     ) -> str:
-        """Format a change with its interval, if it has one, and its unit.
-
-        Args:
-            value: The plain number, as files have it.
-            low: Lower bound, as files have it; None without an interval.
-            high: Upper bound, as files have it; None without an interval.
-            sign: Sign option of Python's format language: `+` also marks gains.
-
-        Returns:
-            For example `-3.98 [-10.63, +2.55] points`.
-        """
+        """Format a change with its interval, if any, and unit: `-3.98 [-10.63, +2.55] points`."""
         bounds = "" if low is None or high is None else f" {self.interval(low, high, sign)}"
         return f"{self.number(value, sign)}{bounds} {self.change_unit}"
 
     def size(self, size: float) -> str:
-        """Format a margin as it was configured, with its unit; `change` formats what was measured.
+        """Format a margin as configured: `1 point` or `0.02 nats per token`.
 
-        Args:
-            size: The plain number, as files have it.
-
-        Returns:
-            For example `1 point` or `0.02 nats per token`.
+        `change` formats what was measured.
         """
         if self.unit != "fraction":
             return f"{size:.4g} {self.unit}"
@@ -151,12 +124,5 @@ class Metric:
         return f"{points} point{'' if points == '1' else 's'}"
 
     def level(self, value: float) -> str:
-        """Format a value without its unit, but a fraction as a percentage.
-
-        Args:
-            value: The plain number, as files have it.
-
-        Returns:
-            For example `43.20 %`, or `2.7183` where the unit is not a fraction.
-        """
+        """Format a value without its unit, a fraction as a percentage: `43.20 %`, or `2.7183`."""
         return f"{self.number(value)}{' %' if self.unit == 'fraction' else ''}"

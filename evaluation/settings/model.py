@@ -127,11 +127,7 @@ class Settings(BaseModel):
 
 
 def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
-    """Yield the settings models inside an annotation such as `dict[str, Stage] | None`.
-
-    Yields:
-        Classes of models in the order of the annotation.
-    """
+    """Yield the settings models inside an annotation such as `dict[str, Stage] | None`, in order."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for inner in get_args(annotation):
@@ -146,9 +142,6 @@ def one_sentence(error: ValidationError, file: str, root: type[BaseModel]) -> Co
     Args:
         file: Where the settings come from, for messages.
         root: The model that was validated; hints on unknown keys come from it.
-
-    Returns:
-        The error to raise.
     """
     lines: list[str] = []
     unset: dict[str, list[str]] = {}
@@ -219,15 +212,7 @@ def _wrong_kind(mistake: Any) -> str:
 
 
 def unknown_key(key: str, known: list[str]) -> str:
-    """Return a hint on a key that a model does not have.
-
-    Args:
-        key: The key as the user wrote it.
-        known: Keys that are allowed there; may be empty.
-
-    Returns:
-        The rest of a sentence, such as "unknown key; did you mean `steps`?".
-    """
+    """Return the rest of a sentence, such as "unknown key; did you mean `steps`?"."""
     return f"unknown key; {_hint(key, known)}" if known else "unknown key; remove it"
 
 
@@ -252,11 +237,7 @@ def _keys_at(root: type[BaseModel], place: tuple[Any, ...]) -> list[str]:
 
 
 def tag_key(model: type[BaseModel]) -> str:
-    """Return the key whose value distinguishes the models of a union.
-
-    Returns:
-        `check` for checks, otherwise `kind`.
-    """
+    """Return the key whose value distinguishes a union's models: `check` for checks, else `kind`."""
     return "check" if "check" in model.model_fields else "kind"
 
 

@@ -37,11 +37,8 @@ SHARED_FILES = (
 def check_name(name: str) -> str:
     """Return the name of a stage, slice or task unchanged if a folder can have it.
 
-    Args:
-        name: As the configuration or suite has it.
-
     Raises:
-        ValueError: For one that is too long, or has other characters than `NAME`.
+        ValueError: It is too long, or has other characters than `NAME`.
     """
     if not re.fullmatch(NAME, name) or len(name) > LONGEST:
         raise ValueError(
@@ -54,12 +51,8 @@ def check_name(name: str) -> str:
 def check_label(name: str, longest: int = LONGEST) -> str:
     """Return the name of a probe, verifier, group or run unchanged if it can be shown everywhere.
 
-    Args:
-        name: As the configuration or suite has it.
-        longest: Characters that it may have.
-
     Raises:
-        ValueError: For one that is too long, or has other characters than `LABEL`.
+        ValueError: It is too long, or has other characters than `LABEL`.
     """
     if not re.fullmatch(LABEL, name) or len(name) > longest:
         raise ValueError(
@@ -77,11 +70,8 @@ Label = Annotated[str, AfterValidator(check_label)]
 def check_names(names: Iterable[str]) -> None:
     """Refuse names of stages that clash with a rule, a shared file or another stage.
 
-    Args:
-        names: Names of all stages, in the order of the configuration.
-
     Raises:
-        ValueError: When a stage has the name of a rule, of a shared file or of another stage.
+        ValueError: There is such a name.
     """
     known: dict[str, str] = {}
     for name in names:
@@ -114,15 +104,10 @@ def _check_rules(names: list[str]) -> None:
 
 
 def check_folders(results: str, cache: str, stages: Mapping[str, str]) -> None:
-    """Refuse results folders of stages that overlap with other folders.
-
-    Links and `..` are followed.
-
-    Args:
-        stages: Results folder of each stage.
+    """Refuse results folders of stages that overlap with other folders, also through links.
 
     Raises:
-        ValueError: When a folder is that of all results, of scores, of the cache or of another stage.
+        ValueError: One is that of all results, of scores, of the cache or of another stage.
     """
     root, prefilled = (Path(os.path.realpath(one)) for one in (results, cache))
     seen: dict[Path, str] = {}

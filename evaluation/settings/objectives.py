@@ -97,16 +97,12 @@ def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective
     """Return an objective; name its metric where its tasks have no choices to rank.
 
     Args:
-        objective: One entry of the stage's `objective`.
         suite: All that the stage evaluates.
         key: The objective's place in the configuration, for messages.
 
-    Returns:
-        The objective itself, or a copy that names the metric.
-
     Raises:
-        ConfigError: Where the suite has nothing of the objective's tier or group, or where only some
-            of its tasks, or none, have the metric.
+        ConfigError: The suite has nothing of the objective's tier or group, or only some of its
+            tasks, or none, have the metric.
     """
     items = _items_of(objective, suite, key)
     if objective.tier != "tier3":

@@ -35,25 +35,15 @@ Sections = dict[str, dict[str, Any]]
 
 
 def is_suite(name: str) -> bool:
-    """Return whether olmo-eval's suite of this name is expanded here.
-
-    Args:
-        name: Name of a suite or task in olmo-eval.
-
-    Returns:
-        Whether it is a suite of OlmoBaseEval or RULER.
-    """
+    """Return whether olmo-eval's suite of this name is expanded here: of OlmoBaseEval or RULER."""
     return name in _names()
 
 
 def expand_suites(names: Iterable[str]) -> Sections:
-    """Return the tasks and groups of suites.
-
-    Returns:
-        Sections of a suite file: tasks, each once, and groups that weigh them as olmo-eval does.
+    """Return the tasks of suites, each once, and groups that weigh them as olmo-eval does.
 
     Raises:
-        ValueError: For a name that is not a suite of OlmoBaseEval or RULER.
+        ValueError: A name is not a suite of OlmoBaseEval or RULER.
     """
     sections: Sections = {"tasks": {}, "generation_tasks": {}, "groups": {}}
     for name in names:
@@ -157,11 +147,7 @@ def _names() -> dict[str, str]:
 
 @cache
 def suite_parts(name: str) -> list[str]:
-    """Return the tasks and suites that a suite consists of.
-
-    Returns:
-        Names in olmo-eval's order; a suite that is marked by `=` is replaced by its parts.
-    """
+    """Return the tasks and suites of a suite in olmo-eval's order; one marked by `=` is its parts."""
     parts: list[str] = []
     for word in re.findall(r"(?:\{[^}]*\}|[^\s{])+", _names()[name]):
         before, _, rest = word.partition("{")

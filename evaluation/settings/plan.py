@@ -47,11 +47,7 @@ class StagePlan:
 
     @cached_property
     def cache(self) -> Path:
-        """Return the folder of everything prefilled for this tokenizer and sequence length.
-
-        Returns:
-            A folder inside the configured `cache`.
-        """
+        """Return the folder of everything prefilled for this tokenizer and sequence length."""
         wanted = self.tokenizer.identity
         slug = re.sub(r"[^A-Za-z0-9._-]+", "-", Path(wanted["name"]).name)
         key = fingerprint(unordered(wanted))[:8]
@@ -74,18 +70,11 @@ class StagePlan:
 
         Args:
             name: Name of the item; of the stage where the tier has one entry for each stage.
-
-        Returns:
-            A folder inside `cache`.
         """
         return self.cache / TIERS[tier].cache.folder / name
 
     def cache_entries(self, tier: TierName) -> tuple[str, ...]:
-        """Return the names of a tier's entries in the cache.
-
-        Returns:
-            Names of its items, or the stage's where one entry holds all; none if the suite has no items.
-        """
+        """Return a tier's entries in the cache: its items, or the stage where one entry holds all."""
         items = getattr(self.suite, TIERS[tier].section)
         if TIERS[tier].cache.per_stage:
             return (self.name,) if items else ()
@@ -122,14 +111,7 @@ class StagePlan:
         return Path(self.config.results) / "scores"
 
     def step_folder(self, step: Candidate) -> Path:
-        """Return the folder of a candidate's results.
-
-        Args:
-            step: A step or a merge of the stage.
-
-        Returns:
-            A folder inside `results`.
-        """
+        """Return the folder of a candidate's results."""
         return self.results / "by_checkpoint" / candidate_folder(step)
 
     @property
@@ -138,14 +120,7 @@ class StagePlan:
         return self.results / "bridge"
 
     def step_log(self, step: Candidate) -> Path:
-        """Return the log of a candidate's scoring, also where a job scores several steps.
-
-        Args:
-            step: A step or a merge of the stage.
-
-        Returns:
-            A file inside `results`.
-        """
+        """Return the log of a candidate's scoring, also where a job scores several steps."""
         folder = self.results / "eval_logs" / "slurm"
         return folder / f"{self.name}_{candidate_folder(step)}.log"
 
@@ -155,14 +130,7 @@ class StagePlan:
         return self.results / "eval_logs" / "slurm" / f"{self.name}_bridge.log"
 
     def collect_log(self, folder: Path) -> Path:
-        """Return the log of the job that verifies answers and makes results from stored scores.
-
-        Args:
-            folder: Folder of a candidate's or the bridge's results.
-
-        Returns:
-            A file inside `results`.
-        """
+        """Return the log of the job that verifies answers and makes results in `folder`."""
         return self.results / "eval_logs" / "collect" / f"{folder.relative_to(self.results)}.log"
 
     @property
@@ -200,11 +168,7 @@ class StagePlan:
     def tier_files(self, folder: Path) -> list[Path]:
         """Return all files that scoring one checkpoint writes into its folder.
 
-        Args:
-            folder: Folder of a candidate's or the bridge's results.
-
-        Returns:
-            The summary files of all tiers; without an external program, also the items files.
+        They are the summaries of all tiers and, without an external program, the items files.
         """
         tiers = [TIERS[name] for name in self.tiers]
         summaries = [folder / tier.summary_file for tier in tiers]
@@ -212,22 +176,11 @@ class StagePlan:
         return summaries + ([] if self.stage.command else [folder / t.items_file for t in tiers])
 
     def checkpoint(self, step: int) -> Path:
-        """Return the folder of a step's checkpoint.
-
-        Returns:
-            A folder that need not exist: one in the stage's `checkpoints`, or of its list.
-        """
+        """Return the folder of a step's checkpoint, which need not exist."""
         return self.stage.folder_of(step)
 
     def members(self, merge: str) -> tuple[tuple[Path, float], ...]:
-        """Return the checkpoints of a merge, with their weights.
-
-        Args:
-            merge: Name of a merge of the stage.
-
-        Returns:
-            Folder and weight of each member; the weights add up to 1.
-        """
+        """Return folder and weight of each checkpoint of a merge; the weights add up to 1."""
         stages = self.config.stages
         return tuple(
             (stages[owner].folder_of(step), weight)

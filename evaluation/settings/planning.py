@@ -28,16 +28,10 @@ _TOKENIZER_LENGTH = "tokenizer.tokenizer_max_length"
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
-    """Return all that a stage evaluates: its suites, merged.
-
-    Args:
-        stage: Name of a stage, which may be unknown.
-
-    Returns:
-        One suite with the items and groups of all.
+    """Return one suite with all that a stage evaluates.
 
     Raises:
-        ConfigError: When there is no such stage, two suites clash, or nothing is evaluated.
+        ConfigError: There is no such stage, two suites clash, or nothing is evaluated.
     """
     if stage not in config.stages:
         raise ConfigError(no_such("stage", stage, config.stages, " in the configuration"))
@@ -59,13 +53,10 @@ def stage_suite(config: Config, stage: str) -> Suite:
 
 
 def plan_stage(config: Config, name: str) -> StagePlan:
-    """Resolve a stage.
-
-    Returns:
-        The stage with its merged suite, settled objectives, tokenizer and sequence length.
+    """Resolve a stage: merged suite, settled objectives, tokenizer and sequence length.
 
     Raises:
-        ConfigError: When its tokenizer or sequence length cannot be found.
+        ConfigError: Its tokenizer or sequence length cannot be found.
     """
     suite = stage_suite(config, name)
     stage = config.stages[name]
@@ -85,13 +76,10 @@ def plan_stage(config: Config, name: str) -> StagePlan:
 
 
 def plan_stages(config: Config) -> dict[str, StagePlan]:
-    """Resolve all stages.
-
-    Returns:
-        The plans by name of the stage, in the order of the configuration.
+    """Resolve all stages, in the order of the configuration.
 
     Raises:
-        ConfigError: When one name has two definitions, as a group or in a shared cache.
+        ConfigError: One name has two definitions, as a group or in a shared cache.
     """
     plans = {name: plan_stage(config, name) for name in config.stages}
     seen: dict[Path, tuple[str, str]] = {}
@@ -115,10 +103,9 @@ def plan_stages(config: Config) -> dict[str, StagePlan]:
 
 
 def absent_checkpoints(name: str, stage: Stage) -> str | None:
-    """Return why a stage's folder of checkpoints cannot be used.
+    """Return why a stage's folder of checkpoints cannot be used; None where it can.
 
-    Returns:
-        A sentence where the folder does not exist, or is itself a checkpoint; otherwise None.
+    It does not exist, or is itself a checkpoint.
     """
     if stage.listed:
         absent = [
@@ -146,11 +133,10 @@ def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
     """Return a stage's value, or raise an error that lists the stages.
 
     Args:
-        name: Name of a stage, which may be unknown.
         origin: Where the stages come from, for messages.
 
     Raises:
-        ConfigError: When there is no such stage.
+        ConfigError: There is no such stage.
     """
     if name not in stages:
         raise ConfigError(f"{origin}: {no_such('stage', name, stages)}")
@@ -195,11 +181,7 @@ def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> N
 
 
 def tokenizer_origin(plan: StagePlan) -> str:
-    """Return where a stage's tokenizer is named.
-
-    Returns:
-        A key of the configuration, or a training configuration and its key.
-    """
+    """Return where a stage's tokenizer is named: a file or none, and its key."""
     if plan.tokenizer_key:
         return plan.tokenizer_key
     origin, _ = _training_config(plan.config, plan.name, plan.stage, "tokenizer")
@@ -229,13 +211,10 @@ def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -
 
 
 def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
-    """Return a number of the training configuration, or of the first checkpoint's.
+    """Return a number of the training configuration, or of the first checkpoint's; None without.
 
     Args:
         key: Keys joined by dots, such as `tokens.sequence_length`.
-
-    Returns:
-        The number; None where it is not recorded, or no checkpoint is there yet.
     """
     try:
         _, value = _training_config(config, name, stage, key)

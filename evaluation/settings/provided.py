@@ -40,13 +40,9 @@ class Providers(Settings):
     )
 
     def python(self, provider: str) -> Path:
-        """Return the Python of a provider's environment.
+        """Return the absolute path of a provider's Python.
 
-        Args:
-            provider: `lighteval`, `lm_eval` or `olmo_eval`.
-
-        Returns:
-            Its absolute path; links are not followed, as a virtual environment is one.
+        Links are not followed, as a virtual environment is one.
         """
         return Path(os.path.abspath(getattr(self, provider)))
 
@@ -207,13 +203,10 @@ class ProviderTask(_ByName, ChatSettings):
         return {**self.asked, **own, "sampling": drawn}
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
-        """Complete the task by what the provider reported of it at prefill.
+        """Complete the task by what the provider reported of it; the suite's keys come first.
 
         Args:
             reported: What the entry's meta.json holds under `provider`.
-
-        Returns:
-            The task; keys that the suite gives take precedence.
         """
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
@@ -289,9 +282,5 @@ class ProviderChoices(_ByName):
 
 
 def settled_task(task: GenerationTask | ProviderTask, meta: Mapping[str, Any]) -> CompletionTask:
-    """Return a task with all settings that generation and verification need.
-
-    Returns:
-        The task itself, or a provider's task completed by what was reported at prefill.
-    """
+    """Return the task itself, or a provider's task completed by what was reported at prefill."""
     return task.settled(meta["provider"]) if isinstance(task, ProviderTask) else task

@@ -33,14 +33,11 @@ _NO_PARTS: Parts = MappingProxyType({})
 def key_rows(
     model: type[BaseModel], prefix: str = "", parts: Parts = _NO_PARTS
 ) -> Iterator[tuple[str, str, str]]:
-    """Yield a row for every key of a model, depth-first, without the keys of `parts`.
+    """Yield key, default and description of every key of a model, depth-first, as Markdown.
 
     Args:
         prefix: Put before each key: the path to the model, with a dot at its end.
-        parts: Models that have their own table, and its heading.
-
-    Yields:
-        Key, default and description, as Markdown.
+        parts: Models that have their own table, and its heading; their keys are left out.
     """
     inherited = {name for base in _bases(model, parts) for name in base.model_fields}
     for name, field in model.model_fields.items():
@@ -56,14 +53,7 @@ def key_rows(
 
 
 def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:
-    """Return the table of a model's keys; a line above it links to what the model inherits.
-
-    Args:
-        parts: Models that have their own table, and its heading.
-
-    Returns:
-        Markdown without a newline at its end.
-    """
+    """Return the table of a model's keys; a line above it links to what the model inherits."""
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for row in key_rows(model, parts=parts):
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |")
@@ -72,15 +62,7 @@ def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:
 
 
 def part_tables(parts: Parts, level: int) -> Iterator[str]:
-    """Yield the tables of `parts`, each under its heading.
-
-    Args:
-        parts: Models that have their own table, and its heading.
-        level: Level of the headings, 1 being the page's title.
-
-    Yields:
-        Markdown of a heading and its table, with a newline at its end.
-    """
+    """Yield the tables of `parts`, each under its heading of a level (1 is the page's title)."""
     for heading in dict.fromkeys(parts.values()):
         models = [model for model, title in parts.items() if title == heading]
         table = key_table(models[0], parts) if len(models) == 1 else _variants_table(models)
@@ -105,11 +87,7 @@ def _in_words(default: str) -> str:
 
 
 def anchor(heading: str) -> str:
-    """Return the address of a heading in a Markdown page, as GitHub makes it.
-
-    Returns:
-        The address without `#`.
-    """
+    """Return the address of a heading in a Markdown page, as GitHub makes it, without `#`."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
@@ -177,13 +155,10 @@ OF_SUITES: Parts = {
 
 
 def generated_readme(text: str) -> str:
-    """Return a text with a new generated part between the two markers.
-
-    Args:
-        text: The content of `config/README.md`.
+    """Return the text of `config/README.md` with a new generated part between the markers.
 
     Raises:
-        ConfigError: When a marker is missing.
+        ConfigError: A marker is missing.
     """
     if BEGIN not in text or END not in text:
         raise ConfigError(f"{README}: the lines {BEGIN!r} and {END!r} must both be there")
@@ -200,10 +175,7 @@ def generated_readme(text: str) -> str:
 
 
 def write_generated(root: Path) -> list[Path]:
-    """Write the schemas and the tables of keys.
-
-    Returns:
-        The files that were written.
+    """Write the schemas and the tables of keys; return the files.
 
     Raises:
         ConfigError: Before anything is written, for a folder that is not the project's root.

@@ -11,26 +11,12 @@ _NAMED = re.compile(rf"(?:.*[-_.])?(?:{_WORDS})[-_=.]?0*({STEP.pattern})", re.IG
 
 
 def step_named(folder: str) -> int | None:
-    """Return the step that a folder's name states.
-
-    Args:
-        folder: Name of a folder of checkpoints, without its path.
-
-    Returns:
-        The step's number; None for any other name.
-    """
+    """Return the step that the name of a folder of checkpoints states; None for any other name."""
     step = int(folder) if STEP.fullmatch(folder) else None
     return step if step is not None and step < 2**63 else None
 
 
 def step_of_folder(folder: str) -> int | None:
-    """Return the step of a folder that is called by a number, or as other trainers call theirs.
-
-    Args:
-        folder: Name of a folder of checkpoints, without its path.
-
-    Returns:
-        The step's number; None for a name without one, such as `final`.
-    """
+    """Return the step of a folder called by a number, or as other trainers call theirs; else None."""
     named = _NAMED.fullmatch(folder)
     return step_named(named[1] if named else folder)

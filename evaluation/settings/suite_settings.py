@@ -42,8 +42,7 @@ def _with_system(probe: Probe, system: str | None) -> Probe:
 def _inherited(item: Item, given: Mapping[str, Any]) -> Item:
     """Return an item with its suite's settings where it has none of its own.
 
-    Args:
-        given: The suite's settings by the item's key; `chat_template_kwargs` are merged, the item's last.
+    `chat_template_kwargs` are merged, the item's last.
     """
     changed = {}
     for key, value in given.items():

@@ -159,11 +159,7 @@ class Suite(Settings):
         return {**given, **added}
 
     def tier_groups(self, tier: str) -> dict[str, Group]:
-        """Return the groups of a tier.
-
-        Returns:
-            Groups by name, in the order of the suite.
-        """
+        """Return the groups of a tier by name, in the order of the suite."""
         return {name: group for name, group in self.groups.items() if group.tier == tier}
 
     @property
@@ -181,15 +177,14 @@ MOST_EXTENDED = 50
 def load_suite(folder: Path, name: str, _below: tuple[str, ...] = ()) -> Suite:
     """Read `folder/name.yaml`, or the suite of this name that comes with the workflow.
 
+    Items keep their order, those of what it extends first.
+
     Args:
-        name: Name of the suite, without `.yaml`.
         _below: Names of the suites that extend this one, the outermost first.
 
-    Returns:
-        The suite with all that it extends; items keep their order, those of what it extends first.
-
     Raises:
-        ConfigError: For a missing file, an unknown key, a circle, or a name given twice.
+        ConfigError: A file is missing, a key unknown, a name given twice, or suites extend each
+            other.
     """
     path = folder / f"{name}.yaml"
     if not os.path.lexists(path) and (SUITES / path.name).is_file():
@@ -255,17 +250,13 @@ CARRIED = frozenset(
 
 
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
-    """Merge suites into one.
+    """Merge suites, in the order of the configuration; the last one's other settings hold.
 
     Args:
-        named: Suites and their names, in the order of the configuration.
         folder: Folder of the user's suites, for messages.
 
-    Returns:
-        The items of all, each once; other settings come from the last suite that gives them.
-
     Raises:
-        ConfigError: When two suites define a name differently.
+        ConfigError: Two suites define a name differently.
     """
     sections = [*(tier.section for tier in TIERS.values()), "groups"]
     merged: dict[str, Any] = {section: {} for section in sections}

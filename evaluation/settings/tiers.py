@@ -49,11 +49,7 @@ class Cache:
         return f"--{self.name.replace('_', '-')}"
 
     def option(self, entry: str) -> str:
-        """Return the option of `prefill` that makes one entry.
-
-        Returns:
-            The option with its value, such as `--slice NAME`; `--probes` takes none.
-        """
+        """Return the option of `prefill` that makes one entry, as `--slice NAME`; `--probes` alone."""
         return self.flag if self.per_stage else f"{self.flag} {entry}"
 
 
@@ -127,62 +123,32 @@ class Tier:
         return tuple(m.name for m in found if m.unit == "fraction" and m.higher_is_better)
 
     def base_of(self, metric: Metric) -> Metric:
-        """Return the metric that another one follows from, as both have one numerator; often itself.
-
-        Args:
-            metric: A metric of blocks of text.
-        """
+        """Return the metric of blocks whose numerator another one has, too; often itself."""
         return next(one for one in self.headline_first if one.numerator == metric.numerator)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:
-        """Return the names of headline and secondary metrics of items of a kind.
-
-        Args:
-            kind: Whether candidates are ranked, or only the right answer is scored.
-
-        Returns:
-            Names, the headline first.
-        """
+        """Return the names of an item's metrics by its kind, the headline first."""
         ranked = (self.headline, *(metric.name for metric in self.secondary))
         return self.unranked if kind == "gold" else ranked
 
     def metrics_of(self, values: Container[str]) -> tuple[str, ...]:
-        """Return the names of headline and secondary metrics of an item.
-
-        Args:
-            values: Names of the metrics that the item has; they show its kind.
-
-        Returns:
-            Names, the headline first.
-        """
+        """Return the names of an item's metrics, the headline first; its values show its kind."""
         is_gold = self.headline not in values and any(name in values for name in self.unranked)
         return self.metrics_by("gold" if is_gold else "ranked")
 
     def headline_of(self, values: Container[str]) -> str:
-        """Return the metric that decides on an item.
-
-        Args:
-            values: Names of the metrics that the item has; they show its kind.
-        """
+        """Return the metric that decides on an item with these values."""
         return self.metrics_of(values)[0]
 
     def shown_of(self, values: Container[str]) -> str:
-        """Return the metric of an item that is shown where there is room for one.
-
-        Args:
-            values: Names of the metrics that the item has; they show its kind.
-        """
+        """Return the metric of an item with these values that is shown where there is room for one."""
         headline = self.headline_of(values)
         return self.shown if headline == self.headline else headline
 
     def metric(self, name: str) -> Metric:
-        """Return a metric by its name.
+        """Return a metric by its name, or by that of its delta, as `delta_ppl`.
 
-        Args:
-            name: One of the tier's metrics, or one that a suite adds; or its delta, as `delta_ppl`.
-
-        Returns:
-            Its description; one that a suite adds is of the headline's kind.
+        One that a suite adds is of the headline's kind.
         """
         name, head = name.removeprefix("delta_"), self.head
         up, kind = head.higher_is_better, head.key
@@ -284,11 +250,8 @@ Registered = TypeVar("Registered")
 def complete(registry: Mapping[str, Registered], name: str) -> Mapping[str, Registered]:
     """Return a registry of functions unchanged if it has one for each tier.
 
-    Args:
-        name: The registry's name, for messages.
-
     Raises:
-        ConfigError: When a tier is missing.
+        ConfigError: A tier is missing; `name` is the registry's.
     """
     if lacking := TIERS.keys() - registry.keys():
         raise ConfigError(f"{name} lacks {', '.join(sorted(lacking))}; register what is missing")

@@ -89,13 +89,10 @@ def _as_read(node: Any) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML mapping from a file.
-
-    Returns:
-        The mapping; dates stay text.
+    """Read a YAML mapping from a file; dates stay text.
 
     Raises:
-        ConfigError: When it cannot be read; names the file, the line and what is wrong.
+        ConfigError: It cannot be read; names the file, the line and what is wrong.
     """
     try:
         return parse_yaml(_read_text(path))
@@ -104,13 +101,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def parse_yaml(text: str) -> dict[str, Any]:
-    """Return the mapping that a text holds.
-
-    Returns:
-        The mapping; dates stay text.
+    """Return the mapping that a text holds; dates stay text.
 
     Raises:
-        ConfigError: When it is no such mapping; the caller adds the file's name.
+        ConfigError: It is no such mapping; the caller adds the file's name.
     """
     content = _parsed(text)
     if not isinstance(content, dict):
@@ -124,7 +118,7 @@ def read_yaml_value(path: Path) -> Any:
     """Read a YAML or JSON file that may hold a list.
 
     Raises:
-        ConfigError: When it cannot be read or is empty; names the file, the line and what is wrong.
+        ConfigError: It cannot be read or is empty; names the file, the line and what is wrong.
     """
     try:
         return _parsed(_read_text(path))

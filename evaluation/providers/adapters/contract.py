@@ -93,14 +93,7 @@ class RefusedTask(Exception):
 
 
 def not_supported(name: str, title: str, why: str) -> RefusedTask:
-    """Build the refusal of a task.
-
-    Args:
-        why: The reason: the words after "as".
-
-    Returns:
-        The exception, to be raised.
-    """
+    """Build the refusal of a task; `why` is the reason, the words after "as"."""
     return RefusedTask(f"{name} of {title} is not supported, as {why}")
 
 
@@ -149,13 +142,10 @@ def main(
 
 
 def served(libraries: Iterable[str]) -> tuple[str, str]:
-    """Wait for requests; fork for each, and return only in the forks.
+    """Wait for requests; fork for each, and return verb and folder only in the forks.
 
     Args:
         libraries: Modules that are imported once, before the first request.
-
-    Returns:
-        The verb and the folder of the request.
     """
     for library in libraries:
         with contextlib.suppress(Exception):  # the verb itself shows what is missing
@@ -250,24 +240,13 @@ def _plain(value: Any) -> Any:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """Yield the JSON values of a file of lines.
-
-    Args:
-        path: File with one JSON value a line.
-
-    Yields:
-        The values, in order.
-    """
+    """Yield the JSON values of a file of lines."""
     with open(path, encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
 
 def seed(text: str) -> None:
-    """Seed the generators that tasks and metrics draw from, so that two runs draw the same.
-
-    Args:
-        text: Any text; equal texts give equal draws.
-    """
+    """Seed the generators that tasks and metrics draw from, so that two runs draw the same."""
     import numpy as np
 
     random.seed(text)

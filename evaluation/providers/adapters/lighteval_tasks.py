@@ -38,10 +38,7 @@ def _modules() -> dict[str, Path]:
 
 
 def find_configs(request: Line) -> dict[str, Any]:
-    """Return the requested task, or the tasks whose names begin with its name and a colon.
-
-    Returns:
-        lighteval's configurations of the tasks, by name.
+    """Return the requested task, or the tasks whose names begin with its name and a colon, by name.
 
     Raises:
         RefusedTask: There is none, or it is not supported.

@@ -22,10 +22,7 @@ _LIKELIHOODS = {
 
 
 def load_tasks(request: Line) -> dict[str, Any]:
-    """Load the requested task, or the tasks of a group.
-
-    Returns:
-        The tasks by name.
+    """Load the requested task, or the tasks of a group, by name.
 
     Raises:
         RefusedTask: There is none, or it is not supported.

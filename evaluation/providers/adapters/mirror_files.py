@@ -36,23 +36,15 @@ class FileStamp(NamedTuple):
 
 
 def status_of(path: Path) -> FileStamp:
-    """Return a file's status, which differs after the file was changed.
-
-    Returns:
-        Its size, times and inode.
-    """
+    """Return a file's size, times and inode, which differ after the file was changed."""
     status = path.stat()
     return FileStamp(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 def parts_of(path: Path) -> list[Path]:
-    """Return the files of a dataset on disk.
+    """Return the file itself, or the files that `save_to_disk` wrote into a folder, in order.
 
-    Args:
-        path: A file, or a folder that `save_to_disk` wrote.
-
-    Returns:
-        The file itself, or the folder's files without caches of `datasets`, in order.
+    Caches of `datasets` are left out.
     """
     if not path.is_dir():
         return [path]
@@ -67,14 +59,10 @@ def is_lfs_pointer(path: Path) -> bool:
 
 
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
-    """Return where a dataset is mirrored.
+    """Return the folder or file that mirrors a dataset of the hub; None without a mirror.
 
     Args:
-        dataset: Id of the dataset on the hub.
         mirrors: Folders by dataset; `*` names one that holds any.
-
-    Returns:
-        The folder or file; None without a mirror.
     """
     if dataset in mirrors:
         return Path(mirrors[dataset])
@@ -84,13 +72,9 @@ def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
 
 
 def mirrored_files(root: Path, name: str | None) -> list[Path]:
-    """Return the files that are read from a mirror for a configuration.
+    """Return the files that are read from a mirror for a configuration; None is the default.
 
-    Args:
-        name: Configuration of the dataset; None: the default.
-
-    Returns:
-        Files, or one folder that `save_to_disk` wrote; empty where the mirror lacks it.
+    They may be one folder that `save_to_disk` wrote; there are none where the mirror lacks it.
     """
     if root.is_file():
         return [root]

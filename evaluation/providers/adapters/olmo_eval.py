@@ -64,10 +64,7 @@ def _dataset_of(task: Any) -> str | None:
 
 
 def render(request: Line, folder: Path) -> Line:
-    """Render a task or a suite of olmo-eval.
-
-    Returns:
-        Content of meta.json.
+    """Render a task or a suite of olmo-eval; return the content of meta.json.
 
     Raises:
         RefusedTask: A task is not supported, or its rows are missing.
@@ -101,10 +98,7 @@ def render(request: Line, folder: Path) -> Line:
 
 
 def prepare(spec: str, task: Any) -> list[tuple[Any, Any]]:
-    """Draw a task's instances as olmo-eval's runner draws them.
-
-    Returns:
-        Pairs of an instance and its request.
+    """Draw a task's instances, each with its request, as olmo-eval's runner draws them.
 
     Raises:
         RefusedTask: Its code fails, or returns nothing.

@@ -77,13 +77,7 @@ class NoRows(BaseException):
 
 
 class Rows:
-    """Makes tasks read their rows from mirrors from now on.
-
-    `record` is the part of meta.json on these rows.
-
-    Args:
-        mirrors: Folders by dataset; `*` names one that holds any.
-    """
+    """Makes tasks read rows from mirrors from now on; `record` is the part of meta.json on them."""
 
     def __init__(self, mirrors: Mapping[str, str]) -> None:
         import datasets
@@ -127,11 +121,7 @@ class Rows:
         return part
 
     def take_short(self) -> list[str]:
-        """Return which mirrors, of those read since the last call, lack rows for drawing examples.
-
-        Returns:
-            A phrase for each mirror with too few rows.
-        """
+        """Return a phrase for each mirror read since the last call that lacks rows for examples."""
         read, self._counts = self._counts, {}
         return [
             f"{mirror}, {split[2]}: {count:,} rows in the mirror, {EXAMPLE_ROWS[split]:,} on the hub"
@@ -166,27 +156,13 @@ class Rows:
 
 
 def mirror_name(dataset: str, mirrors: Mapping[str, str]) -> str | None:
-    """Return the name under which a dataset is mirrored.
-
-    Args:
-        mirrors: Folders by dataset; `*` names one that holds any.
-
-    Returns:
-        The name; None without a mirror.
-    """
+    """Return the name under which a dataset is mirrored; None without a mirror."""
     names = (dataset, OTHER_NAMES.get(dataset, dataset))
     return next((name for name in names if find_mirror(name, mirrors) is not None), None)
 
 
 def of_a_file(path: str) -> tuple[str, str, str]:
-    """Read the path of a file on the hub.
-
-    Args:
-        path: `hf://datasets/<owner>/<name>/<config>/<split>.json`.
-
-    Returns:
-        Dataset, configuration and split.
-    """
+    """Read `hf://datasets/<owner>/<name>/<config>/<split>.json`: dataset, config and split."""
     owner, name, config, file = path.removeprefix("hf://datasets/").split("/")
     return f"{owner}/{name}", config, Path(file).stem
 
@@ -251,7 +227,6 @@ def sources_read(rows: Rows, python: str | None) -> Line:
     """Return the part of meta.json on everything that was read; programs' packages are one source.
 
     Args:
-        rows: The rows that tasks have read.
         python: Interpreter of the environment whose packages programs use; None: they use none.
 
     Returns:

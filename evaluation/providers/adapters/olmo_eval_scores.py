@@ -33,10 +33,9 @@ _RAISED = """for _, _trace in test_result.failures + test_result.errors:
 
 
 def single_metrics(task: Any) -> dict[str, Any]:
-    """Return the metrics of a single completion, one for each scorer.
+    """Return the metrics of a single completion by `metric:scorer`.
 
-    Returns:
-        Metrics by `metric:scorer`; pass@1 for a scorer that counts over several samples.
+    It is pass@1 for a scorer that counts over several samples.
     """
     counted = {
         metric.scorer().name: metric
@@ -52,14 +51,7 @@ def single_metrics(task: Any) -> dict[str, Any]:
 
 
 def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
-    """Return the metric that olmo-eval reports first.
-
-    Args:
-        metrics: Its `single_metrics`.
-
-    Returns:
-        Its key in `metrics`; the first one if olmo-eval's headline is not among them.
-    """
+    """Return the key of the metric that olmo-eval reports first, or the first of `single_metrics`."""
     from olmo_eval.runners.processing.utils import get_metric_metadata
 
     headline = get_metric_metadata(task)
@@ -67,11 +59,7 @@ def headline_of(task: Any, metrics: dict[str, Any]) -> str | None:
 
 
 class Recorder:
-    """Records the program that `execute_code` gets.
-
-    Args:
-        success: The result that it reports, whatever the program is.
-    """
+    """Records the program that `execute_code` gets, and reports that its result is `success`."""
 
     def __init__(self, *, success: bool) -> None:
         self.success = success
@@ -81,14 +69,7 @@ class Recorder:
     async def execute_code(
         self, code: str, language: str = "python", timeout: float | None = None
     ) -> Any:
-        """Record a program instead of running it.
-
-        Args:
-            code: Source of the program with its tests.
-            timeout: Seconds that it may take.
-
-        Returns:
-            The result by `success`.
+        """Record a program with its tests instead of running it; `timeout` is in seconds.
 
         Raises:
             ValueError: Another program was given before, or there is no limit.
@@ -105,24 +86,13 @@ class Recorder:
 
         Args:
             command: The command, with `printf` and `timeout` as its scorers build it.
-            timeout: Seconds that the command may take.
-
-        Returns:
-            The result by `success`.
         """
         words = shlex.split(command)
         code, seconds = words[words.index("printf") + 2], words[words.index("timeout") + 1]
         return await self.execute_code(code, timeout=float(seconds))
 
     def parts(self, tests: str) -> tuple[str, str]:
-        """Split the recorded code.
-
-        Args:
-            tests: The instance's tests, with which the code may end.
-
-        Returns:
-            The program, and its tests.
-        """
+        """Split the recorded code into the program and the instance's tests, with which it may end."""
         code = self.code or ""
         if not tests or not code.endswith(tests):
             return _split_script(code)
@@ -163,11 +133,7 @@ def _score_by(judge: Any, instance: Any, output: Any, recorder: Recorder) -> flo
 
 
 def scorer(request: Line, cases: list[Line]) -> Score:
-    """Return the scorer; call it in the main thread, as others compare mathematics as strings.
-
-    Returns:
-        A function of a document and a completion that returns scores by metric, or a program.
-    """
+    """Return the scorer; call it in the main thread, as others compare mathematics as strings."""
     check_environment()
     _parse_once()
     tasks = find_tasks(request["task"], request.get("python"))
@@ -200,15 +166,11 @@ def _scores(
 def values_of(
     task: Any, metrics: dict[str, Any], fields: Line, completion: str, recorder: Recorder
 ) -> Line:
-    """Return the value of each metric of one completion.
+    """Return the value of each metric of one completion, without metrics that have none.
 
     Args:
         metrics: Its `single_metrics`.
-        completion: Text that is scored.
         recorder: Stands in for the environment in which programs would run.
-
-    Returns:
-        Values by key of `metrics`, without metrics that have none.
     """
     from olmo_eval.common.types import Instance, LMOutput, LMRequest, RequestType, Response
 

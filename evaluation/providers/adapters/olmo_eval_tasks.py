@@ -85,11 +85,7 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
 
 
 def task_names() -> Iterator[str]:
-    """Yield all names of olmo-eval.
-
-    Yields:
-        Suites, tasks, and tasks with one variant or with two.
-    """
+    """Yield olmo-eval's suites, tasks, and tasks with one variant or with two."""
     from olmo_eval.evals.suites import list_suites
     from olmo_eval.evals.tasks.common import list_tasks, list_variants
 
@@ -148,10 +144,7 @@ def _check_programs(spec: str, scorers: list[Any], *, has_packages: bool) -> Non
 
 
 def normalization_of(spec: str, task: Any) -> str:
-    """Return the measure of a task of log-likelihoods.
-
-    Returns:
-        This project's name of a normalization, or of a measure of only the right answer.
+    """Return this project's name of a task's normalization, or of a measure of the right answer.
 
     Raises:
         RefusedTask: It has another measure.
@@ -167,14 +160,7 @@ def normalization_of(spec: str, task: Any) -> str:
 
 
 def remark_on(spec: str, task: Any, normalization: str) -> str | None:
-    """Return a sentence if olmo-eval does not compute what a task's name or headline promises.
-
-    Args:
-        normalization: Its `normalization_of`.
-
-    Returns:
-        The sentence; None if all agree.
-    """
+    """Return a sentence if olmo-eval does not compute what a task's name or headline promises."""
     from olmo_eval.runners.processing.utils import get_metric_metadata
 
     computed = {f"{metric.name}:{metric.scorer().name}" for metric in task.config.metrics}

@@ -37,9 +37,6 @@ def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
 def write_documents(folder: Path, documents: list[Line]) -> None:
     """Write `documents.jsonl`.
 
-    Args:
-        documents: A line for each document.
-
     Raises:
         RefusedTask: JSON cannot hold a document.
     """

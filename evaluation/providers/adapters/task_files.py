@@ -34,14 +34,7 @@ def check_files(name: str, title: str, paths: Iterable[Path]) -> None:
 
 
 def user_files(include_path: Path) -> list[Path]:
-    """Return a user's task files.
-
-    Args:
-        include_path: A file, or a folder.
-
-    Returns:
-        The file itself, or all files of the folder except hidden ones and caches, in order.
-    """
+    """Return a user's task file, or all files of a folder except hidden ones and caches, in order."""
     if not include_path.is_dir():
         return [include_path] if include_path.is_file() else []
     found = (path.relative_to(include_path) for path in include_path.rglob("*") if path.is_file())
@@ -53,14 +46,7 @@ def user_files(include_path: Path) -> list[Path]:
 
 
 def package_files(folder: Path) -> list[Path]:
-    """Return a file for each package in a folder of packages.
-
-    Args:
-        folder: The folder, `site-packages` of an environment.
-
-    Returns:
-        The METADATA of each package, in order.
-    """
+    """Return the METADATA of each package in `site-packages` of an environment, in order."""
     return sorted(folder.glob("*.dist-info/METADATA"))
 
 
@@ -68,7 +54,8 @@ def read_user_files(request: Line) -> Line:
     """Return the part of meta.json on a user's task files.
 
     Returns:
-        `task_files`, their checksum, and `read` with one source; None and empty without `include_path`.
+        `task_files`, their checksum, and `read` with one source; None and empty without
+        `include_path`.
 
     Raises:
         RefusedTask: There are none, or they are not those that the request expects.
