@@ -124,6 +124,9 @@ docs: .venv-docs/.complete  ## the documentation as a site, in .cache/site; a br
 	@rm -rf $(DOCS_PAGES) && mkdir -p $(DOCS_PAGES) && cp -r --parents $(DOCS) $(DOCS_PAGES)
 	@NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build 2>&1 | { grep -v '^INFO' || true; }
 
+picture: $(TOOLS)  ## README's picture of the demo's front page, after `make demo`
+	@python -m tests.reporting.picture .demo/results/report.html docs/front_page.png
+
 kernels: $(VENV) .triton/.complete  ## kernels a GPU would run, compiled without one (a quarter of an hour)
 	@for sm in 80 90; do PYTHONPATH=$(CURDIR):$(CURDIR)/.triton python -W ignore -m benchmarks.kernels $$sm || exit 1; done
 
@@ -204,4 +207,4 @@ $(LADDER): $(MODEL)/config.json demo/ladder.py | $(SUITES)
 	python -m demo.ladder config/demo.yaml $(<D)
 	@touch $@
 
-.PHONY: help environment docs demo demo-data vllm providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels locks-on-arm bench-loading clean
+.PHONY: help environment docs demo demo-data vllm providers try-providers test test-all pytest histories test-slurm slurm-up slurm-down lint format bench bench-generation bench-verification bench-scale bench-reports bench-decisions test-gpu bench-gpu kernels picture locks-on-arm bench-loading clean

@@ -14,6 +14,7 @@ from evaluation.results.columns import columns_of
 from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.metric import Metric
+from evaluation.settings.objectives import aim_in_words, objective_in_words
 from evaluation.settings.tiers import TIERS, TierName
 
 DELTAS = "bridge_deltas.json"
@@ -180,6 +181,16 @@ class ObjectiveRow(Change):
     def gain(self) -> float:
         """The difference, positive where it is better."""
         return self.delta if self.definition.higher_is_better else -self.delta
+
+    @property
+    def in_words(self) -> str:
+        """The metric that decides it, with the tier's title and its group."""
+        return objective_in_words(self.tier, self.definition, self.group)
+
+    @property
+    def aim(self) -> str:
+        """What is wanted of the metric."""
+        return aim_in_words(self.want, self.margin, self.definition)
 
     @property
     def label(self) -> str:

@@ -85,12 +85,26 @@ class Objective(Settings):
 
     @property
     def title(self) -> str:
-        """The objective in words, as `tier2 (hq): improve by more than 0.02 nats per token`."""
-        metric = f" {self.metric}" if self.metric else ""
-        group = f" ({self.group})" if self.group else ""
-        size = self.decided_on.size(self.margin)
-        margin = f"by more than {size}" if self.want == "improve" else f"within {size}"
-        return f"{self.tier}{metric}{group}: {self.want} {margin}"
+        """The objective in words, as `Ranked choices (tier3), accuracy: any gain is wanted`."""
+        metric = self.decided_on
+        named = objective_in_words(self.tier, metric, self.group)
+        return f"{named}: {aim_in_words(self.want, self.margin, metric)}"
+
+
+def objective_in_words(tier: TierName, metric: Metric, group: str | None) -> str:
+    """Return an objective's metric with the tier's title and name, and its group."""
+    of = f" of {group}" if group else ""
+    return f"{TIERS[tier].title} ({tier}), {metric.words}{of}"
+
+
+def aim_in_words(want: Literal["improve", "keep"], margin: float, metric: Metric) -> str:
+    """Return what is wanted of an objective's metric, as `a gain of more than 1 point is wanted`."""
+    size = metric.size(margin)
+    if want == "improve":
+        gain = f"a gain of more than {size}" if margin else "any gain"
+        return f"{gain} is wanted"
+    loss = f"a loss of at most {size}" if margin else "no loss"
+    return f"{loss} is allowed"
 
 
 def settled_objective(objective: Objective, suite: Suite, key: str) -> Objective:

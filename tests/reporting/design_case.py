@@ -73,10 +73,14 @@ def design_plans(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, StageP
 def write_design_case(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, StagePlan]:
     """Results and pages of all stages; accuracy rises, then falls, within each."""
     plans = design_plans(root, checkpoints)
-    for number, (name, plan) in enumerate(plans.items()):
-        steps, sides = steps_of(name, checkpoints), {"items": 60, "blocks": 30, "prompts": 24}
-        if plan.stage.bridge is not None:
-            write_side(plan.bridge_folder, plan, step=100, skill=number / 10, **sides)
+    for number, (name, before) in enumerate(STAGES.items()):
+        plan, steps = plans[name], steps_of(name, checkpoints)
+        sides = {"items": 60, "blocks": 30, "prompts": 24}
+        if before is not None:
+            last = steps_of(before, checkpoints)[-1]
+            folder = str(plans[before].checkpoint(last))
+            bridge = {"stage": before, "step": last, "checkpoint": folder}
+            write_side(plan.bridge_folder, plan, skill=number / 10, **bridge, **sides)
         for place, step in enumerate(steps):
             plan.checkpoint(step).mkdir(parents=True)
             share = place / len(steps)
@@ -84,7 +88,8 @@ def write_design_case(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, S
                 "skill": number / 10 + share * (1.2 - share),
                 "nats": 3 - number / 20 - share / 20,
             }
-            write_side(plan.step_folder(step), plan, step=step, seed=1 + place, **level, **sides)
+            where = {"step": step, "checkpoint": str(plan.checkpoint(step))}
+            write_side(plan.step_folder(step), plan, seed=1 + place, **where, **level, **sides)
             if plan.stage.bridge is not None:
                 write_deltas(plan, step)
         if plan.stage.bridge is not None:

@@ -33,8 +33,8 @@ def test_stages_follow_one_another(checkpoints: Path, tmp_path: Path) -> None:
     assert bridge is not None
     assert bridge.stage == "web"
     assert [one.title for one in objectives] == [
-        "tier3: improve by more than 0 points",
-        "tier2: keep within 0.02 nats per token",
+        "Ranked choices (tier3), accuracy: any gain is wanted",
+        "Perplexity (tier2), nats per token: a loss of at most 0.02 nats per token is allowed",
     ]
     assert config.tokenizer is not None
     assert config.tokenizer.name == "some/tokenizer"

@@ -113,28 +113,12 @@ def _margin(row: ObjectiveRow) -> float:
     return needed if row.definition.higher_is_better else -needed
 
 
-def objective_in_words(row: ObjectiveRow) -> str:
-    """Return an objective's metric with the tier's title and name, and its group."""
-    of = f" of {row.group}" if row.group else ""
-    return f"{TIERS[row.tier].title} ({row.tier}), {row.definition.words}{of}"
-
-
-def aim_in_words(row: ObjectiveRow) -> str:
-    """Return what is wanted of an objective's metric, as `a gain of more than 1 point is wanted`."""
-    size = row.definition.size(row.margin)
-    if row.want == "improve":
-        gain = f"a gain of more than {size}" if row.margin else "any gain"
-        return f"{gain} is wanted"
-    loss = f"a loss of at most {size}" if row.margin else "no loss"
-    return f"{loss} is allowed"
-
-
 def _head(row: ObjectiveRow, span: Range) -> ObjectiveHead:
     metric = row.definition
     better = "" if metric.higher_is_better else "; lower is better"
     return ObjectiveHead(
-        title=objective_in_words(row),
-        aim=f"change in {metric.change_unit}; {aim_in_words(row)}{better}",
+        title=row.in_words,
+        aim=f"change in {metric.change_unit}; {row.aim}{better}",
         zero=_place(0.0, span),
         mark=_place(_margin(row), span) if row.margin else None,
     )
@@ -196,7 +180,7 @@ def _more(objectives: Sequence[ObjectiveRow]) -> Iterator[str]:
     """Yield what explains the verdicts: what was detectable, a secondary metric, what got worse."""
     for row in objectives:
         if row.verdict == "undecided" and row.mde is not None:
-            yield f"{objective_in_words(row)}: {detectable_in_words(row.definition, row.mde)}"
+            yield f"{row.in_words}: {detectable_in_words(row.definition, row.mde)}"
         if row.secondary:
             yield row.secondary.sentence
         if row.regressions:

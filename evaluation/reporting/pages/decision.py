@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from evaluation.reporting.headlines import steps_in_words
-from evaluation.reporting.pages.candidates import aim_in_words, objective_in_words
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Headline, Recommendation, SimilarCandidate
@@ -83,7 +82,7 @@ def _headline_change(headline: Headline, change: Headline | SimilarCandidate) ->
 def _change(row: ObjectiveRow) -> str:
     """Say by how much an objective's metric changed, and whether that meets it."""
     change = row.definition.change(row.delta, row.low, row.high)
-    return f"{objective_in_words(row)}: {change} ({aim_in_words(row)}: {row.verdict})"
+    return f"{row.in_words}: {change} ({row.aim}: {row.verdict})"
 
 
 def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:

@@ -60,15 +60,16 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
         "sparks": {name: with_scales(spark) for name, spark in sparks.items()},
         "series": with_scales(_joined(stages, series)),
     }
-    latest_first = dict(reversed([*stages.items()]))
-    cards = [_card(stage, sparks[name]) for name, stage in latest_first.items()]
+    decisions = _decisions(stages)
+    in_order = [*decisions, *(name for name in reversed([*stages]) if name not in decisions)]
+    cards = [_card(stages[name], sparks[name]) for name in in_order]
     runs = _runs_in_words(config)
     words = {
         "title": "Evaluation of the stages",
         "run": Path(config.results).name,
         "stages": cards,
         "header": front_header(stages),
-        "decisions": _decisions(latest_first),
+        "decisions": decisions,
     }
     other = COMPARISON_PAGE if config.runs else None
     write_page(output, render("front.html", data, **words, runs=runs, comparison=other))
@@ -78,8 +79,8 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
 
 
 def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
-    """Return the decision of each stage that has one."""
-    decisions = {name: stage_decision(stage) for name, stage in stages.items()}
+    """Return the decision of each stage that has one, the latest first: it is what comes next."""
+    decisions = {name: stage_decision(stages[name]) for name in reversed([*stages])}
     return {name: decision for name, decision in decisions.items() if decision is not None}
 
 
