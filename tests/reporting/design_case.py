@@ -83,6 +83,7 @@ def write_design_case(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, S
             write_side(plan.bridge_folder, plan, skill=number / 10, **bridge, **sides)
         for place, step in enumerate(steps):
             plan.checkpoint(step).mkdir(parents=True)
+            (plan.checkpoint(step) / "config.json").write_text("{}")
             share = place / len(steps)
             level = {
                 "skill": number / 10 + share * (1.2 - share),

@@ -90,11 +90,16 @@ def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> No
     recipe = RecipeRow(
         low=-0.1, high=0.2, se_checkpoints=0.1, checkpoints=3, verdict="undecided", sentence="open"
     )
-    row = judged.objectives[0].model_copy(update={"low": 0.01, "recipe": recipe})
+    row = judged.objectives[0].model_copy(update={"low": 0.01, "recipe": recipe, "regressions": ()})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
     decision = stage_decision(replace(found, verdicts=verdicts, deleted=(candidate,)))
     assert decision is not None
-    assert decision.risks == ("its folder no longer exists", "open")
+    change = row.definition.change(row.delta, -0.1, 0.2)
+    assert decision.risks == (
+        "its folder no longer exists",
+        f"for its recipe, with the noise between checkpoints, {row.definition.words} is {change} "
+        "(undecided)",
+    )
     row = row.model_copy(update={"recipe": None})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
     decision = stage_decision(replace(found, verdicts=verdicts, deleted=()))

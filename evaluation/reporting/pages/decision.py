@@ -90,15 +90,19 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
     for row in objectives:
         metric = row.definition
         worst = row.low if metric.higher_is_better else row.high
+        of = f" of {row.group}" if row.group else ""
         if worst is not None:
             loss = -worst if metric.higher_is_better else worst
-            of = f" of {row.group}" if row.group else ""
             if loss > 0:
                 yield f"{metric.words}{of} may be worse by as much as {metric.change(loss, sign='')}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
         if row.recipe is not None and row.recipe.verdict != row.verdict:
-            yield row.recipe.sentence
+            change = metric.change(row.delta, row.recipe.low, row.recipe.high)
+            yield (
+                f"for its recipe, with the noise between checkpoints, {metric.words}{of} is "
+                f"{change} ({row.recipe.verdict})"
+            )
 
 
 def _intervals(count: int) -> str:
