@@ -19,17 +19,16 @@ intervals are too wide rather than too narrow.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from evaluation.bridge.estimate import ALPHA, Estimate, quantile
 from evaluation.bridge.simultaneous_intervals import leaves
 from evaluation.errors import ResultsError
-from evaluation.results.kinds import Credits, NatsItem
+from evaluation.results.kinds import Item, Units
 from evaluation.results.read import Results, TierResults
 
 
@@ -145,7 +144,7 @@ def _mean_tier(sides: Sequence[TierResults]) -> TierResults:
     return replace(first, items=items, overall=mean)
 
 
-def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
+def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
     """Return a slice or task with its means over all checkpoints, and those of its units."""
     first, names = items[0], items[0].values
     tier = sides[0].tier
@@ -154,45 +153,29 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Any]) -> Any:
         for name in names
         if all(name in item.values for item in items)
     }
-    if isinstance(first, NatsItem):
-        blocks = _mean_units(sides, [item.blocks for item in items], "nats", "more")
-        return replace(first, values=values, blocks=blocks)
-    credits = {
-        name: _mean_units(sides, _judged_by_all([item.credits[name] for item in items]), "credit")
-        for name in first.credits
-        if all(name in item.credits for item in items)
-    }
-    secondary = _mean_units(sides, [item.secondary for item in items], "values")
-    return replace(first, values=values, credits=credits, secondary=secondary)
+    units = _mean_units(sides, [item.units for item in items])
+    return replace(first, values=values, units=units)
 
 
-def _judged_by_all(credits: Sequence[Credits]) -> list[Credits]:
-    return [reduce(Credits.without, credits, credit) for credit in credits]
-
-
-def _mean_units(sides: Sequence[TierResults], units: Sequence[Any], *names: str) -> Any:
-    """Return the units with the means of arrays, or of each that all have; None where a checkpoint has none.
+def _mean_units(sides: Sequence[TierResults], units: Sequence[Units | None]) -> Units | None:
+    """Return units with the mean of each metric that all have, over units that all could judge.
 
     Raises:
         ResultsError: The checkpoints have different units.
     """
-    first = units[0]
-    if any(unit is None for unit in units):
+    known = [one for one in units if one is not None]
+    if len(known) < len(units):
         return None
-    for side, unit in zip(sides, units, strict=True):
-        if list(unit.ids) != list(first.ids):
+    first = known[0]
+    for side, own in zip(sides, known, strict=True):
+        if [*own.ids] != [*first.ids]:
             raise ResultsError(
                 f"{side.folder}: its {side.tier.unit} are not those of {sides[0].folder}, so there is "
                 "no mean over both; score the checkpoint again"
             )
-    return replace(
-        first, **{name: _mean([getattr(unit, name) for unit in units]) for name in names}
-    )
-
-
-def _mean(arrays: Sequence[Any]) -> Any:
-    """Return the mean of arrays, or of each array that all mappings have."""
-    if not isinstance(arrays[0], Mapping):
-        return np.mean(arrays, axis=0)
-    common = [key for key in arrays[0] if all(key in one for one in arrays)]
-    return {key: np.mean([one[key] for one in arrays], axis=0) for key in common}
+    measured = {
+        name: ratio._replace(amounts=np.mean([own.measured[name].amounts for own in known], axis=0))
+        for name, ratio in first.measured.items()
+        if all(name in own.measured for own in known)
+    }
+    return replace(first, measured=measured)

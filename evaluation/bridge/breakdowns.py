@@ -20,7 +20,7 @@ from evaluation.bridge.statistics import holm, paired_ratio
 from evaluation.errors import BridgeError
 from evaluation.metrics.positions import Positions, bins_of
 from evaluation.metrics.variance import Floats
-from evaluation.results.kinds import Blocks, CreditItem, NatsItem
+from evaluation.results.kinds import Units
 from evaluation.results.read import Results
 
 _BANDS = ("never", "up to 1/3", "up to 2/3", "below 1", "always")
@@ -36,17 +36,17 @@ class BinValue(NamedTuple):
     estimate: Estimate
 
 
-def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
+def position_values(units: Units | None, length: int) -> list[BinValue]:
     """Return the loss in each bin of positions of a slice.
 
     Args:
-        blocks: Blocks of the slice; None where an external command gave none.
+        units: Blocks of the slice; None where an external command gave none.
         length: Tokens of a block.
 
     Returns:
         Bins in the order of positions; empty where only one bin has tokens, or none was stored.
     """
-    if blocks is None or blocks.positions is None:
+    if units is None or units.positions is None:
         return []
     return [
         BinValue(
@@ -54,7 +54,7 @@ def position_values(blocks: Blocks | None, length: int) -> list[BinValue]:
             values.last,
             paired_ratio(values.nats, np.zeros_like(values.nats), values.tokens),
         )
-        for values in bins_of(blocks.positions, length)
+        for values in bins_of(units.positions, length)
     ]
 
 
@@ -86,10 +86,10 @@ class Breakdowns(NamedTuple):
 
 
 def _position_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    for name, mine, other in pair.both(NatsItem):
-        if mine.blocks is None or other.blocks is None:
+    for name, mine, other in pair.both:
+        if mine.units is None or other.units is None:
             continue
-        left, right = mine.blocks.positions, other.blocks.positions
+        left, right = mine.units.positions, other.units.positions
         if left is not None and right is not None:
             yield from _rows(pair, name, left, right)
 
@@ -117,24 +117,22 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
 
 
 def _group_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    groupings = {name: item.groupings for name, item, _ in pair.both(CreditItem)}
-    for item, ours, theirs in pair.credits():
-        for by, groups in groupings[item].items():
+    for judged in pair.judged:
+        for by, groups in pair.ours.items[judged.item].groupings.items():
             for group in sorted(set(groups.values())):
-                names = {name for name, own in groups.items() if own == group}
-                left, right = ours.only(names), theirs.only(names)
-                if left.ids:
-                    about = {"tier": pair.tier.name, "item": item, "by": by, "group": group}
-                    rate = paired_rate(left.credit, right.credit)
-                    values = float(left.credit.mean()), float(right.credit.mean())
-                    tested = {"prompts": len(left.ids), "p": rate.p, "mde": rate.mde}
+                own = judged.only({name for name, of in groups.items() if of == group})
+                if own.ids:
+                    about = {"tier": pair.tier.name, "item": own.item, "by": by, "group": group}
+                    rate = paired_rate(own.ours, own.theirs)
+                    values = float(own.ours.mean()), float(own.theirs.mean())
+                    tested = {"prompts": len(own.ids), "p": rate.p, "mde": rate.mde}
                     yield {**about, **change_columns(values, rate), **tested}
 
 
 def _pass_rate_rows(pair: Pair) -> Iterator[dict[str, Any]]:
-    for item, mine, other in pair.credits() if "moves" in pair.tier.figures else ():
+    for item, _, ours, theirs in pair.judged if "moves" in pair.tier.figures else ():
         counts = np.zeros((len(_BANDS), len(_BANDS)), dtype=int)
-        np.add.at(counts, (_bands(other.credit), _bands(mine.credit)), 1)
+        np.add.at(counts, (_bands(theirs), _bands(ours)), 1)
         yield {"tier": pair.tier.name, "item": item, "bands": _BANDS, "counts": counts.tolist()}
 
 

@@ -20,7 +20,7 @@ too narrow.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -32,9 +32,10 @@ from evaluation.bridge.means import means, means_over_tiers
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.statistics import ratio_estimate, unpaired_difference
-from evaluation.bridge.unit_differences import differences_of, differences_of_blocks
+from evaluation.bridge.unit_differences import differences_of
 from evaluation.errors import BridgeError
-from evaluation.results.kinds import Blocks, CreditItem, NatsItem
+from evaluation.metrics.ratios import Ratio
+from evaluation.results.kinds import Item
 from evaluation.results.read import Results
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier
@@ -66,14 +67,24 @@ def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) 
 
 
 def tier_deltas(pair: Pair) -> list[Delta]:
-    """Return the deltas of one tier, none of them corrected.
-
-    Returns:
-        Deltas of each metric, for items and their means; none for means over several tiers.
-    """
+    """Return the deltas of one tier, none of them corrected: of each metric, for items and their means."""
     if pair.tier.kind == "nats":
-        return _ratios(pair)
-    return _rates(pair) if pair.tier.rates else _credits(pair)
+        rows = [delta for of_item in pair.both for delta in _item_deltas(pair, *of_item)]
+        return [*rows, *_means_of_ratios(pair, rows)]
+    if pair.tier.rates:
+        overall = OVERALL, pair.ours.overall, pair.theirs.overall
+        return [
+            delta
+            for name, mine, other in (overall, *pair.both)
+            if mine is not None and other is not None
+            for delta in _item_deltas(pair, name, mine, other)
+        ]
+    rows = [delta for of_item in pair.both for delta in _item_deltas(pair, *of_item)]
+    headlines, secondary = (
+        [delta for delta in rows if delta.definition.is_secondary == is_secondary]
+        for is_secondary in (False, True)
+    )
+    return [*headlines, *_means(pair, headlines), *secondary, *_means(pair, secondary)]
 
 
 def _deltas_across(pair: Pair) -> list[Delta]:
@@ -86,7 +97,7 @@ def _deltas_across(pair: Pair) -> list[Delta]:
 def _unpaired(pair: Pair) -> Iterator[Delta]:
     """Yield the deltas of metrics that need no common tokenizer; the first one is that of the tests."""
     metrics = [metric for metric in pair.tier.headline_first if metric.is_free_of_tokens]
-    for name, mine, other in pair.both(NatsItem):
+    for name, mine, other in pair.both:
         for number, metric in enumerate(metrics):
             if metric.name not in mine.values or metric.name not in other.values:
                 raise BridgeError(
@@ -94,22 +105,16 @@ def _unpaired(pair: Pair) -> Iterator[Delta]:
                     f"tokenizers, and not both have its {metric.words}; {AGAIN}"
                 )
             values = mine.values[metric.name], other.values[metric.name]
-            sides = [one.blocks and one.blocks.ratio(metric) for one in (mine, other)]
+            ours, theirs = mine.measured.get(metric.name), other.measured.get(metric.name)
             table = _no_table(values)
-            if sides[0] is not None and sides[1] is not None:
-                table = unpaired_difference(*(ratio_estimate(side) for side in sides if side))
+            if ours is not None and theirs is not None:
+                table = unpaired_difference(ratio_estimate(ours), ratio_estimate(theirs))
             delta = delta_of(pair.tier, name, mine.group, metric.name, values, table)
             yield replace(delta, primary=number == 0)
 
 
 def _no_table(values: tuple[float, float]) -> Estimate:
     return unknown(values[0] - values[1], n=0, units=0, note=_NO_TABLE)
-
-
-def _ratios(pair: Pair) -> list[Delta]:
-    """Return the deltas of each item and their means."""
-    rows = [delta for one in pair.both(NatsItem) for delta in _blocks_item(pair, *one)]
-    return [*rows, *_means_of_ratios(pair, rows)]
 
 
 def _means_of_ratios(pair: Pair, rows: Sequence[Delta]) -> list[Delta]:
@@ -133,148 +138,107 @@ def _exponential(mean: Delta, base: Delta, metric: Metric) -> Delta:
     return replace(mean, value=value, bridge_value=other, estimate=estimate)
 
 
-def _blocks_item(pair: Pair, name: str, mine: NatsItem, other: NatsItem) -> Iterator[Delta]:
-    estimates: Mapping[str, Estimate] = {}
-    if mine.blocks is not None and other.blocks is not None:
-        _check_blocks(pair, name, mine.blocks, other.blocks)
-        estimates = ratio_estimates(pair.tier, mine.blocks, other.blocks)
-    for metric in pair.tier.headline_first:
-        if metric.name in mine.values and metric.name in other.values:
-            values = mine.values[metric.name], other.values[metric.name]
-            estimate = estimates.get(metric.name, _no_table(values))
-            yield delta_of(pair.tier, name, mine.group, metric.name, values, estimate)
-
-
-def _check_blocks(pair: Pair, name: str, mine: Blocks, other: Blocks) -> None:
-    pair.check_ids(name, mine.ids.tolist(), other.ids.tolist())
-    if (mine.tokens != other.tokens).any() or (mine.bytes != other.bytes).any():
-        raise BridgeError(
-            f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
-            "different numbers of tokens or bytes in the same blocks; score both sides again"
-        )
-
-
-def ratio_estimates(tier: Tier, mine: Blocks, other: Blocks) -> dict[str, Estimate]:
-    """Return the difference of each metric of a tier of blocks.
-
-    A metric with the numerator of an earlier one follows from its difference: with one tokenizer, both are
-    one hypothesis.
-
-    Args:
-        mine: Blocks of a slice by our side.
-        other: The same blocks by the other side, in the same order.
-
-    Returns:
-        Estimates by metric; none of metrics that a side lacks.
-    """
-    estimates: dict[str, Estimate] = {}
-    for metric in tier.headline_first:
-        differences = differences_of_blocks(mine, other, metric)
-        ours, theirs = mine.ratio(metric), other.ratio(metric)
-        if differences is None or ours is None or theirs is None:
-            continue
-        base = tier.base_of(metric)
-        if base == metric:
-            estimates[metric.name] = estimate_of(differences)
-        elif metric.link == "exp":
-            link = Link("exp", math.exp(theirs.value))
-            estimates[metric.name] = derived(estimates[base.name], link)
-        elif (of_base := mine.ratio(base)) is not None:
-            link = Link("linear", float(of_base.weights.sum() / ours.weights.sum()))
-            estimates[metric.name] = derived(estimates[base.name], link)
-    return estimates
-
-
-def _credits(pair: Pair) -> list[Delta]:
-    """Return headlines, then secondary metrics, each with the means over the items that have it."""
-    rows = [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
-    more = [delta for one in pair.both(CreditItem) for delta in _secondary_deltas(pair, *one)]
-    return [*rows, *_means(pair, rows), *more, *_means(pair, more)]
-
-
 def _means(pair: Pair, rows: Sequence[Delta]) -> Iterator[Delta]:
     """Yield the mean of each metric, unless an item without per-item table lacks it."""
-    metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both(CreditItem)]
+    metrics = [pair.tier.metrics_of(mine.values) for _, mine, _ in pair.both]
     for metric in dict.fromkeys(chain.from_iterable(metrics)):
         own = [row for row in rows if row.metric == f"delta_{metric}"]
         yield from means(own, sum(metric in one for one in metrics), pair.groups)
 
 
-def _secondary_deltas(
-    pair: Pair, name: str, mine: CreditItem, other: CreditItem
-) -> Iterator[Delta]:
-    left, right = mine.secondary, other.secondary
-    if left is None or right is None:
-        return
-    pair.check_ids(name, left.ids, right.ids)
+def _item_deltas(pair: Pair, name: str, mine: Item, other: Item) -> Iterator[Delta]:
+    """Yield a delta for each metric, with the stored value where there is one, else its units' own."""
+    _check_units(pair, name, mine, other)
+    metrics = list(_compared(pair.tier, name, mine, other))
+    estimates = estimates_of(pair.tier, metrics, mine, other, is_same=_is_same(pair, mine, other))
     headline = pair.tier.headline_of(mine.values)
-    for metric, ours in left.values.items():
-        differences = differences_of(mine, other, pair.tier.metric(metric))
-        if differences is not None:
-            values, estimate = (
-                (float(ours.mean()), float(right.values[metric].mean())),
-                estimate_of(differences),
-            )
-            yield delta_of(pair.tier, name, mine.group, metric, values, estimate, headline)
+    for metric in metrics:
+        values = _value(pair, name, metric.name, mine), _value(pair, name, metric.name, other)
+        estimate = estimates.get(metric.name) or _no_table(values)
+        yield delta_of(pair.tier, name, mine.group, metric.name, values, estimate, headline)
 
 
-def _credit_item(pair: Pair, name: str, mine: CreditItem, other: CreditItem) -> Iterator[Delta]:
-    """Yield a delta for each metric, with the stored value where there is one, else its units' mean."""
-    headline = pair.tier.headline_of(mine.values)
-    for metric in mine.credits if other.credits and mine.credits else mine.values:
-        estimate = _credit_estimate(pair, name, metric, mine, other)
-        values = _value(pair, name, metric, mine), _value(pair, name, metric, other)
-        estimate = estimate or _no_table(values)
-        yield delta_of(pair.tier, name, mine.group, metric, values, estimate, headline)
+def _compared(tier: Tier, name: str, mine: Item, other: Item) -> Iterator[Metric]:
+    """Yield the metrics that are compared; those that only one side's version stored are left out."""
+    if tier.kind == "nats":
+        names: Iterable[str] = (metric.name for metric in tier.headline_first)
+        yield from (tier.metric(n) for n in names if n in mine.values and n in other.values)
+    elif tier.rates and name == OVERALL:
+        yield from (one for one in map(tier.metric, mine.values) if one.name in other.values)
+    elif mine.measured and other.measured:
+        metrics = map(tier.metric, mine.measured)
+        yield from (m for m in metrics if not m.is_secondary or m.name in other.measured)
+    else:
+        yield from map(tier.metric, mine.values)
 
 
-def _value(pair: Pair, name: str, metric: str, item: CreditItem) -> float:
+def _value(pair: Pair, name: str, metric: str, item: Item) -> float:
     if metric in item.values:
         return item.values[metric]
-    if metric in item.credits:
-        return float(item.credits[metric].credit.mean())
+    if metric in item.measured:
+        return item.measured[metric].value
     raise BridgeError(
         f"{metric} of {name!r}: {pair.theirs.folder} has none, which {pair.ours.folder} has; {AGAIN}"
     )
 
 
-def _credit_estimate(
-    pair: Pair, what: str, metric: str, mine: CreditItem, other: CreditItem
-) -> Estimate | None:
-    """Return the difference of credits; None where an external command gave no units."""
-    left, right = mine.credits.get(metric), other.credits.get(metric)
-    if (left is None or right is None) and pair.is_external:
-        return None
-    if left is not None and right is not None:
-        left, right = left.without(right), right.without(left)
-    pair.check_ids(what, left.ids if left else (), right.ids if right else ())
-    estimate = differences_of(mine, other, pair.tier.metric(metric))
-    if estimate is None:
-        return None
-    judged = estimate.judged.amounts
-    if not judged.any() and _is_same(pair, mine, other):
-        return identical(n=len(judged), differences=estimate)
-    return estimate_of(estimate)
+def _check_units(pair: Pair, name: str, mine: Item, other: Item) -> None:
+    left, right = mine.units, other.units
+    if left is None or right is None:
+        return
+    pair.check_ids(name, left.ids, right.ids)
+    for column in ("tokens", "bytes"):
+        if column in left.sums and (left.sums[column] != right.sums[column]).any():
+            raise BridgeError(
+                f"{pair.tier.unit} of {name!r}: {pair.ours.folder} and {pair.theirs.folder} scored "
+                f"different numbers of tokens or bytes in the same {pair.tier.unit}; score both sides again"
+            )
 
 
-def _is_same(pair: Pair, mine: CreditItem, other: CreditItem) -> bool:
+def _is_same(pair: Pair, mine: Item, other: Item) -> bool:
     """Return whether both sides are the same: in all measures of all questions, or in their checkpoint."""
-    ours, theirs = mine.secondary, other.secondary
-    if ours is not None and theirs is not None and pair.tier.companion is not None:
-        return ours.ids == theirs.ids and all(
-            np.array_equal(values, theirs.values[metric]) for metric, values in ours.values.items()
+    secondary = [one.name for one in pair.tier.secondary if one.name in mine.measured]
+    if secondary and other.measured and pair.tier.companion is not None:
+        return all(
+            name in other.measured
+            and np.array_equal(mine.measured[name].amounts, other.measured[name].amounts)
+            for name in secondary
         )
     return pair.ours.file.checkpoint_identity == pair.theirs.file.checkpoint_identity
 
 
-def _rates(pair: Pair) -> list[Delta]:
-    rows = []
-    mine, other = pair.ours.overall, pair.theirs.overall
-    if mine is not None and other is not None:
-        names = [metric.name for metric in pair.tier.metrics]
-        for rate in mine.values:
-            if rate in names and rate in other.values:
-                values = mine.values[rate], other.values[rate]
-                estimate = _credit_estimate(pair, rate, rate, mine, other) or _no_table(values)
-                rows.append(delta_of(pair.tier, OVERALL, None, rate, values, estimate))
-    return rows + [delta for one in pair.both(CreditItem) for delta in _credit_item(pair, *one)]
+def estimates_of(
+    tier: Tier, metrics: Sequence[Metric], mine: Item, other: Item, *, is_same: bool = False
+) -> dict[str, Estimate]:
+    """Return the difference of each metric; none of metrics that a side has no units of.
+
+    A metric with the numerator of an earlier one follows from its difference: with one tokenizer, both are
+    one hypothesis.
+
+    Args:
+        is_same: Whether credits that are equal on all units are no coincidence.
+    """
+    estimates: dict[str, Estimate] = {}
+    for metric in metrics:
+        differences = differences_of(mine, other, metric)
+        if differences is None:
+            continue
+        base, judged = tier.base_of(metric), differences.judged.amounts
+        if base.name in estimates:
+            ours, theirs = mine.measured[metric.name], other.measured[metric.name]
+            link = _link(metric, mine.measured[base.name], ours, theirs)
+            estimates[metric.name] = derived(estimates[base.name], link)
+        elif differences.kind == "credit" and is_same and not judged.any():
+            estimates[metric.name] = identical(n=len(judged), differences=differences)
+        else:
+            estimates[metric.name] = estimate_of(differences)
+    return estimates
+
+
+def _link(metric: Metric, base: Ratio, ours: Ratio, theirs: Ratio) -> Link:
+    """Return how the difference of a metric follows from that of its base, a ratio with the same numerator."""
+    if metric.link == "exp":
+        return Link("exp", math.exp(theirs.value))
+    assert base.weights is not None
+    assert ours.weights is not None
+    return Link("linear", float(base.weights.sum() / ours.weights.sum()))

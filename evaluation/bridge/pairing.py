@@ -1,22 +1,44 @@
 """Pair the results of two checkpoints; refuse pairs whose difference would be meaningless."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from itertools import compress
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from evaluation.errors import BridgeError
+from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import GenerationEntry
-from evaluation.results.kinds import CreditItem, Credits, Item, NatsItem
+from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.tiers import Tier
 from evaluation.wording import first_few
-
-_AnyItem = TypeVar("_AnyItem", NatsItem, CreditItem)
 
 AGAIN = "score both sides again with the same version and settings"
 
 _OF_TOKENS = ("data", "prompts")
 """Checksums of data that holds token ids, which differs with the tokenizer."""
+
+
+class JudgedUnits(NamedTuple):
+    """An item's units that were judged on both sides, with their credits, (units,) each."""
+
+    item: str
+    ids: tuple[Any, ...]
+    ours: Floats
+    theirs: Floats
+
+    @property
+    def gain(self) -> Floats:
+        """Our credits minus theirs."""
+        return self.ours - self.theirs
+
+    def only(self, ids: Collection[Any]) -> "JudgedUnits":
+        """Return some of the units."""
+        chosen = np.array([id in ids for id in self.ids], dtype=np.bool_)
+        kept = tuple(compress(self.ids, chosen))
+        return JudgedUnits(self.item, kept, self.ours[chosen], self.theirs[chosen])
 
 
 class Pair(NamedTuple):
@@ -41,33 +63,26 @@ class Pair(NamedTuple):
         other = self.theirs.file.groups
         return {name: own for name, own in self.ours.file.groups.items() if other.get(name) == own}
 
-    def both(self, kind: type[_AnyItem]) -> Iterator[tuple[str, _AnyItem, _AnyItem]]:
-        """Yield the items of a kind that both sides have.
+    @property
+    def both(self) -> Iterator[tuple[str, Item, Item]]:
+        """Name, our side and the other side of each item that both have."""
+        others = self.theirs.items
+        return (
+            (name, mine, others[name]) for name, mine in self.ours.items.items() if name in others
+        )
 
-        Args:
-            kind: Class of the items, which have log-probabilities or credits.
-
-        Yields:
-            Name of the item, our side's and the other side's.
-        """
-        for name, mine in self.ours.items.items():
-            other = self.theirs.items.get(name)
-            if isinstance(mine, kind) and isinstance(other, kind):
-                yield name, mine, other
-
-    def credits(self) -> Iterator[tuple[str, Credits, Credits]]:
-        """Yield both sides' credits of each item, by the headline metric.
-
-        Yields:
-            Name of the item, credits of our side and of the other, over units judged on both sides.
-        """
+    @property
+    def judged(self) -> Iterator[JudgedUnits]:
+        """The units of each item with the headline on both sides, where the sides have the same units."""
         headline = self.tier.headline
-        for name, mine, other in self.both(CreditItem):
-            if headline in mine.credits and headline in other.credits:
-                left, right = mine.credits[headline], other.credits[headline]
-                left, right = left.without(right), right.without(left)
-                if left.ids == right.ids:
-                    yield name, left, right
+        for name, mine, other in self.both:
+            left, right = mine.measured.get(headline), other.measured.get(headline)
+            if left is None or right is None or mine.units is None or other.units is None:
+                continue
+            if [*mine.units.ids] == [*other.units.ids]:
+                known = left.is_judged & right.is_judged
+                ids = tuple(compress(mine.units.ids, known))
+                yield JudgedUnits(name, ids, left.amounts[known], right.amounts[known])
 
     def over(self, names: Iterable[str]) -> "Pair":
         """Return the pair over some of its items; rates over all units stay.

@@ -1,8 +1,10 @@
 """Paired differences of two items' units, by any metric: all that compares two checkpoints begins here."""
 
-from evaluation.bridge.paired_binary import credits_of
-from evaluation.metrics.differences import Differences
-from evaluation.results.kinds import Blocks, CreditItem, Item, NatsItem
+import numpy as np
+
+from evaluation.metrics.differences import Differences, Kind
+from evaluation.metrics.ratios import Ratio
+from evaluation.results.kinds import Item, Units
 from evaluation.settings.metric import Metric
 
 
@@ -13,41 +15,37 @@ def differences_of(mine: Item, other: Item, metric: Metric) -> Differences | Non
         Differences of all units of the files, NaN where one could not be judged on both sides; None where a
         side does not have the metric, or the sides have different units.
     """
-    if isinstance(mine, NatsItem) and isinstance(other, NatsItem):
-        return differences_of_blocks(mine.blocks, other.blocks, metric)
-    if not isinstance(mine, CreditItem) or not isinstance(other, CreditItem):
+    left, right = mine.units, other.units
+    if left is None or right is None or [*left.ids] != [*right.ids]:
         return None
-    if metric.name in mine.credits and metric.name in other.credits:
-        return _of_credits(mine, other, metric.name)
-    return _of_measures(mine, other, metric.name)
-
-
-def differences_of_blocks(
-    mine: Blocks | None, other: Blocks | None, metric: Metric
-) -> Differences | None:
-    """Return the differences of a ratio of sums over blocks, or None as `differences_of` does."""
-    if mine is None or other is None or mine.ids.tolist() != other.ids.tolist():
-        return None
-    ours, theirs = mine.ratio(metric), other.ratio(metric)
+    ours, theirs = left.measured.get(metric.name), right.measured.get(metric.name)
     if ours is None or theirs is None:
         return None
     amounts = ours.amounts - theirs.amounts
-    return Differences(kind="ratio", amounts=amounts, weights=ours.weights, layout=mine.layout)
-
-
-def _of_credits(mine: CreditItem, other: CreditItem, name: str) -> Differences | None:
-    left, right = mine.credits[name], other.credits[name]
-    left, right = left.without(right), right.without(left)
-    if left.ids != right.ids or not left.ids:
+    is_judged = np.isfinite(amounts)
+    if not is_judged.any():
         return None
-    return left.over_all(credits_of(left.credit, right.credit, left.layout))
+    kind = kind_of(metric, ours)
+    sides = ours.amounts[is_judged], theirs.amounts[is_judged]
+    passes = kind == "credit" and bool(np.isin(sides, (0.0, 1.0)).all())
+    return Differences(
+        kind=kind, amounts=amounts, weights=ours.weights, layout=left.layout, passes=passes
+    )
 
 
-def _of_measures(mine: CreditItem, other: CreditItem, name: str) -> Differences | None:
-    left, right = mine.secondary, other.secondary
-    if left is None or right is None or left.ids != right.ids:
+def kind_of(metric: Metric, ratio: Ratio) -> Kind:
+    """Return how differences of a metric are estimated."""
+    if ratio.weights is not None:
+        return "ratio"
+    return "measure" if metric.is_secondary else "credit"
+
+
+def values_alone(units: Units, metric: Metric) -> Differences | None:
+    """Return one side's own amounts, as differences from nothing; None where the side lacks the metric."""
+    ratio = units.measured.get(metric.name)
+    if ratio is None or not ratio.is_judged.any():
         return None
-    if name not in left.values or name not in right.values:
-        return None
-    amounts = left.values[name] - right.values[name]
-    return Differences(kind="measure", amounts=amounts, layout=left.layout)
+    kind: Kind = "measure" if ratio.weights is None else "ratio"
+    return Differences(
+        kind=kind, amounts=ratio.amounts, weights=ratio.weights, layout=units.layout
+    ).judged

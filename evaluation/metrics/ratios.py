@@ -10,6 +10,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from evaluation.metrics.variance import Floats
 from evaluation.settings.metric import Metric
 
@@ -17,15 +20,25 @@ LN_2 = math.log(2)
 
 
 class Ratio(NamedTuple):
-    """What a metric adds up and what it divides by, (blocks,) each."""
+    """What a metric adds up and what it divides by, (units,) each.
+
+    Amounts are NaN for units that do not count; without weights, the others count alike.
+    """
 
     amounts: Floats
-    weights: Floats
+    weights: Floats | None = None
+
+    @property
+    def is_judged(self) -> NDArray[np.bool_]:
+        """Which units count."""
+        return np.isfinite(self.amounts)
 
     @property
     def value(self) -> float:
-        """The ratio over all blocks."""
-        return float(self.amounts.sum() / self.weights.sum())
+        """The ratio over all units that count."""
+        if self.weights is not None:
+            return float(self.amounts.sum() / self.weights.sum())
+        return float(self.amounts[self.is_judged].mean())
 
 
 def ratio_of(metric: Metric, columns: Mapping[str, Floats]) -> Ratio | None:

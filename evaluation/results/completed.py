@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.rates import TRUNCATED
+from evaluation.metrics.ratios import Ratio
+from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
 from evaluation.results.files import SCORE_AGAIN, unusable
-from evaluation.results.kinds import CreditItem, Credits, Items, SecondaryMetrics
+from evaluation.results.kinds import Item, Items, Units
 from evaluation.settings.tiers import Tier
 
 if TYPE_CHECKING:
@@ -36,7 +39,7 @@ def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path:
 
 def _item(
     tier: Tier, name: str, entry: GenerationEntry, table: "pa.Table | None", path: Path
-) -> CreditItem:
+) -> Item:
     rows: Rows = []
     if table is not None:
         rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
@@ -50,7 +53,7 @@ def _item(
     for row in rows:
         for grouping, group in json.loads(row["strata"]).items():
             groupings.setdefault(grouping, {})[row["id"]] = group
-    return CreditItem(
+    return Item(
         group=entry.group,
         values={tier.headline: values.pop(tier.headline), **values},
         same={
@@ -61,8 +64,7 @@ def _item(
             "decoding": {key: v for key, v in entry.decoding.items() if key != "engine"},
         },
         entry=entry,
-        credits=_task_credits(tier, rows, name, entry, path) if rows else {},
-        secondary=_secondary(tier, [row for row in rows if row["verifier"] == entry.primary]),
+        units=_prompts(tier, rows, name, entry, path) if rows else None,
         groupings=groupings,
         bounds={
             metric: (rate.low, rate.high)
@@ -77,57 +79,35 @@ def _metric(tier: Tier, entry: GenerationEntry, view: str) -> str:
     return tier.headline if view == entry.primary else f"{tier.headline}_{view}"
 
 
-def _task_credits(
-    tier: Tier, rows: Rows, name: str, entry: GenerationEntry, path: Path
-) -> dict[str, Credits]:
-    """Return the credits by metric, the headline first."""
+def _prompts(tier: Tier, rows: Rows, name: str, entry: GenerationEntry, path: Path) -> Units:
+    """Return a task's prompts, with pass rates by each verifier and what does not depend on verdicts."""
     views: dict[str, Rows] = {view: [] for view in entry.verifiers}
     for row in rows:
         if row["verifier"] not in views:
             is_other = f"{row['verifier']!r}, which is none of its verifiers"
             raise unusable(path, f"{name!r} has rows of {is_other}")
         views[row["verifier"]].append(row)
-    by_metric = {_metric(tier, entry, v): _credits(name, part, path) for v, part in views.items()}
-    first = by_metric.pop(tier.headline)
-    ids = tuple(row["id"] for row in views[entry.primary])
-    shares = [row["truncated"] / (row["n"] + row["errors"]) for row in views[entry.primary]]
-    truncated = Credits(ids=ids, credit=np.asarray(shares, dtype=np.float64))
-    return {tier.headline: first, **by_metric, TRUNCATED: truncated}
-
-
-def _secondary(tier: Tier, rows: Rows) -> SecondaryMetrics | None:
-    """Return the metrics of all prompts that do not depend on verdicts; None where none is stored."""
-    values = {
-        metric.name: np.asarray([row[metric.name] for row in rows], dtype=np.float64)
-        for metric in tier.secondary
-        if rows and all(row.get(metric.name) is not None for row in rows)
-    }
-    return SecondaryMetrics(values=values, **_about(rows)) if values else None
-
-
-def _about(rows: Rows) -> dict[str, Any]:
-    """Return the ids of prompts, and how they depend on one another."""
-    return {
-        "ids": tuple(row["id"] for row in rows),
-        "clusters": _clusters(rows),
-        "strata": _strata(rows),
-        "sources": [[row.get(key) for row in rows] for key in ("question", "row")],
-    }
-
-
-def _credits(name: str, rows: Rows, path: Path) -> Credits:
-    ids = [row["id"] for row in rows]
-    if not rows or len(set(ids)) < len(ids):
+    prompts = views[entry.primary]
+    ids = tuple(row["id"] for row in prompts)
+    if len({*ids}) < len(ids) or any(
+        [row["id"] for row in own] != [*ids] for own in views.values()
+    ):
         raise unusable(path, f"a prompt of {name!r} is missing or appears twice for a verifier")
-    known = [row for row in rows if row["pass_rate"] is not None]
-    credit = np.asarray([row["pass_rate"] for row in known], dtype=np.float64)
-    if ((credit < 0) | (credit > 1)).any():
+    rates = {_metric(tier, entry, view): _column(own, "pass_rate") for view, own in views.items()}
+    if any(((rate < 0) | (rate > 1)).any() for rate in rates.values()):
         raise unusable(path, f"a mean score of {name!r} is not in [0, 1]")
-    return Credits(
-        credit=credit,
-        **_about(known),
-        excluded={r["id"]: i for i, r in enumerate(rows) if r["pass_rate"] is None},
-    )
+    shares = [row["truncated"] / (row["n"] + row["errors"]) for row in prompts]
+    rates = {tier.headline: rates.pop(tier.headline), **rates, TRUNCATED: np.array(shares)}
+    more = {one.name: _column(prompts, one.name) for one in tier.secondary}
+    rates |= {metric: values for metric, values in more.items() if np.isfinite(values).all()}
+    sources = [[row.get(key) for row in prompts] for key in ("question", "row")]
+    layout = Layout(len(ids), _clusters(prompts), _strata(prompts), sources)
+    return Units(ids=ids, layout=layout, measured={key: Ratio(rate) for key, rate in rates.items()})
+
+
+def _column(rows: Rows, key: str) -> Floats:
+    """Return a number of each row; NaN where there is none."""
+    return np.array([np.nan if row.get(key) is None else row[key] for row in rows], np.float64)
 
 
 def _clusters(rows: Rows) -> list[str] | None:

@@ -1,11 +1,11 @@
-"""Read the files of each tier as items of one of two kinds: slices with losses, tasks with credits.
+"""Read the files of each tier as items: what was measured on each block, question or prompt.
 
 A tier that is added to `settings.tiers` must register its reader here.
 """
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,25 +20,18 @@ from evaluation.metrics.accuracy import (
     credit_items,
     layout_of,
 )
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.measures import choice_measures, greedy
 from evaluation.metrics.perplexity import columns_of_blocks
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts, positions_of
 from evaluation.metrics.rates import RATES, outcome
+from evaluation.metrics.ratios import Ratio, ratio_of
 from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
 from evaluation.results.files import SCORE_AGAIN, unusable
-from evaluation.results.kinds import (
-    Blocks,
-    CreditItem,
-    Credits,
-    Item,
-    ItemReader,
-    Items,
-    NatsItem,
-    SecondaryMetrics,
-)
+from evaluation.results.kinds import Item, ItemReader, Items, Units
 from evaluation.results.tier_files import TaskEntry, Tier2File, Tier3File, TierFile
 from evaluation.settings.metric import LARGEST
 from evaluation.settings.tiers import TIERS, Tier
@@ -51,17 +44,14 @@ def _slices(tier: Tier, file: Tier2File, folder: Path) -> Items:
     path = folder / tier.items_file
     table = _per_item(path, file, BLOCKS)
     items = {
-        name: NatsItem(
+        name: Item(
             group=entry.group,
             values=entry.values,
             same={"data": entry.data_checksum, "attention": entry.attention or file.attention},
             entry=entry,
-            blocks=None
+            units=None
             if table is None
-            else replace(
-                _read_blocks(table, name, path, file.sequence_length),
-                data=None if entry.data_checksum is None else str(entry.data_checksum),
-            ),
+            else _blocks(tier, table, name, path, file.sequence_length, entry.data_checksum),
         )
         for name, entry in file.slices.items()
     }
@@ -76,27 +66,17 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, content: Items) -> Items:
     """
     for name, item in content.items.items():
         headline = tier.headline_of(item.values)
-        mean, stated = _mean_of_rows(item, headline), item.values[headline]
-        if (
-            mean is None
-            or file.is_external
-            or math.isclose(mean, stated, rel_tol=1e-6, abs_tol=1e-9)
-        ):
+        if headline not in item.measured:
+            continue
+        mean, stated = item.measured[headline].value, item.values[headline]
+        is_near = math.isclose(mean, stated, rel_tol=1e-6, abs_tol=1e-9)
+        if file.is_external or is_near:
             continue
         raise ResultsError(
             f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
             f"{stated:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
         )
     return content
-
-
-def _mean_of_rows(item: Item, headline: str) -> float | None:
-    if isinstance(item, NatsItem):
-        blocks = item.blocks
-        return None if blocks is None else float(blocks.nats.sum() / blocks.tokens.sum())
-    if headline in item.credits:
-        return float(item.credits[headline].credit.mean())
-    return float(item.secondary.values[headline].mean()) if item.secondary else None
 
 
 def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
@@ -106,21 +86,32 @@ def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
     return read_table(path, columns, SCORE_AGAIN)
 
 
-def _read_blocks(table: "pa.Table", name: str, path: Path, length: int) -> Blocks:
-    """Return a slice's blocks in the order of their numbers; raise ResultsError."""
+def _blocks(
+    tier: Tier, table: "pa.Table", name: str, path: Path, length: int, data: object
+) -> Units:
+    """Return a slice's blocks in the order of their numbers; raise ResultsError.
+
+    `data` identifies the text, which two slices may share.
+    """
     rows = rows_of(table, "slice", name, path, SCORE_AGAIN).sort_by("block")
     columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
-    ids = columns["block"].astype(np.int64)
-    if (np.diff(ids) == 0).any():
+    ids: list[int] = columns["block"].astype(np.int64).tolist()
+    if len({*ids}) < len(ids):
         raise unusable(path, f"a block of {name!r} appears twice")
     if columns["tokens"].min() < 0 or columns["bytes"].min() < 0 or not columns["tokens"].any():
         raise unusable(path, f"{name!r} has no scored token, or less than none")
     if not 0 <= columns["nats"].sum() <= LARGEST * columns["tokens"].sum():
         raise unusable(path, f"the losses of {name!r} give no perplexity")
     sums = columns_of_blocks(rows)
-    nats, tokens, size = (sums.pop(key) for key in ("nats", "tokens", "bytes"))
-    by_position = _positions(rows, name, path, length)
-    return Blocks(ids=ids, nats=nats, tokens=tokens, bytes=size, positions=by_position, more=sums)
+    ratios = {metric.name: ratio_of(metric, sums) for metric in tier.metrics}
+    sources = [] if data is None else [[f"{data} {block}" for block in ids]]
+    return Units(
+        ids=ids,
+        layout=Layout(len(ids), sources=sources, is_text=True),
+        measured={metric: ratio for metric, ratio in ratios.items() if ratio is not None},
+        sums=sums,
+        positions=_positions(rows, name, path, length),
+    )
 
 
 def _positions(rows: "pa.Table", name: str, path: Path, length: int) -> Positions | None:
@@ -152,11 +143,9 @@ def _tasks(tier: Tier, file: Tier3File, folder: Path) -> Items:
     return _agreeing(path, tier, file, Items(items=items))
 
 
-def _task(
-    tier: Tier, name: str, entry: TaskEntry, table: "pa.Table | None", path: Path
-) -> CreditItem:
+def _task(tier: Tier, name: str, entry: TaskEntry, table: "pa.Table | None", path: Path) -> Item:
     """Return a task with its credits and measures, computed from its log-probabilities again."""
-    item = CreditItem(
+    item = Item(
         group=entry.group,
         values=entry.values,
         same={"data": entry.data_checksum, "primary metric": entry.primary},
@@ -168,18 +157,15 @@ def _task(
     rows = rows_of(table, "task", name, path, SCORE_AGAIN)
     with _named(path, name):
         groups = check_items(rows, entry.kind)
-    layout = layout_of(rows, groups)
-    about: dict[str, Any] = {"ids": tuple(rows["item"].take(groups.starts).to_pylist())}
-    about |= {key: getattr(layout, key) for key in ("clusters", "strata", "sources")}
-    credits = _task_credits(tier, name, entry, rows, groups, path)
+    measured = _task_credits(tier, name, entry, rows, groups, path)
     with _named(path, name):
-        values = choice_measures(rows, entry.kind)
-    return replace(
-        item,
-        credits={metric: Credits(credit=credit, **about) for metric, credit in credits.items()},
-        secondary=SecondaryMetrics(values=values, **about),
-        rows=rows,
+        measured |= choice_measures(rows, entry.kind)
+    units = Units(
+        ids=tuple(rows["item"].take(groups.starts).to_pylist()),
+        layout=layout_of(rows, groups),
+        measured={metric: Ratio(amounts) for metric, amounts in measured.items()},
     )
+    return replace(item, units=units, rows=rows)
 
 
 def _task_credits(
@@ -222,30 +208,24 @@ def _probes(tier: Tier, file: Tier4File, folder: Path) -> Items:
     prompts = file.prompts or ()
     counted = [prompt for prompt in prompts if prompt.headline]
     known = {rate: value for rate, value in file.summary.rates.items() if value is not None}
-    overall = CreditItem(
-        group=None,
-        values=known,
-        same={},
-        entry=file.summary,
-        credits=_prompt_credits(counted, [rate for rate in known if rate in RATES]),
-    )
+    units = _prompts(counted, [rate for rate in known if rate in RATES])
+    overall = Item(group=None, values=known, same={}, entry=file.summary, units=units)
     by_category = file.by_category or {}
     names = dict.fromkeys([*by_category, *(prompt.category for prompt in prompts)])
     items = {}
     for name in names:
-        own = [prompt for prompt in prompts if prompt.category == name]
         entry = by_category.get(name)
-        credits = _prompt_credits(own, [tier.headline])
+        units = _prompts([prompt for prompt in prompts if prompt.category == name], [tier.headline])
         value = entry.rates.get(tier.headline) if entry else None
-        if value is None and credits:
-            value = float(credits[tier.headline].credit.mean())
+        if value is None and units.measured:
+            value = units.measured[tier.headline].value
         if value is not None:
-            items[name] = CreditItem(
+            items[name] = Item(
                 group=name,
                 values={tier.headline: value},
                 same={},
                 entry=entry or file.summary,
-                credits=credits,
+                units=units,
                 size=entry.prompts if entry else None,
             )
     return Items(items=items, overall=overall, same={"prompts": file.data_checksum})
@@ -257,16 +237,16 @@ def _completed(tier: Tier, file: Tier5File, folder: Path) -> Items:
     return _agreeing(path, tier, file, completed_items(tier, file, table, path))
 
 
-def _prompt_credits(prompts: Any, rates: list[str]) -> dict[str, Credits]:
-    """Return the credits of each rate, over the prompts that count for it."""
-    by_prompt = {}
-    for rate in rates:
-        counted = {prompt.id: _outcome(prompt, rate) for prompt in prompts}
-        passed = {name: value for name, value in counted.items() if value is not None}
-        if passed:
-            credit = np.asarray(list(passed.values()), dtype=np.float64)
-            by_prompt[rate] = Credits(ids=tuple(passed), credit=credit)
-    return by_prompt
+def _prompts(prompts: Sequence[PromptEntry], rates: Sequence[str]) -> Units:
+    """Return prompts with what they contribute to each rate: NaN to those that they do not count for."""
+    outcomes = {rate: [_outcome(prompt, rate) for prompt in prompts] for rate in rates}
+    measured = {
+        rate: Ratio(np.array([np.nan if one is None else one for one in passed], dtype=np.float64))
+        for rate, passed in outcomes.items()
+        if any(one is not None for one in passed)
+    }
+    ids = tuple(prompt.id for prompt in prompts)
+    return Units(ids=ids, layout=Layout(len(ids)), measured=measured)
 
 
 def _outcome(prompt: PromptEntry, rate: str) -> bool | None:
@@ -283,14 +263,7 @@ ITEM_READERS: dict[str, ItemReader] = {
 
 
 def reader_of(name: str) -> ItemReader:
-    """Return the reader of a tier's files.
-
-    Returns:
-        The tier's entry of `ITEM_READERS`.
-
-    Raises:
-        ResultsError: No reader is registered for the tier.
-    """
+    """Return the reader of a tier's files, which must be registered; raise ResultsError."""
     if name not in ITEM_READERS:
         raise ResultsError(
             f"{name}: nothing reads its {TIERS[name].summary_file}; register a reader in "

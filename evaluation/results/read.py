@@ -13,7 +13,7 @@ from typing import Any
 from evaluation.errors import ResultsError
 from evaluation.results.files import READ_FILES, SCORE_AGAIN, read_model
 from evaluation.results.items import reader_of
-from evaluation.results.kinds import CreditItem, Item
+from evaluation.results.kinds import Item
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import near_path
@@ -27,7 +27,7 @@ class TierResults:
     path: Path
     file: TierFile = field(repr=False)
     items: Mapping[str, Item]
-    overall: CreditItem | None
+    overall: Item | None
     same: Mapping[str, Any]
 
     @property

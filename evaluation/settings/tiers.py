@@ -124,6 +124,8 @@ class Tier:
 
     def base_of(self, metric: Metric) -> Metric:
         """Return the metric of blocks whose numerator another one has, too; often itself."""
+        if not metric.numerator:
+            return metric
         return next(one for one in self.headline_first if one.numerator == metric.numerator)
 
     def metrics_by(self, kind: TaskKind) -> tuple[str, ...]:

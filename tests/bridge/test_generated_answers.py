@@ -11,13 +11,14 @@ import pytest
 from scipy import stats
 from statsmodels.stats.multitest import multipletests
 
-from evaluation.bridge.paired_binary import credits_of
 from evaluation.bridge.pairs import estimate_of
+from evaluation.bridge.unit_differences import differences_of
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError
-from evaluation.results.kinds import Credits
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edited, make_plans, read, write_stage_of
+from tests.bridge.items import item_of
 
 OBJECTIVES = [{"tier": "tier5", "want": "improve", "margin": 0.0}]
 
@@ -53,14 +54,14 @@ def test_other_prompts_sampling_or_verifiers_are_not_compared(
 
 
 def test_what_is_left_out_keeps_its_place() -> None:
-    credits = Credits(ids=("a", "c"), credit=np.ones(2), excluded={"b": 1})
-    found = credits_of(np.asarray([0.5, 0.0]), np.asarray([0.0, 0.5]), credits.layout)
-    everywhere = credits.over_all(found)
-    assert np.array_equal(everywhere.amounts, [0.5, np.nan, -0.5], equal_nan=True)
-    assert estimate_of(everywhere).variance.independent.tolist() == [0.5**1.5, 0.0, -(0.5**1.5)]
-    other = Credits(ids=("b", "c"), credit=np.zeros(2), excluded={"a": 0})
-    assert credits.without(other).ids == other.without(credits).ids == ("c",)
-    assert credits.without(other).asked == 3
+    ours, theirs = (item_of("abc", pass_rate=rates) for rates in ([0.5, np.nan, 0], [0, 1, 0.5]))
+    found = differences_of(ours, theirs, TIERS["tier5"].head)
+    assert np.array_equal(found.amounts, [0.5, np.nan, -0.5], equal_nan=True)
+    assert estimate_of(found).variance.independent.tolist() == [0.5**1.5, 0.0, -(0.5**1.5)]
+    other = item_of("abc", pass_rate=[np.nan, 0, 0])
+    both = differences_of(ours, other, TIERS["tier5"].head)
+    assert np.isfinite(both.amounts).tolist() == [False, False, True]
+    assert differences_of(ours, item_of("ab", pass_rate=[0, 0]), TIERS["tier5"].head) is None
 
 
 def rates(folder: Path) -> dict[str, tuple[str, float]]:

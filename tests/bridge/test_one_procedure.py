@@ -6,14 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluation.bridge.delta import corrected
-from evaluation.bridge.deltas import ratio_estimates
+from evaluation.bridge.deltas import estimates_of
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha, p_beyond, paired_rate
 from evaluation.bridge.statistics import paired_mean, paired_measure
 from evaluation.metrics.variance import Floats
-from evaluation.results.kinds import Blocks
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import accuracy_delta
+from tests.bridge.items import slice_of
 
 KINDS = ("pass or fail", "of 16 samples", "mean of 3", "ties", "measure", "nats")
 
@@ -39,12 +39,10 @@ def estimates(kind: str, n: int, shift: float, seed: int) -> list[Estimate]:
     if kind == "nats":
         dice = np.random.default_rng(seed)
         tokens = dice.integers(20, 64, n).astype(float)
-        ids, size = np.arange(n), tokens * dice.uniform(3, 5, n)
-        sides = [
-            Blocks(ids=ids, nats=nats * tokens, tokens=tokens, bytes=size)
-            for nats in (ours, theirs)
-        ]
-        return list(ratio_estimates(TIERS["tier2"], *sides).values())
+        size = tokens * dice.uniform(3, 5, n)
+        sides = [slice_of(nats=nats * tokens, tokens=tokens, bytes=size) for nats in (ours, theirs)]
+        tier = TIERS["tier2"]
+        return list(estimates_of(tier, tier.headline_first, *sides).values())
     independent = (None, None)
     if kind == "measure":
         all_groups = (independent, (clusters, None), (None, strata))

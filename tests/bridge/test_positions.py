@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,10 @@ from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_parquet
 from evaluation.metrics.positions import NATS, TOKENS, Positions
 from evaluation.results.deltas_file import StepDeltas
-from evaluation.results.kinds import Blocks
 from evaluation.results.read import Results, read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import OBJECTIVE, make_plans, write_stage_of
+from tests.bridge.items import slice_of
 
 LENGTH = 1024
 TABLE = "tier2_ppl_blocks.parquet"
@@ -59,7 +60,7 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
     ]
     items = [side.tiers["tier2"].items for side in results(plan)]
     for number, row in enumerate(rows):
-        one, (ours, theirs) = number % 3, [side[row.item].blocks.positions for side in items]
+        one, (ours, theirs) = number % 3, [side[row.item].units.positions for side in items]
         tokens = ours.tokens[:, one]
         known = paired_ratio(ours.nats[:, one], theirs.nats[:, one], tokens)
         assert (row.delta, row.low, row.high) == (known.value, known.low, known.high)
@@ -81,9 +82,8 @@ def test_a_few_blocks_of_equal_size_are_a_paired_t_test() -> None:
     peer = stats.ttest_rel(ours, theirs).confidence_interval()
     assert [one.low for one in known] == pytest.approx(peer.low)
     assert [one.high for one in known] == pytest.approx(peer.high)
-    counts = {"tokens": tokens.sum(1), "bytes": tokens.sum(1)}
-    nats = {"nats": ours.sum(1) * 50, "positions": Positions(ours * 50, tokens)}
-    found = position_values(Blocks(ids=np.arange(7), **nats, **counts), 512)
+    units = slice_of(nats=ours.sum(1) * 50, tokens=tokens.sum(1), bytes=tokens.sum(1)).units
+    found = position_values(replace(units, positions=Positions(ours * 50, tokens)), 512)
     peer = stats.ttest_1samp(ours, 0).confidence_interval()
     assert [one.estimate.low for one in found] == pytest.approx(peer.low)
     assert [one.estimate.high for one in found] == pytest.approx(peer.high)

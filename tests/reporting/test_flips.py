@@ -51,10 +51,10 @@ def test_blocks_that_moved_most_are_decoded(plans: dict[str, StagePlan]) -> None
     write_slice(plan, "web", 400)
     page = stage_flips(read_stage(plan, STEPS), SpaceLeft(1e6))
     ours, bridge = (
-        read_tier(folder, "tier2").items["web"].blocks
+        read_tier(folder, "tier2").items["web"].measured["nats_per_token"]
         for folder in (plan.step_folder(20), plan.bridge_folder)
     )
-    change = (ours.nats - bridge.nats) / ours.tokens
+    change = (ours.amounts - bridge.amounts) / ours.weights
     entry = next(m for m in page["steps"]["20"] if m["item"] == "web")
     first = next(flip for flip in entry["shown"] if flip["change"] == "right")
     assert first["id"] == f"block {np.argmin(change)}"

@@ -104,8 +104,8 @@ def test_bits_per_byte_and_greedy_are_those_of_a_plain_forward_pass(world: World
     assert 0 < sum(greedy) < len(greedy)
 
     item = read_results(subject.folder, ("tier3",)).tiers["tier3"].items["solved"]
-    assert item.secondary.values["gold_bits_per_byte"] == pytest.approx(bits, abs=1e-5)
-    assert item.credits["greedy"].credit.tolist() == greedy
+    assert item.measured["gold_bits_per_byte"].amounts == pytest.approx(bits, abs=1e-5)
+    assert item.measured["greedy"].amounts.tolist() == greedy
     content = json.loads((subject.folder / "tier3_cf.json").read_text())
     entry = content["tasks"]["solved"]
     assert entry["gold_bits_per_byte"] == pytest.approx(sum(bits) / len(bits), abs=1e-5)

@@ -44,8 +44,7 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
         The flips of a category, those that changed first.
     """
     mine, theirs = probe_answers(pair.ours, probes), probe_answers(pair.theirs, probes)
-    for name, credits, others in pair.credits():
-        gain = credits.credit - others.credit
+    for judged in pair.judged:
         flips = [
             Flip(
                 id=prompt,
@@ -53,10 +52,12 @@ def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlip
                 shared={"text": mine[prompt][0], "theirs": theirs[prompt][1]},
                 ours=mine[prompt][1],
             )
-            for prompt, gained in zip(credits.ids, gain, strict=True)
+            for prompt, gained in zip(judged.ids, judged.gain, strict=True)
         ]
         flips.sort(key=lambda flip: flip.change == "same")
-        yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
+        yield ItemFlips(
+            shape="answers", tier=pair.tier.name, item=judged.item, gain=judged.gain, shown=flips
+        )
 
 
 def probe_answers(
@@ -103,24 +104,25 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
     Yields:
         The flips of a task.
     """
-    for name, mine, theirs in pair.credits():
-        gain = mine.credit - theirs.credit
-        chosen = largest(gain, most)
-        ids = {mine.ids[place] for place, _ in chosen}
+    for judged in pair.judged:
+        name, chosen = judged.item, largest(judged.gain, most)
+        ids = {judged.ids[place] for place, _ in chosen}
         samples, others = (
             _read_samples(side.folder / FOLDER / name / RESULTS, ids)
             for side in (pair.ours, pair.theirs)
         )
         flips = []
         for place, change in chosen:
-            id = mine.ids[place]
+            id = judged.ids[place]
             prompt = samples.get(id) or others.get(id)
             text = cut(str(prompt[0]["prompt"]), from_end=True) if prompt else NOT_STORED
-            answer = _completion(samples.get(id, []), float(mine.credit[place]))
-            other = _completion(others.get(id, []), float(theirs.credit[place]))
+            answer = _completion(samples.get(id, []), float(judged.ours[place]))
+            other = _completion(others.get(id, []), float(judged.theirs[place]))
             shared = {"text": text, "theirs": other}
             flips.append(Flip(id=id, change=change, shared=shared, ours=answer))
-        yield ItemFlips(shape="answers", tier=pair.tier.name, item=name, gain=gain, shown=flips)
+        yield ItemFlips(
+            shape="answers", tier=pair.tier.name, item=name, gain=judged.gain, shown=flips
+        )
 
 
 def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:

@@ -152,21 +152,19 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
     Yields:
         The flips of a task; tasks without scores of each candidate on both sides are left out.
     """
-    for name, credits, others in pair.credits():
+    for judged in pair.judged:
+        name = judged.item
         ours, theirs = pair.ours.items[name], pair.theirs.items[name]
         metric = getattr(ours.entry, "primary", None) or "raw"
-        tables = [
-            getattr(one, "rows", None) for one in (ours, theirs)
-        ]  # external programs may write none
+        tables = [one.rows for one in (ours, theirs)]  # external programs may write none
         sides = [_side(rows, metric) for rows in tables if rows is not None]
         if len(sides) < 2 or not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
             continue
-        gain = credits.credit - others.credit
-        chosen = largest(gain, most, sides[0].margins - sides[1].margins)
-        known = texts.read(name, ours.same.get("data"), [credits.ids[place] for place, _ in chosen])
+        chosen = largest(judged.gain, most, sides[0].margins - sides[1].margins)
+        known = texts.read(name, ours.same.get("data"), [judged.ids[place] for place, _ in chosen])
         flips = []
         for place, change in chosen:
-            id, start = credits.ids[place], sides[0].groups.starts[place]
+            id, start = judged.ids[place], sides[0].groups.starts[place]
             of = slice(start, start + sides[0].groups.sizes[place])
             own, other = ([list(map(rounded, one[of])) for one in side.shown] for side in sides)
             text = known.get(id, {"text": NOT_CACHED, "answers": []})
@@ -176,7 +174,7 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
             shape="choices",
             tier=pair.tier.name,
             item=name,
-            gain=gain,
+            gain=judged.gain,
             shown=flips,
             label=LABELS[metric],
         )

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import CacheError
+from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Floats
 from evaluation.prefill import caches
 from evaluation.prefill.entries import damaged
@@ -37,9 +38,7 @@ from evaluation.reporting.flips.items import (
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
-from evaluation.results.kinds import Blocks, NatsItem
 from evaluation.settings.candidates import Candidate, candidate_rank
-from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan
 from evaluation.tokenizers.base import LoadedTokenizer
 from evaluation.tokenizers.loading import load_tokenizer
@@ -128,18 +127,19 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
 
 
 def _flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
-    for name, mine, theirs in pair.credits():
-        gain = mine.credit - theirs.credit
+    for judged in pair.judged:
         flips = [
             Flip(
-                id=mine.ids[place],
+                id=judged.ids[place],
                 change=change,
-                shared={"theirs": rounded(theirs.credit[place])},
-                ours=rounded(mine.credit[place]),
+                shared={"theirs": rounded(judged.theirs[place])},
+                ours=rounded(judged.ours[place]),
             )
-            for place, change in largest(gain, most)
+            for place, change in largest(judged.gain, most)
         ]
-        yield ItemFlips(shape="credit", tier=pair.tier.name, item=name, gain=gain, shown=flips)
+        yield ItemFlips(
+            shape="credit", tier=pair.tier.name, item=judged.item, gain=judged.gain, shown=flips
+        )
 
 
 def _add(page: Page, step: Candidate, item_flips: Iterable[ItemFlips], space: SpaceLeft) -> bool:
@@ -243,18 +243,19 @@ def _map_blocks(folder: Path, meta: dict[str, Any]) -> Tokens:
 
 def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterator[ItemFlips]:
     """Yield the blocks that gained and lost most, of slices that have the bridge's blocks."""
-    for name, item, other in pair.both(NatsItem):
-        mine, theirs = item.blocks, other.blocks
-        if mine is None or theirs is None or mine.ids.tolist() != theirs.ids.tolist():
+    metric = pair.tier.head
+    for name, item, other in pair.both:
+        mine, theirs = item.units, other.units
+        if mine is None or theirs is None or mine.ids != theirs.ids:
             continue
-        metric = pair.tier.head
-        loss, others = _of_each(mine, metric), _of_each(theirs, metric)
+        loss, others = (_of_each(one.measured[metric.name]) for one in (mine, theirs))
+        tokens = mine.sums["tokens"]
         flips = []
         for place, change in largest(others - loss, most):
             block, text = int(mine.ids[place]), {"text": NOT_CACHED}
             if texts is not None:
                 text = texts.read(name, item.same.get("data"), block)
-            about = {"tokens": int(mine.tokens[place]), "theirs": rounded(others[place])}
+            about = {"tokens": int(tokens[place]), "theirs": rounded(others[place])}
             ours = rounded(loss[place])
             flips.append(
                 Flip(id=f"block {block}", change=change, shared={**text, **about}, ours=ours)
@@ -269,9 +270,8 @@ def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterato
         )
 
 
-def _of_each(blocks: Blocks, metric: Metric) -> Floats:
+def _of_each(ratio: Ratio) -> Floats:
     """Return a metric of each block; 0 where nothing is scored."""
-    ratio = blocks.ratio(metric)
-    assert ratio is not None  # which only tables of earlier versions lack, and not of the headline
+    assert ratio.weights is not None
     values: Floats = ratio.amounts / np.where(ratio.weights > 0, ratio.weights, 1.0)
     return values

@@ -12,7 +12,6 @@ from evaluation.bridge.breakdowns import position_values
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.deltas_file import DeltaRow, PositionDelta
-from evaluation.results.kinds import NatsItem
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.tiers import TIERS, TierName
 
@@ -59,8 +58,7 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
             continue
         whole = scored.tier(name)
         for item, entry in whole.items.items():
-            blocks = entry.blocks if isinstance(entry, NatsItem) else None
-            if bins := position_values(blocks, whole.file.sequence_length):
+            if bins := position_values(entry.units, whole.file.sequence_length):
                 known = ((b.first, b.last, b.estimate) for b in bins)
                 yield name, item, [Point(f, t, e.value, e.low, e.high) for f, t, e in known]
 

@@ -17,7 +17,7 @@ from evaluation.files import write_json, write_jsonl
 from evaluation.reporting.sharing.every_eval_ever import LIBRARY
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import SharedCheckpoint, SharedItem, accuracy_names
-from evaluation.results.kinds import NatsItem
+from evaluation.results.kinds import Item
 from evaluation.settings.tiers import Tier
 
 ACCURACIES: Mapping[str, str] = {
@@ -132,7 +132,7 @@ def _task(item: SharedItem) -> dict[str, Any]:
 
 
 def _samples(checkpoint: SharedCheckpoint, item: SharedItem) -> list[dict[str, Any]]:
-    if isinstance(item.result, NatsItem):
+    if item.tier.tier.kind == "nats":
         return _blocks(item.tier.tier, item.result)
     if not has_samples(item.tier, item.name):
         return []
@@ -142,25 +142,20 @@ def _samples(checkpoint: SharedCheckpoint, item: SharedItem) -> list[dict[str, A
     return [_prompt_line(number, item, same) for number, same in enumerate(by_prompt.values())]
 
 
-def _blocks(tier: Tier, item: NatsItem) -> list[dict[str, Any]]:
+def _blocks(tier: Tier, item: Item) -> list[dict[str, Any]]:
     """Return a line for each block of text, whose tokens stay in the cache."""
-    if item.blocks is None:
+    if item.units is None:
         return []
-    ratios = {
-        metric.name: ratio
-        for metric in tier.headline_first
-        if metric.link == "identity" and (ratio := item.blocks.ratio(metric)) is not None
-    }
-    columns = (item.blocks.ids, item.blocks.nats, item.blocks.tokens, item.blocks.bytes)
+    identity = (metric.name for metric in tier.headline_first if metric.link == "identity")
+    ratios = {name: item.measured[name] for name in identity if name in item.measured}
+    columns = (item.units.sums[name].tolist() for name in ("nats", "tokens", "bytes"))
     lines = []
-    for place, (block, nats, tokens, size) in enumerate(
-        zip(*(column.tolist() for column in columns), strict=True)
-    ):
+    for place, (block, nats, tokens, size) in enumerate(zip(item.units.ids, *columns, strict=True)):
         document = {"block": block, "tokens": tokens, "bytes": size}
         scores = {
             name: float(amounts[place] / weights[place])
             for name, (amounts, weights) in ratios.items()
-            if weights[place]
+            if weights is not None and weights[place]
         }
         lines.append(_line(block, document, "", [["", ""]], [[-nats, False]], scores))
     return lines

@@ -14,7 +14,6 @@ from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.prefill.caches import read_documents, read_task
 from evaluation.reporting.flips.items import scored_cache
 from evaluation.results.answer_files import GenerationEntry, Tier4File, read_generations
-from evaluation.results.kinds import CreditItem
 from evaluation.results.read import TierResults
 from evaluation.results.tier_files import TaskEntry
 from evaluation.settings.plan import StagePlan
@@ -75,8 +74,7 @@ def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterato
 
 def _questions(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
     item = tier_results.items[name]
-    rows = item.rows if isinstance(item, CreditItem) else None
-    if rows is None:
+    if (rows := item.rows) is None:
         return
     folder = plan.cache_folder("tier3", name)
     _check_scored(folder, item.same.get("data"))

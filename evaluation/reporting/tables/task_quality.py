@@ -12,15 +12,15 @@ import numpy as np
 from evaluation import protocol
 from evaluation.bridge.estimate import ALPHA, POWER
 from evaluation.bridge.power import Series, agreement, needed_units
-from evaluation.bridge.statistics import paired_mean
-from evaluation.bridge.unit_differences import differences_of
+from evaluation.bridge.statistics import mean_difference
+from evaluation.bridge.unit_differences import differences_of, values_alone
 from evaluation.errors import CacheError, ResultsError
 from evaluation.prefill.entries import read_meta
 from evaluation.reporting.pages.verdicts import advice_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
 from evaluation.results.files import write_model
-from evaluation.results.kinds import CreditItem, Item, NatsItem
+from evaluation.results.kinds import Item
 from evaluation.results.read import TierResults
 from evaluation.results.stage_files import (
     QUALITY,
@@ -183,7 +183,7 @@ def _row(
         difference=difference,
         needed=needed,
         too_small=None if needed is None else n < needed,
-        in_split=_in_split(item),
+        in_split=_in_split(sides.ours.tier, item),
         across_border=_across_border(plan, sides.ours.tier, name),
     )
 
@@ -207,11 +207,10 @@ def _difference_to_decide(plan: StagePlan, tier: Tier, group: str | None, metric
 
 
 def _above_chance(item: Item, metric: Metric, value: float) -> float | None:
-    if not isinstance(item, CreditItem) or item.chance is None or metric.name not in item.credits:
+    if item.chance is None or item.units is None or metric.is_secondary:
         return None
-    units = item.credits[metric.name]
-    none = np.zeros_like(units.credit)
-    error = paired_mean(units.credit, none, units.clusters, units.strata).se
+    credits = values_alone(item.units, metric)
+    error = None if credits is None else mean_difference(credits).se
     return (value - item.chance) / error if error else None
 
 
@@ -231,12 +230,12 @@ def _size(item: Item) -> int:
     return counts.used if isinstance(counts, Counts) else 0
 
 
-def _in_split(item: Item) -> int | None:
+def _in_split(tier: Tier, item: Item) -> int | None:
     """Return how many items the data have, including those that prefill left out; None if unknown."""
     counts = getattr(item.entry, "items", None)
     if not isinstance(counts, Counts):
         return None
-    if isinstance(item, NatsItem):
+    if tier.kind == "nats":
         return counts.used if counts.left_out else None
     return counts.asked
 

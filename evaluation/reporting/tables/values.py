@@ -14,10 +14,10 @@ from evaluation.bridge.delta import OVERALL, group_item
 from evaluation.bridge.estimate import Estimate, unknown
 from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.statistics import mean_difference, ratio_difference
+from evaluation.bridge.unit_differences import values_alone
 from evaluation.bridge.weighted_mean import macro_mean
-from evaluation.metrics.differences import Differences
-from evaluation.metrics.variance import Floats, wilson
-from evaluation.results.kinds import CreditItem, NatsItem, Units
+from evaluation.metrics.variance import wilson
+from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import Tier, TierName
@@ -76,10 +76,9 @@ def _counted(tier_results: TierResults, name: str) -> Estimate | None:
     """Return an item's rate that enters means over several tiers, the same one as in `bridge.means`."""
     item = tier_results.items[name]
     metric = next((name for name in tier_results.tier.counted if name in item.values), None)
-    if metric is None or not isinstance(item, CreditItem):
+    if metric is None:
         return None
-    units = item.credits.get(metric)
-    return _no_items(item.values[metric]) if units is None else _unpaired(units.credit, units)
+    return _alone(item, tier_results.tier.metric(metric)) or _no_items(item.values[metric])
 
 
 ValueRow = tuple[str, str | None, str, Estimate, float | None]
@@ -89,15 +88,10 @@ ValueRow = tuple[str, str | None, str, Estimate, float | None]
 def _tier_values(tier_results: TierResults) -> list[Value]:
     """Return all metrics of all items of one tier."""
     if tier_results.tier.kind == "nats":
-        nats = {
-            name: item for name, item in tier_results.items.items() if isinstance(item, NatsItem)
-        }
-        return [_value(tier_results.tier, *row) for row in _ratios(tier_results, nats)]
-    credits = {
-        name: item for name, item in tier_results.items.items() if isinstance(item, CreditItem)
-    }
-    rows = _rates if tier_results.tier.rates else _credits
-    return [_value(tier_results.tier, *row) for row in rows(tier_results, credits)]
+        rows = _ratios(tier_results)
+    else:
+        rows = (_rates if tier_results.tier.rates else _credits)(tier_results)
+    return [_value(tier_results.tier, *row) for row in rows]
 
 
 def _value(
@@ -119,14 +113,15 @@ def _value(
     )
 
 
-def _ratios(tier_results: TierResults, items: Mapping[str, NatsItem]) -> Iterator[ValueRow]:
+def _ratios(tier_results: TierResults) -> Iterator[ValueRow]:
     """Yield the metrics of all slices and their means; that of an exponential is the exponential of the mean."""
     estimates: dict[str, dict[str, Estimate]] = {}
+    items = tier_results.items
     for name, item in items.items():
         for metric in tier_results.tier.metrics:
             if (stored := item.values.get(metric.name)) is None:
                 continue
-            ratio = _ratio(item, metric) or _no_items(metric.unlinked(stored))
+            ratio = _alone(item, metric) or _no_items(metric.unlinked(stored))
             estimates.setdefault(metric.name, {})[name] = ratio
             yield name, item.group, metric.name, replace(_linked(metric, ratio), value=stored), None
     for whole, weights in weights_of_means(items, len(items), tier_results.file.groups):
@@ -153,57 +148,48 @@ def _no_items(value: float) -> Estimate:
     return unknown(value, n=0, units=0, note=NO_ITEMS)
 
 
-def _ratio(item: NatsItem, metric: Metric) -> Estimate | None:
-    """Return the ratio that a metric is, or follows from; None where it is unknown."""
-    ratio = None if item.blocks is None else item.blocks.ratio(metric)
-    if ratio is None or item.blocks is None:
-        return None
-    amounts, weights = ratio
-    return ratio_difference(
-        Differences(kind="ratio", amounts=amounts, weights=weights, layout=item.blocks.layout)
-    )
+def _alone(item: Item, metric: Metric) -> Estimate | None:
+    """Return the mean of an item's units, or the ratio that a metric is or follows from; None without units."""
+    amounts = None if item.units is None else values_alone(item.units, metric)
+    if amounts is None or amounts.weights is not None:
+        return None if amounts is None else ratio_difference(amounts)
+    mean = mean_difference(amounts)
+    is_alike = mean.se is None and mean.n > 1 and np.ptp(amounts.amounts) == 0
+    return replace(mean, note=ALL_ALIKE) if is_alike else mean
 
 
-def _credits(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[ValueRow]:
+def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
     """Yield the credits of all items and their means, then each secondary metric likewise."""
     known: dict[str, dict[str, Estimate]] = {}
+    items, metric_of = tier_results.items, tier_results.tier.metric
     for name, item in items.items():
-        own = {metric: _unpaired(credit.credit, credit) for metric, credit in item.credits.items()}
-        own = own or {metric: _no_items(value) for metric, value in item.values.items()}
-        for metric, estimate in own.items():
+        names = [one for one in item.measured if not metric_of(one).is_secondary] or item.values
+        for metric in names:
+            estimate = _alone(item, metric_of(metric)) or _no_items(item.values[metric])
             known.setdefault(metric, {})[name] = estimate
             shown = _within_0_and_1(estimate)
             if metric in item.bounds:  # which the file states
                 low, high = item.bounds[metric]
                 shown = replace(shown, low=low, high=high)
             yield name, item.group, metric, shown, item.chance
-    yield from _means(tier_results, items, known, is_credit=True)
+    yield from _means(tier_results, known, is_credit=True)
     for secondary in tier_results.tier.secondary:
-        estimates = {
-            name: _unpaired(item.secondary.values[secondary.name], item.secondary)
-            for name, item in items.items()
-            if item.secondary is not None and secondary.name in item.secondary.values
-        }
+        alone = {name: _alone(item, secondary) for name, item in items.items()}
+        estimates = {name: estimate for name, estimate in alone.items() if estimate is not None}
         for name, estimate in estimates.items():
             yield name, items[name].group, secondary.name, estimate, None
         if estimates:
-            yield from _means(tier_results, items, {secondary.name: estimates}, is_credit=False)
-
-
-def _unpaired(values: Floats, units: Units) -> Estimate:
-    difference = mean_difference(Differences(kind="measure", amounts=values, layout=units.layout))
-    is_alike = difference.se is None and len(values) > 1 and np.ptp(values) == 0
-    return replace(difference, note=ALL_ALIKE) if is_alike else difference
+            yield from _means(tier_results, {secondary.name: estimates}, is_credit=False)
 
 
 def _means(
     tier_results: TierResults,
-    items: Mapping[str, CreditItem],
     known: Mapping[str, Mapping[str, Estimate]],
     *,
     is_credit: bool,
 ) -> Iterator[ValueRow]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
+    items = tier_results.items
     kinds = [tier_results.tier.metrics_of(item.values) for item in items.values()]
     for metric, estimates in known.items():
         count = sum(metric in kind for kind in kinds)
@@ -227,15 +213,17 @@ def _within_0_and_1(estimate: Estimate) -> Estimate:
     return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
-def _rates(tier_results: TierResults, items: Mapping[str, CreditItem]) -> Iterator[ValueRow]:
+def _rates(tier_results: TierResults) -> Iterator[ValueRow]:
     overall, headline = tier_results.overall, tier_results.tier.headline
     for metric, value in (overall.values if overall else {}).items():
-        units = overall.credits.get(metric) if overall else None
-        yield OVERALL, None, metric, _rate(value, len(units.ids) if units else 0), None
-    for name, item in items.items():
-        units = item.credits.get(headline)
-        size = item.size or (len(units.ids) if units else 0)
+        yield OVERALL, None, metric, _rate(value, _count(overall, metric)), None
+    for name, item in tier_results.items.items():
+        size = item.size or _count(item, headline)
         yield name, item.group, headline, _rate(item.values[headline], size), None
+
+
+def _count(item: Item | None, metric: str) -> int:
+    return 0 if item is None or item.units is None else item.units.count(metric)
 
 
 def _rate(value: float, n: int) -> Estimate:

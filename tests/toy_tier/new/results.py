@@ -3,8 +3,10 @@
 import numpy as np
 from pydantic import Field
 
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.ratios import Ratio
 from evaluation.results.columns import Column, read_table, rows_of
-from evaluation.results.kinds import CreditItem, Credits, ItemReader, Items
+from evaluation.results.kinds import Item, ItemReader, Items, Units
 from evaluation.results.tier_files import ItemEntry, TierFile
 
 RIDDLES = (
@@ -29,13 +31,14 @@ def _riddles(tier, file, folder):
     for name, entry in file.riddles.items():
         rows = rows_of(table, "book", name, path, "score again")
         credit = rows["solved"].to_numpy(zero_copy_only=False).astype(np.float64)
-        units = Credits(ids=tuple(rows["riddle"].to_pylist()), credit=credit)
-        items[name] = CreditItem(
+        ids = tuple(rows["riddle"].to_pylist())
+        units = Units(ids=ids, layout=Layout(len(ids)), measured={"solved": Ratio(credit)})
+        items[name] = Item(
             group=entry.group,
             values={"solved": entry.solved},
             same={"data": entry.data_checksum},
             entry=entry,
-            credits={"solved": units},
+            units=units,
         )
     return Items(items=items)
 
