@@ -17,4 +17,5 @@ package and no other, so that the Python of another environment can import it.""
 
 SNAKEFILE = ROOT / "workflow" / "Snakefile"
 PROFILE = ROOT / "slurm_profile"
+PROFILES = ROOT / "profiles"
 SUITES = ROOT / "task_suites"

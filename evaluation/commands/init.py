@@ -4,15 +4,17 @@ import argparse
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import yaml
 
 from evaluation.command_hints import program
 from evaluation.commands import Commands, a_name, a_pair, a_path, add_command
+from evaluation.commands.init_questions import ask
 from evaluation.errors import ConfigError
 from evaluation.files import temporary_path, write_text
-from evaluation.root import IS_INSTALLED, PROFILE, ROOT, SNAKEFILE, SUITES
+from evaluation.root import IS_INSTALLED, PROFILE, PROFILES, ROOT, SNAKEFILE, SUITES
 from evaluation.settings.config import validate_config
 from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.starting_point import OBJECTIVES, OWN, StartingPoint
@@ -39,7 +41,7 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         type=a_path,
         help="folder to write them into, new or not; its name is that of the stage",
     )
-    of = command.add_mutually_exclusive_group(required=True)
+    of = command.add_mutually_exclusive_group()
     of.add_argument("--checkpoints", type=a_name, help="folder that holds one folder per step")
     of.add_argument(
         "--stage",
@@ -49,6 +51,11 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         help="a stage and its folder of checkpoints; repeat it in training order: each is compared with the one before",
     )
     _add_contents(command)
+    command.add_argument(
+        "--cluster",
+        choices=sorted(path.parent.name for path in PROFILES.glob("*/config.yaml")),
+        help="profile of your site or machine, in place of the general one",
+    )
     command.add_argument(
         "--suites",
         action="store_true",
@@ -99,6 +106,12 @@ def _init(options: argparse.Namespace) -> int:
     for name in ("Snakefile", CONFIG, *(source.name for source in copied)):
         if os.path.lexists(folder / name):
             raise ConfigError(f"{folder / name}: is there already; choose another folder")
+    if not (options.stage or options.checkpoints):
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise ConfigError(
+                "name folders by --checkpoints or --stage; on a terminal, `init` asks"
+            )
+        ask(options, lambda said: _check_suites(_starting_point(said)))
     start = _starting_point(options)
     suite = start.suite()
     text = start.text() if _is_more(options) else _configuration(*next(iter(start.stages.items())))
@@ -109,6 +122,10 @@ def _init(options: argparse.Namespace) -> int:
         temporary = temporary_path(folder / source.name)
         shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("__pycache__"))
         temporary.rename(folder / source.name)
+    if options.cluster is not None:
+        shutil.copyfile(
+            PROFILES / options.cluster / "config.yaml", folder / PROFILE.name / "config.yaml"
+        )
     write_text(folder / CONFIG, text)
     if suite is not None:
         (folder / SUITES.name).mkdir(exist_ok=True)

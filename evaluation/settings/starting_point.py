@@ -99,15 +99,18 @@ class StartingPoint:
 
     def notes(self) -> list[str]:
         """Return a sentence for each folder without checkpoints that can be seen from here."""
-        folders = {f"stage {name}": folder for name, folder in self.stages.items()}
-        notes = []
-        for what, folder in folders.items():
-            path = Path(os.path.expandvars(os.path.expanduser(folder)))
-            if not path.is_dir():
-                notes.append(f"{what}: {folder} is not a folder on this machine")
-            elif not any(step_of_folder(entry.name) is not None for entry in path.iterdir()):
-                notes.append(f"{what}: {folder} has no checkpoints yet")
-        return notes
+        notes = {name: folder_note(folder) for name, folder in self.stages.items()}
+        return [f"stage {name}: {note}" for name, note in notes.items() if note is not None]
+
+
+def folder_note(folder: str) -> str | None:
+    """Return what a folder of checkpoints lacks, as far as it can be seen from here."""
+    path = Path(os.path.expandvars(os.path.expanduser(folder)))
+    if not path.is_dir():
+        return f"{folder} is not a folder on this machine"
+    if not any(step_of_folder(entry.name) is not None for entry in path.iterdir()):
+        return f"{folder} has no checkpoints yet"
+    return None
 
 
 def _objective(text: str) -> dict[str, Any]:

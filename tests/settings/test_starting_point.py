@@ -1,5 +1,9 @@
 """What `init` writes from its options is valid, says what was asked for, and is refused where it could not work."""
 
+import contextlib
+import os
+import pty
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ import yaml
 from evaluation.__main__ import main
 from evaluation.settings.config import load_config
 from evaluation.settings.planning import stage_suite
+from tests.conftest import ROOT
 
 
 def init(folder: Path, *options: str) -> int:
@@ -53,6 +58,62 @@ def test_one_folder_is_the_smallest_configuration(
     assert "note:" not in capsys.readouterr().out
     assert init(tmp_path / "later", "--checkpoints", str(tmp_path / "none")) == 0
     assert "none is not a folder on this machine" in capsys.readouterr().out
+
+
+def on_a_terminal(folder: Path, answers: str, *options: str) -> tuple[int, str]:
+    """The exit code of `init` whose answers are typed, and what the terminal shows."""
+    pid, terminal = pty.fork()
+    if not pid:
+        os.execv(
+            sys.executable, [sys.executable, "-m", "evaluation", "init", str(folder), *options]
+        )
+    os.write(terminal, answers.encode())
+    shown = b""
+    with contextlib.suppress(OSError):  # the end of a terminal
+        while more := os.read(terminal, 4096):
+            shown += more
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode()
+
+
+def test_on_a_terminal_it_asks(checkpoints: Path, tmp_path: Path) -> None:
+    """And again where an answer could not work."""
+    stages = f"web={checkpoints}/web\nmix\nweb=/other\nmix={tmp_path}/none\n\n"
+    objectives = "tier3 gain 1\ntier4 keep 0.1\ntier3 improve 0.01\n\n"
+    code, shown = on_a_terminal(tmp_path / "new", f"{stages}\n{objectives}some/tokenizer\n")
+    assert code == 0, shown
+    for said in (
+        "'mix' is not NAME=VALUE",
+        "web is there already",
+        "none is not a folder on this machine",
+        "write tier, group if any",
+        "hold nothing of tier4",
+    ):
+        assert said in shown, shown
+    config = load_config(tmp_path / "new/config/config.yaml")
+    assert [*config.stages] == ["web", "mix"]
+    assert [(one.tier, one.margin) for one in config.stages["mix"].objective] == [("tier3", 0.01)]
+    assert config.tokenizer is not None
+    assert config.tokenizer.name == "some/tokenizer"
+
+
+def test_an_end_of_the_answers_writes_nothing(tmp_path: Path) -> None:
+    code, shown = on_a_terminal(tmp_path / "new", "\x04")
+    assert (code, (tmp_path / "new").exists()) == (1, False)
+    assert "nothing is written" in shown
+
+
+def test_without_a_terminal_nothing_is_asked(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert init(tmp_path / "new") == 1
+    assert "name folders by --checkpoints or --stage" in capsys.readouterr().err
+
+
+def test_a_site_has_its_profile(checkpoints: Path, tmp_path: Path) -> None:
+    given = ("--checkpoints", str(checkpoints / "web"), "--cluster", "lumi")
+    assert init(tmp_path / "new", *given) == 0
+    written, shipped = tmp_path / "new/slurm_profile", ROOT / "profiles/lumi"
+    assert (written / "config.yaml").read_bytes() == (shipped / "config.yaml").read_bytes()
 
 
 @pytest.mark.parametrize(
