@@ -26,11 +26,7 @@ class Box:
 
 
 def read_boxes(text: str) -> list[Box]:
-    """Return the boxes that are closed and hold an answer, in order.
-
-    Returns:
-        Boxes; of nested ones the innermost.
-    """
+    """Return the closed boxes that hold an answer, in order; of nested ones the innermost."""
     boxes = []
     for match in _BOX.finditer(text):
         if (box := _read(text, match)) is None or _EMPTY.fullmatch(box.content.strip()):
@@ -86,11 +82,7 @@ _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def closing(text: str, begin: int) -> int | None:
-    """Return where the brace at `begin` is closed; escaped braces do not count.
-
-    Returns:
-        Place of its closing brace; None if it is not closed.
-    """
+    """Return where the brace at `begin` is closed; None if it is not. Escaped braces do not count."""
     depth = 0
     for brace in _BRACES.finditer(text, begin):
         depth += {"{": 1, "}": -1}.get(brace.group(), 0)

@@ -61,22 +61,14 @@ class Block:
 
 
 def is_python_tag(tag: str) -> bool:
-    """Return whether the tag of a fence means Python; an empty one does.
-
-    Args:
-        tag: The first word or words after the fence.
-
-    Returns:
-        True for `python`, `py3`, `ipython`, `python3.11`, `Python 3`, `code` and the like.
-    """
+    """Return whether the tag of a fence means Python: `py3`, `python3.11`, `Python 3`, `code`, or none."""
     return _PYTHON.fullmatch(tag.strip("{}. ")) is not None
 
 
 def code_text(completion: str) -> str:
     r"""Return a completion with `\n` at the end of lines, from a mark of its beginning to one of its end.
 
-    Returns:
-        The text without a byte order mark, and without what follows `[DONE]` or a special token.
+    It is without a byte order mark, and without what follows `[DONE]` or a special token.
     """
     text = completion.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     for mark in _END_MARK.finditer(text):
@@ -90,11 +82,7 @@ def code_text(completion: str) -> str:
 
 
 def read_blocks(text: str) -> tuple[list[Block], list[str]]:
-    """Return the code blocks of a text, and the lines that `start` and `end` refer to.
-
-    Returns:
-        Blocks in order.
-    """
+    """Return the code blocks of a text, and the lines that `start` and `end` refer to."""
     lines = list(_separated(text.split("\n")))
     fences = read_fences("\n".join(lines))
     blocks = [Block(_tag(fence), textwrap.dedent(fence.content), *fence.lines) for fence in fences]

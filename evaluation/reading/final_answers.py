@@ -50,11 +50,7 @@ _STATED = re.compile(r"\d|\\boxed|answer|答", re.IGNORECASE)
 
 
 def model_turn(completion: str) -> str:
-    """Return what the model wrote in its turn: nothing after an end token or a made-up question.
-
-    Args:
-        completion: Text of a model, without its thinking.
-    """
+    """Return what a model wrote in its turn: nothing after an end token or a made-up question."""
     for pattern, replacement in _HTML:
         completion = pattern.sub(replacement, completion)
     for token in _END_TOKEN.finditer(completion):
@@ -129,14 +125,7 @@ _BOLD = re.compile(r"\*\*(?!\s)((?:(?!\*\*|\n).){1,200}?)\*\*|__(?!\s)((?:(?!__|
 
 
 def read_final_answer(completion: str) -> FinalAnswer:
-    """Return the final answer of a completion.
-
-    Args:
-        completion: Text of a model, without its thinking.
-
-    Returns:
-        The text that states it, as the model wrote it; the whole turn where no form shows it.
-    """
+    """Return the text that states the final answer; the whole turn where no form shows it."""
     turn = model_turn(completion)
     if (box := last_box(turn)) is not None:
         return _of_box(turn, *box)

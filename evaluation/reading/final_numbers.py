@@ -89,12 +89,7 @@ def read_final_numbers(completion: str) -> list[FinalNumber]:
     """Return the numbers that the final answer of a completion may be, the likeliest first.
 
     A statement may have several where it gives others beside its own: a conversion, a reason, a share.
-
-    Args:
-        completion: Text of a model, without its thinking.
-
-    Returns:
-        Numbers; none if there is none, or the answer names several.
+    There are none if the answer has no number, or names several.
     """
     answer = read_final_answer(completion)
     text = readable(_without_tex(answer.text))

@@ -16,11 +16,7 @@ _RELATIONS = "=<>≤≥≠≈∈"
 
 
 def parse(answer: str) -> Tree | None:
-    """Return the tree of an answer; None if some of its text is not read.
-
-    Args:
-        answer: TeX or plain text, without its box.
-    """
+    """Return the tree of an answer in TeX or plain text; None if some of its text is not read."""
     text = tidy(answer)
     if not text or len(text) > _LONGEST:
         return None

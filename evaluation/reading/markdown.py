@@ -63,14 +63,7 @@ class Lists:
     anything_else: bool
 
     def outermost(self, *, numbered: bool) -> list[ListItem]:
-        """Return the outermost items of one kind of marker.
-
-        Args:
-            numbered: True for numbered items, False for bullets.
-
-        Returns:
-            The items in the order of the answer.
-        """
+        """Return the outermost items that have numbers, or those that have bullets."""
         return [
             item for item in self.items if item.depth == 0 and (item.number is not None) == numbered
         ]
@@ -88,11 +81,7 @@ class Fence:
 
 
 def read_item(line: str) -> Line | None:
-    """Read a line as a list item.
-
-    Returns:
-        The item; None if the line is not one.
-    """
+    """Read a line as a list item; None if it is not one."""
     line = line.rstrip()
     if _RULE.fullmatch(line):
         return None
@@ -148,14 +137,7 @@ def _closes(line: str, sign: str) -> bool:
 
 @lru_cache(maxsize=16)
 def read_lists(text: str) -> Lists:
-    """Return the lists of an answer.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        All items in order, without those that have no words.
-    """
+    """Return the list items of an answer in order, without those that have no words."""
     items: list[ListItem] = []
     open_items: list[ListItem] = []
     anything_else = False
@@ -177,27 +159,13 @@ def read_lists(text: str) -> Lists:
 
 @lru_cache(maxsize=16)
 def read_fences(text: str) -> tuple[Fence, ...]:
-    """Return the fenced code blocks of an answer, as they are written.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        The blocks in order.
-    """
+    """Return the fenced code blocks of an answer, as they are written."""
     lines = text.split("\n")
     return tuple(_fence(token, lines) for token in _PARSER.parse(text) if token.type == "fence")
 
 
 def whole_fence(text: str) -> Fence | None:
-    """Return the closed fence that is the whole answer.
-
-    Args:
-        text: Answer of a model to a probe.
-
-    Returns:
-        The block; None if it is not closed, or the answer has other text.
-    """
+    """Return the closed fence that is the whole answer; None if there is other text."""
     fences = read_fences(text.strip())
     lines = text.strip().count("\n") + 1
     if len(fences) != 1 or not fences[0].closed or fences[0].lines != (0, lines):

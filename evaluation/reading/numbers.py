@@ -133,14 +133,7 @@ class Number:
 
 
 def readable(text: str) -> str:
-    """Return a text in which digits of all scripts are those of ASCII, and marks of bold are removed.
-
-    Args:
-        text: Any text; TeX commands should be removed.
-
-    Returns:
-        Plain text, as `read_numbers` reads it.
-    """
+    """Return a text, without TeX, as `read_numbers` reads it: digits of ASCII, no marks of bold."""
     return _MARKS.sub("", plain(text).translate(_DIGITS))
 
 
@@ -166,9 +159,6 @@ def read_numbers(text: str, context: str = "") -> list[Number]:
 
     Args:
         context: Text around it, which may show that commas are decimal.
-
-    Returns:
-        Numbers with their places in the text.
     """
     return list(_numbers(text, _is_european(f"{text} {context}")))
 
@@ -187,9 +177,6 @@ def mark_numbers(text: str) -> str:
 
     `12`, `12.0` and `12` in other digits become the same, and none is found in `12,500`, `0.12`, `12:30`,
     `012` or `12am`, which `12 a.m.` equals.
-
-    Returns:
-        The text, otherwise unchanged.
     """
     text = _FULL_HOUR.sub(r"\1", text.translate(_DIGITS))
     parts, place = [], 0

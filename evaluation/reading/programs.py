@@ -33,27 +33,13 @@ class Wanted:
 
 
 def defines(code: str, name: str) -> bool:
-    """Return whether the text of some code defines a name at its margin.
-
-    Args:
-        code: Python code, which may be invalid.
-
-    Returns:
-        Whether a definition, assignment or import gives it a value.
-    """
+    """Return whether some code, which may be invalid, gives a name a value at its margin."""
     escaped = re.escape(name)
     return re.search(_DEFINITION.format(escaped, escaped, escaped), code, re.M) is not None
 
 
 def read_program(completion: str, wanted: Wanted) -> str | None:
-    """Return the program of a completion, with the code that it continues.
-
-    Args:
-        wanted: What the program must define, and what it continues.
-
-    Returns:
-        Python code, which may be invalid; None if the completion has none.
-    """
+    """Return the program of a completion, with the code that it continues; None if there is no code."""
     program = _program(completion, wanted)
     return _without_pytest(program, wanted) if program and "pytest" in program else program
 
@@ -235,12 +221,7 @@ def _needed_names(code: str) -> set[str]:
 
 
 def joined(before: str, code: str) -> str:
-    """Return two pieces of code one after the other.
-
-    Args:
-        before: Code that runs first.
-        code: Code after it; its imports from `__future__` are moved to the beginning.
-    """
+    """Return two pieces of code one after the other, imports from `__future__` at the beginning."""
     future = _FUTURE.findall(code)
     return "".join([*future, before, "\n", _FUTURE.sub("", code)])
 

@@ -39,15 +39,11 @@ def parsed(source: str) -> ast.Module | None:
 
 
 def valid_part(code: str, wrap: Wrap, *, may_be_prose: bool) -> str | None:
-    """Return the code of a text, without what is certainly not code.
+    """Return the valid code of a text, without what is certainly not code; None if there is none.
 
     Args:
-        code: A block, or a text with code in it.
         wrap: Puts code into the source that is parsed.
         may_be_prose: Whether prose may surround the code.
-
-    Returns:
-        Code that is valid; None if there is none.
     """
     if len(code) > _LONGEST:
         return None

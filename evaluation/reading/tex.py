@@ -126,14 +126,7 @@ def with_signs(text: str) -> str:
 
 
 def tidy(answer: str) -> str:
-    r"""Return an answer in TeX with one spelling of each sign; the content of `\text{…}` is between ⟪ and ⟫.
-
-    Args:
-        answer: TeX or plain text, without its box.
-
-    Returns:
-        The text that `formulas.parse` reads.
-    """
+    r"""Return an answer with one spelling of each sign of TeX; what is in `\text{…}` is between ⟪ and ⟫."""
     text = re.sub(
         "[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹ⁿ]+", lambda run: f"^{{{run[0].translate(_SUPERSCRIPTS)}}}", answer
     )

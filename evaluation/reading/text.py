@@ -28,14 +28,7 @@ _SPELLINGS = str.maketrans(
 
 @lru_cache(maxsize=16)
 def plain(text: str) -> str:
-    r"""Return a text in NFKC with straight quotes, `\n` and no invisible characters.
-
-    Args:
-        text: Answer of a model to a probe, or a text of a suite.
-
-    Returns:
-        Plain text, as most functions of checks read it.
-    """
+    r"""Return a text in NFKC with straight quotes, `\n` and no invisible characters."""
     lines = _INVISIBLE.sub("", _LINE_END.sub("\n", text))
     return unicodedata.normalize("NFKC", lines.translate(_SPELLINGS)).translate(_SPELLINGS)
 
@@ -44,23 +37,12 @@ _EMPHASIS = re.compile(r"[*`]+|~~|(?<![^\W_])_+|_+(?![^\W_])")
 
 
 def without_emphasis(text: str) -> str:
-    """Remove Markdown's signs for bold, italics and code; `snake_case` stays.
-
-    Returns:
-        The text without the signs.
-    """
+    """Return a text without Markdown's signs for bold, italics and code; `snake_case` stays."""
     return _EMPHASIS.sub("", text)
 
 
 def core(text: str) -> str:
-    """Return a short answer without case, accents, spacing, quotes, emphasis and final punctuation.
-
-    Args:
-        text: A short answer, of a model or of a suite.
-
-    Returns:
-        The text that is compared.
-    """
+    """Return a short answer without case, accents, spacing, quotes, emphasis and final punctuation."""
     words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())
     return words.strip("\"' ").rstrip(".!。,;").strip("\"' ")
 
@@ -84,12 +66,6 @@ def words(text: str) -> list[str]:
     `state-of-the-art` and `3.50` are one word each. A piece with more than four runs of letters counts
     as that many words, so that hyphens instead of spaces save nothing. In scripts without spaces, each
     character is a word.
-
-    Args:
-        text: Answer of a model to a probe, or a part of one.
-
-    Returns:
-        The words in order.
     """
     spaced = _WITHOUT_SPACES.sub(lambda found: f" {found[0]} ", _DASHES.sub(" ", plain(text)))
     parts: list[str] = []
@@ -112,14 +88,7 @@ _BEFORE_LOWER_CASE = frozenset(
 
 
 def sentences(paragraph: str) -> list[str]:
-    """Return the sentences of a paragraph; the last one may lack a full stop.
-
-    Args:
-        paragraph: A paragraph of plain text, on one line.
-
-    Returns:
-        The sentences in order, without those that have no letter or digit.
-    """
+    """Return the sentences of a paragraph on one line, without those that have no letter or digit."""
     ends = [match.end() for match in _SENTENCE_END.finditer(paragraph) if _ends(paragraph, match)]
     parts = [paragraph[start:end] for start, end in zip([0, *ends], [*ends, None], strict=True)]
     return [part.strip() for part in parts if _RUN.search(part)]

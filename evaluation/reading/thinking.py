@@ -24,30 +24,18 @@ _EMPTY = re.compile(r"\A\s*<(think|thinking|thought|reasoning)>\s*</\1>[^\S\n]*"
 
 
 def end_of_thinking(answer_after: str | None, template: str | None) -> str | None:
-    """Return the mark that ends a model's thinking.
-
-    Args:
-        answer_after: The suite's own mark; None if it has none.
-        template: The chat template; None without one.
-
-    Returns:
-        The suite's mark, or else the one in the template; None if there is neither.
-    """
+    """Return the suite's own mark that ends the thinking, or else the one in the chat template."""
     return answer_after or next((mark for mark in ENDS if mark in (template or "")), None)
 
 
 def read_answer(completion: str, mark: str | None, *, is_required: bool = True) -> str | None:
-    """Return the part of a completion that verifiers read.
+    """Return the part of a completion that verifiers read: what follows the last mark, or all without one.
 
-    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs.
+    lm-evaluation-harness's `think_end_token` cuts in the same way where the mark occurs. None stands for
+    thinking that is unfinished: the mark does not occur, or a thought is opened and not closed.
 
     Args:
-        mark: End mark of the model's thinking, such as `</think>`; None reads all.
         is_required: Whether a completion without the mark has no answer, even if it opens no thought.
-
-    Returns:
-        The text after the last `mark`; all text if no mark is given. None where the thinking is
-        unfinished: the mark does not occur, or a thought is opened and not closed.
     """
     if mark is not None and mark in completion:
         return completion.rpartition(mark)[2].lstrip()
@@ -57,27 +45,13 @@ def read_answer(completion: str, mark: str | None, *, is_required: bool = True) 
 
 
 def opens_thought(prompt: str) -> bool:
-    """Return whether a prompt ends with the beginning of a thought, as some chat templates do.
-
-    Args:
-        prompt: The prompt as the model reads it.
-
-    Returns:
-        Whether its last text opens a thought.
-    """
+    """Return whether a prompt ends with the beginning of a thought, as some chat templates do."""
     end = prompt.rstrip()[-40:]
     return any(match.end() == len(end) for match in _OPENINGS.finditer(end))
 
 
 def is_closed_by(prompt: str, mark: str | None) -> bool:
-    """Return whether a prompt already ends the thinking, as templates do that turn it off.
-
-    Args:
-        prompt: The prompt as the model reads it.
-
-    Returns:
-        Whether the completion begins with the answer.
-    """
+    """Return whether a prompt already ends the thinking, as templates do that turn it off."""
     return mark is not None and prompt.rstrip().endswith(mark)
 
 
@@ -88,16 +62,12 @@ def _is_unfinished(completion: str) -> bool:
 
 
 def checked_part(response: str, mark: str | None, *, is_required: bool) -> str | None:
-    """Return the part of a response that checks of probes read.
+    """Return the part of a response that checks of probes read; None where the thinking is unfinished.
 
     It is without an empty thought, white space around it, and indentation that all lines share.
 
     Args:
-        mark: What ends its thinking; None: all of it is the answer.
         is_required: Whether a response without the mark has no answer, even if it opens no thought.
-
-    Returns:
-        The text after the mark; None where the thinking is unfinished.
     """
     answer = read_answer(response, mark, is_required=is_required)
     if answer is None:

@@ -18,8 +18,6 @@ def render_template(
 
     Args:
         tokenizer: Its special tokens are variables of the template.
-        template: Jinja2 chat template.
-        messages: Turns in order, at least one.
         answer: Whether the text ends where the next answer begins.
     """
     from transformers.utils.chat_template_utils import render_jinja_template

@@ -55,11 +55,7 @@ class TokenizerConfig:
         return name.removesuffix("Fast") if isinstance(name, str) else None
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return a key that is true, false or null.
-
-        Raises:
-            SourceError: When it is something else.
-        """
+        """Return a key that is true, false or null; raise SourceError if it is something else."""
         value = self.content.get(key)
         if value is None:
             return default

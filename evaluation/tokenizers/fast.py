@@ -191,11 +191,7 @@ def _as_added(token: AddedToken) -> tokenizers.AddedToken:
 
 
 def read_json(path: Path) -> tokenizers.Tokenizer:
-    """Return the tokenizer that a tokenizer.json describes.
-
-    Raises:
-        SourceError: When it does not describe one.
-    """
+    """Return the tokenizer that a tokenizer.json describes; raise SourceError if it describes none."""
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # noqa: BLE001 - the library has no class of its own

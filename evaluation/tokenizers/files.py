@@ -47,14 +47,7 @@ class Vocabulary:
 
 
 def tokenizer_files(folder: Path) -> list[Path]:
-    """Return the files of a tokenizer's folder.
-
-    Args:
-        folder: A folder, which may hold a model's weights, too.
-
-    Returns:
-        Existing files and broken links, sorted by name.
-    """
+    """Return the files of a tokenizer's folder and broken links, by name; weights may lie beside them."""
     matched = {path for pattern in PATTERNS for path in folder.glob(pattern)}
     return sorted(path for path in matched if not path.is_dir() or path.name in _TABLES)
 

@@ -27,11 +27,7 @@ _PLAIN = (None, "PreTrainedTokenizer", "TokenizersBackend", "SentencePieceBacken
 
 
 def open_model(path: Path) -> sentencepiece.SentencePieceProcessor:
-    """Return the SentencePiece model of a file.
-
-    Raises:
-        SourceError: When the file is none.
-    """
+    """Return the SentencePiece model of a file; raise SourceError if it is none."""
     begin = path.read_bytes()[:200]
     try:
         model = sentencepiece.SentencePieceProcessor(model_file=str(path))
