@@ -15,6 +15,7 @@ from typing import Any
 from evaluation.verification.sandbox.channel import Broken, Channel, deeply
 from evaluation.verification.sandbox.plain_data import NotPlainData, Writer, read_values, value_of
 from evaluation.verification.sandbox.plain_run import load, new_module, set_up
+from evaluation.verification.sandbox.reading import defined, parsed
 
 RETURNED, RAISED, UNSENT = "returned", "raised", "unsent"
 """Kinds of answers: a value, an exception, and why a value cannot be sent."""
@@ -25,12 +26,7 @@ _MOST_TEXT = 2000
 def to_bytes(source: bytes, setup: str) -> bytes:
     """Return a program after the setup statements that it uses: others may reveal expected values.
 
-    Args:
-        source: The program, as UTF-8.
-        setup: The tests' setup, as Python.
-
-    Returns:
-        The statements as JSON on one line, then the program, for `serve`.
+    These are JSON on one line, for `serve`.
     """
     return (
         json.dumps(list(_used(source.decode("utf-8", "replace"), setup))).encode() + b"\n" + source
@@ -39,32 +35,17 @@ def to_bytes(source: bytes, setup: str) -> bytes:
 
 def _used(program: str, setup: str) -> Iterator[str]:
     """Yield the setup's imports, and the statements that the program uses, directly or indirectly."""
-    try:
-        nodes = ast.parse(setup).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the tester reports it
+    nodes = parsed(setup).body  # if it is not valid, the tester reports it
     words = set(re.findall(r"\w+", program))
-    used: set[ast.stmt] = set()
-    while more := [node for node in nodes if node not in used and _is_used(node, words)]:
-        used.update(more)
+    used: list[ast.stmt] = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+    while more := [node for node in nodes if node not in used and words & set(defined([node]))]:
+        used += more
         words |= {n.id for node in more for n in ast.walk(node) if isinstance(n, ast.Name)}
     yield from (ast.unparse(node) for node in nodes if node in used)
 
 
-def _is_used(node: ast.stmt, words: set[str]) -> bool:
-    if isinstance(node, ast.Import | ast.ImportFrom):
-        return True
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return node.name in words
-    return any(isinstance(n, ast.Name) and n.id in words for n in getattr(node, "targets", ()))
-
-
 def serve(data: bytes, read: int, write: int) -> None:
-    """Run the program and answer the tester's questions; exit when the tester has ended.
-
-    Args:
-        data: Result of `to_bytes`.
-    """
+    """Run the program and answer the tester's questions; exit when the tester has ended."""
     before, _, source = data.partition(b"\n")
     channel, exit_now = Channel(read, write), os._exit
     failure: BaseException | None = None

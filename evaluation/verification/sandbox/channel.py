@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from evaluation.verification.sandbox.plain_data import MOST_BYTES, NotPlainData, of_bytes, to_bytes
+from evaluation.verification.sandbox.plain_data import MOST_BYTES, of_bytes, to_bytes
 
 _LENGTH = struct.Struct("<Q")
 _MOST_FRAMES = 50_000
@@ -47,12 +47,7 @@ class Channel:
         return answer[1:]
 
     def send(self, message: list[Any]) -> None:
-        """Send a message.
-
-        Raises:
-            NotPlainData: When it is too large.
-            Broken: When the other side has ended.
-        """
+        """Send a message; raise NotPlainData if it is too large, Broken if the other side has ended."""
         body = to_bytes(message)
         data = memoryview(_LENGTH.pack(len(body)) + body)
         try:
@@ -99,6 +94,3 @@ def deeply() -> Iterator[None]:
         yield
     finally:
         sys.setrecursionlimit(before)
-
-
-__all__ = ["ENDED", "Broken", "Channel", "NotPlainData", "deeply"]

@@ -102,15 +102,10 @@ class Sandbox:
     def run(
         self, program: bytes, tests: Tests, use: Use, limits: Limits, *, guarded: bool
     ) -> RunReport:
-        """Run a program once with its tests.
+        """Run a program once with its tests; return the output and how it ended.
 
         Args:
             program: The program, as UTF-8; in the guarded run the result of `candidate.to_bytes`.
-            limits: Limits of each process.
-            guarded: True for the guarded run, False for the plain one.
-
-        Returns:
-            The run's output and how it ended.
         """
         reading, output_end = os.pipe()
         secret_end, writing = os.pipe()

@@ -206,11 +206,7 @@ def _numpy() -> set[str]:
 
 
 def arrange_descriptors(null: int, descriptors: Sequence[int]) -> None:
-    """Make /dev/null descriptor 0, 1 and 2, the given ones 3, 4, … in order; close all others.
-
-    Args:
-        descriptors: Descriptors that the process keeps.
-    """
+    """Make /dev/null descriptor 0, 1 and 2, the given ones 3, 4, … in order; close all others."""
     high = [os.dup2(old, 100 + place) for place, old in enumerate((null, null, null, *descriptors))]
     for place, descriptor in enumerate(high):
         os.dup2(descriptor, place)
@@ -221,7 +217,6 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
     """Set the limits of this process, and last the seccomp filter.
 
     Args:
-        limits: Limits of a process of a run.
         present_bytes: Memory that the process has already.
         packages: Whether programs use packages and write files.
     """
@@ -242,12 +237,7 @@ def confine(limits: Limits, present_bytes: int, seccomp: bytes, *, packages: boo
 
 
 def limit(kind: int, most: int) -> None:
-    """Permanently set a limit of this process, unless it already has a lower one.
-
-    Args:
-        kind: One of `resource.RLIMIT_…`.
-        most: The limit, in the unit of its kind.
-    """
+    """Permanently set a limit of this process, one of `RLIMIT_…`, unless it already has a lower one."""
     allowed = resource.getrlimit(kind)[1]
     most = most if allowed == resource.RLIM_INFINITY else min(most, allowed)
     resource.setrlimit(kind, (most, most))

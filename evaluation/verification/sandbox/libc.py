@@ -33,12 +33,7 @@ def _checked(result: int, what: str) -> int:
 
 
 def prctl(option: int, *values: int) -> None:
-    """Call prctl(2).
-
-    Args:
-        option: One of `PR_…`.
-        *values: Up to four arguments of the option; missing ones are 0.
-    """
+    """Call prctl(2); missing arguments are 0."""
     numbers = [c_ulong(value) for value in (*values, 0, 0, 0, 0)[:4]]
     _checked(_LIBC.prctl(c_int(option), *numbers), f"prctl {option}")
 
@@ -49,13 +44,7 @@ def unshare(flags: int) -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Call mount(2).
-
-    Args:
-        source: Device or folder that is mounted; empty for none.
-        target: Where it is mounted.
-        kind: Type of the file system; empty for none.
-    """
+    """Call mount(2); source and kind are empty for none."""
     texts = [text.encode() or None for text in (source, target, kind, data)]
     result = _LIBC.mount(*map(c_char_p, texts[:3]), c_ulong(flags), c_char_p(texts[3]))
     _checked(result, f"mount on {target}")
@@ -71,18 +60,7 @@ def make_root(folder: str) -> None:
 
 
 def syscall(number: int, *values: Any) -> int:
-    """Make a system call by its number.
-
-    Args:
-        number: The call's number; those used here are equal on all machines.
-        *values: Its arguments, of types that ctypes accepts.
-
-    Returns:
-        The call's result.
-
-    Raises:
-        OSError: When the call fails.
-    """
+    """Make a system call by a number that is equal on all machines; raise OSError if it fails."""
     return _checked(_LIBC.syscall(c_ulong(number), *values), f"system call {number}")
 
 

@@ -17,7 +17,7 @@ from evaluation.verification.sandbox.reading import (
     BUILTINS,
     Reading,
     called,
-    defined_by,
+    defined,
     loaded,
     parsed,
     stored,
@@ -26,12 +26,9 @@ from evaluation.verification.sandbox.reading import (
 _OF_ARRAYS = "tolist shape dtype size ndim T all any sum astype hexdigest digest".split()
 _OF_DATA = {name for kind in (*PLAIN, ValueError) for name in dir(kind)} - {
     *("maxlen", "default_factory"),  # not sent
+    *"append add insert extend update pop popleft appendleft remove discard clear popitem setdefault".split(),
 } | {*_OF_ARRAYS}
-"""Attributes of plain data."""
-_CHANGING = {
-    *"append add insert extend update pop popleft appendleft remove discard clear".split(),
-    *"popitem setdefault".split(),
-}
+"""Attributes with which tests look at plain data."""
 _MODULES = frozenset(
     """array base64 bisect calendar cmath collections copy datetime decimal fractions functools hashlib
     heapq itertools json math numbers numpy operator random re statistics string struct time uuid
@@ -47,29 +44,19 @@ _POWERS = frozenset(
 _ENDLESS = frozenset("next anext islice takewhile".split())
 """Functions with which tests take a part of an iterator, which may have no end."""
 _CLASS = re.compile(r"[A-Z][A-Za-z0-9]*")
-_ASSERTIONS = frozenset("assertRaises assertRaisesRegex subTest".split())
-_STRUCTURED = (
-    *(ast.With, ast.AsyncWith, ast.AsyncFor, ast.Await),
-    ast.AsyncFunctionDef,
-)
-_APPLYING = frozenset("map filter reduce".split())
+_STRUCTURED = (ast.With, ast.AsyncWith, ast.AsyncFor, ast.Await, ast.AsyncFunctionDef)
 _TYPES = frozenset(n for n in BUILTINS if type(getattr(builtins, n)) is type) | {
     *"Sequence Mapping Set Iterable Sized Collection Container Hashable Number Integral Real".split(),
     *"Decimal Fraction date datetime timedelta deque OrderedDict Counter".split(),
 } - {n for n in BUILTINS if n.endswith(("Error", "Exception", "Warning"))}
-_COLLECTING = frozenset("list tuple set frozenset sorted len sum min max round abs".split())
 
 
 @functools.lru_cache(maxsize=64)
 def use_of(tests: Tests) -> Use:
-    """Return what tests use of a program.
-
-    Args:
-        tests: The tests; if they are no valid Python, nothing is used.
-    """
+    """Return what tests use of a program: nothing if they are no valid Python."""
     setup, tree = parsed(tests.setup), parsed("\n".join(tests.asserts) or tests.source)
     try:
-        return _Needs(setup, tree, defined_by(tests.given) or set(), tests.entry_point).use()
+        return _Needs(setup, tree, set(defined(parsed(tests.given).body)), tests.entry_point).use()
     except RecursionError:
         return Use([], entry_point=tests.entry_point, needs="they are nested too deeply")
 
@@ -92,7 +79,7 @@ class _Needs(Reading):
         )
 
     def _why(self, node: ast.AST) -> str:
-        if isinstance(node, _STRUCTURED) and not _is_assertion(node):
+        if isinstance(node, _STRUCTURED):
             return "they use `with` or `await`"
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             return self._of_name(node)
@@ -125,8 +112,7 @@ class _Needs(Reading):
         if name not in self._program | self._aliases or getattr(parent, "func", None) is node:
             return ""
         taker = self._parents[parent] if isinstance(parent, ast.keyword) else parent
-        applied = name in self._called | self._aliases or called(taker) in {*self._defs, *_APPLYING}
-        if isinstance(taker, ast.Call) and not self._is_asking(taker) and applied:
+        if isinstance(taker, ast.Call) and not self._is_asking(taker):
             return ""
         return f"they use `{name}` as a value"
 
@@ -141,8 +127,6 @@ class _Needs(Reading):
             or (origins and (is_of_program or node.attr not in _OF_DATA))
         ):
             return f"they use `.{node.attr}`"
-        if node.attr in _CHANGING and not origins <= self._data:
-            return f"they may change its objects by `.{node.attr}`"
         return ""
 
     def _of_comparison(self, node: ast.Compare) -> str:
@@ -153,9 +137,8 @@ class _Needs(Reading):
 
     def _is_single(self, node: ast.expr) -> bool:
         """Return whether there is only one such object (None, a type), or it is an argument."""
-        name = getattr(node, "id", "")
         is_type = isinstance(node, ast.Constant) or called(node) == "type"
-        return is_type or name in BUILTINS | self._given
+        return is_type or getattr(node, "id", "") in BUILTINS | self._given
 
     def _are_objects(self, parts: list[ast.expr]) -> bool:
         """Return whether all parts are values of the program that are never compared with data."""
@@ -179,7 +162,7 @@ class _Needs(Reading):
         parent = self._parents[node]
         if node in getattr(parent, "decorator_list", ()):
             return "they use what it returns as a decorator"
-        is_compared = isinstance(parent, ast.Compare) or called(parent) in _COLLECTING
+        is_compared = isinstance(parent, ast.Compare)
         if name != self._entry and _CLASS.fullmatch(name) and not is_compared:
             return f"they make objects of `{name}`"
         if any(self._is_no_data(part) for value in given for part in self._parts(value)):
@@ -205,11 +188,3 @@ class _Needs(Reading):
         if getattr(self._parents[node], "func", None) is node:
             return False
         return node.id in self._objects | (BUILTINS - self._bound - self._program)
-
-
-def _is_assertion(node: ast.AST) -> bool:
-    """Return whether a statement is `with self.assertRaises(…)` or the like."""
-    items = [item.context_expr for item in getattr(node, "items", ())]
-    return bool(items) and all(
-        getattr(getattr(item, "func", None), "attr", "") in _ASSERTIONS for item in items
-    )

@@ -25,8 +25,6 @@ from uuid import UUID
 MOST_BYTES = 128 << 20
 MOST_ITEMS = 1 << 20
 """Items of an iterator that are sent; with more it is refused."""
-MOST_FRAMES = 40_000
-"""Frames that writing a nested value may take, two for each level."""
 _WHOLE = 1 << 63
 """Least integer that is not written as JSON's, whose decimal digits take quadratic time."""
 _SCALARS = {type(None), bool, float, str}
@@ -96,11 +94,7 @@ class Writer:
         self._numbers = {id(value): number for number, value in enumerate(known)}
 
     def cell(self, value: Any) -> Cell:
-        """Return the cell of a value, after adding the nodes that it needs.
-
-        Raises:
-            NotPlainData: When it is no plain data.
-        """
+        """Return the cell of a value, after adding its nodes; raise NotPlainData if it is none."""
         kind = type(value)
         if kind in _SCALARS or (kind is int and -_WHOLE < value < _WHOLE):
             return value
@@ -178,10 +172,7 @@ def _is_of_numpy(value: Any) -> bool:
 
 
 def read_values(nodes: list[Node], known: Sequence[Any] = ()) -> list[Any]:
-    """Return the values of nodes; known values get new contents where a node has some.
-
-    Args:
-        nodes: Nodes of a message, which may be forged.
+    """Return the values of nodes, which may be forged; known ones get new contents where a node has some.
 
     Raises:
         Exception: Of any kind, for malformed nodes.
@@ -253,11 +244,7 @@ def value_of(cell: Cell, values: list[Any]) -> Any:
 
 
 def to_bytes(message: list[Any]) -> bytes:
-    """Return a message as bytes.
-
-    Raises:
-        NotPlainData: When it is too large.
-    """
+    """Return a message as bytes; raise NotPlainData if it is too large."""
     data = json.dumps(message, ensure_ascii=False).encode("utf-8", "surrogatepass")
     if len(data) > MOST_BYTES:
         raise NotPlainData(f"it is larger than {MOST_BYTES >> 20} MB")
@@ -265,11 +252,7 @@ def to_bytes(message: list[Any]) -> bytes:
 
 
 def of_bytes(data: bytes) -> Any:
-    """Return a message, in which nothing is an object of JSON.
-
-    Raises:
-        Exception: Of any kind, for malformed data.
-    """
+    """Return a message without objects of JSON; raise any exception for malformed data."""
     return json.loads(data.decode("utf-8", "surrogatepass"), object_pairs_hook=_no_object)
 
 

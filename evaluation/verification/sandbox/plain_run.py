@@ -33,9 +33,7 @@ def serve(source: bytes, tests: Tests, secret: int, output: int) -> None:
     """Run all tests; write the number of each before it begins, and the result at the end.
 
     Args:
-        source: The program, as UTF-8.
         secret: Descriptor from which the secret is read after the last test.
-        output: Descriptor that the caller reads.
     """
     write, read = os.write, os.read  # the program may replace them, and all that has a name
     failure = _failure(source, tests, lambda number: write(output, b"%d\n" % number))
@@ -69,11 +67,7 @@ def _failure(source: bytes, tests: Tests, begin: Callable[[int], object]) -> dic
 
 
 def compiled(tests: Tests, tree: ast.Module) -> list[tuple[str, CodeType]]:
-    """Return each test as its text (empty for a whole source) and its code.
-
-    Args:
-        tree: All tests, parsed.
-    """
+    """Return each parsed test as its text (empty for a whole source) and its code."""
     if tests.asserts:
         return [(text, _code(text, TESTS)) for text in tests.asserts]
     codes = [_code(tree, TESTS)]
@@ -89,14 +83,7 @@ def _code(source: str | ast.Module, file: str) -> CodeType:
 
 
 def new_module(text: str) -> dict[str, Any]:
-    """Make an empty module for a program.
-
-    Args:
-        text: The program, for tracebacks.
-
-    Returns:
-        The module's names.
-    """
+    """Return the names of a new module for a program, whose text tracebacks show."""
     module = ModuleType(PROGRAM)
     module.__file__ = FILE
     sys.modules[PROGRAM] = sys.modules["__main__"] = module
@@ -110,14 +97,7 @@ def load(text: str, names: dict[str, Any]) -> None:
 
 
 def set_up(setup: str, names: dict[str, Any]) -> bool:
-    """Run the tests' setup before the program.
-
-    Args:
-        setup: The tests' setup, as Python.
-
-    Returns:
-        False if the setup needs names of the program.
-    """
+    """Run the tests' setup before the program; return False if it needs names of the program."""
     try:
         exec(compile(setup, "<setup>", "exec", dont_inherit=True), names)
     except NameError:

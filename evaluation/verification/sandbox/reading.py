@@ -16,14 +16,6 @@ _BASES = frozenset("dict list tuple set frozenset str int float bytes".split())
 """Types of which subclasses of the tests are plain data."""
 
 
-def defined_by(source: str) -> set[str] | None:
-    """Return the names that code defines at its top level; None if it is not complete."""
-    try:
-        return set(_defined(ast.parse(source).body))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
 def parsed(source: str) -> ast.Module:
     try:
         return ast.parse(source)
@@ -31,7 +23,8 @@ def parsed(source: str) -> ast.Module:
         return ast.Module([], [])
 
 
-def _defined(body: Iterable[ast.stmt]) -> Iterator[str]:
+def defined(body: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that statements define: functions, classes, imports and variables."""
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             yield node.name
@@ -44,11 +37,6 @@ def _defined(body: Iterable[ast.stmt]) -> Iterator[str]:
 def called(node: ast.AST) -> str:
     """Return the name that a call calls; empty for any other node."""
     return node.func.id if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) else ""
-
-
-def _is_definition(node: ast.AST) -> bool:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-    return isinstance(node, kinds)
 
 
 def loaded(nodes: Iterable[ast.AST]) -> set[str]:
@@ -84,8 +72,6 @@ class Reading:
     """The tests' names, and where their values come from.
 
     Args:
-        setup: The tests' setup, parsed.
-        tests: All tests, parsed.
         given: Names of the code that the program had to complete.
         entry_point: Name that `check` is called with; empty if tests call the program by name.
     """
@@ -99,9 +85,7 @@ class Reading:
         self._calls = [node for node in self._nodes if isinstance(node, ast.Call)]
         self._called = {entry_point, *map(called, self._calls)}
         self._defs = {n.name: n for n in self._nodes if isinstance(n, ast.FunctionDef)}
-        self._own = given - {entry_point} | set(
-            _defined(n for n in self._nodes if isinstance(n, ast.stmt) and _is_definition(n))
-        )
+        self._own = given - {entry_point} | set(defined(self._nodes))
         self._bound = {n.arg for n in self._nodes if isinstance(n, ast.arg)} | {
             n.id for n in self._nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
@@ -168,10 +152,7 @@ class Reading:
         return any(
             called(side) == name and not self._from(other)
             for node in compared
-            for side, other in (
-                (node.left, node.comparators[0]),
-                (node.comparators[0], node.left),
-            )
+            for side, other in ((node.left, node.comparators[0]), (node.comparators[0], node.left))
         )
 
     def _unimported(self) -> Iterator[tuple[str, list[str]]]:

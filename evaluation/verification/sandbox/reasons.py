@@ -32,16 +32,11 @@ class Missing(Exception):
 def failure_reason(
     reason: BaseException, test: str, tree: ast.Module, seen: str | None = None
 ) -> str:
-    """Return why tests ended with an exception.
+    """Return why tests ended with an exception: a sentence of bounded length that names the test.
 
     Args:
-        reason: The exception, with its traceback.
         test: Text of the failed test; empty to take the statement from the traceback.
-        tree: All tests, parsed.
         seen: Sentence about what the program returned, if known; None to call it once more.
-
-    Returns:
-        A sentence that names the test, of bounded length.
     """
     of_the_program = is_of_the_program(reason)
     if isinstance(reason, Missing | NameError) and not of_the_program and not _is_builtin(reason):
@@ -60,14 +55,7 @@ def failure_reason(
 
 
 def is_of_the_program(reason: BaseException) -> bool:
-    """Return whether an exception was raised inside the program.
-
-    Args:
-        reason: An exception of this process, or one that the program's process sent.
-
-    Returns:
-        True if its mark, file or traceback names the program.
-    """
+    """Return whether an exception was raised inside the program, here or in its own process."""
     if getattr(reason, "of_the_program", ""):
         return True
     if isinstance(reason, SyntaxError) and reason.filename == FILE:
@@ -85,14 +73,7 @@ def _missing(reason: BaseException) -> str:
 
 
 def named(reason: BaseException) -> str:
-    """Return an exception's type and text.
-
-    Args:
-        reason: An exception of this process, or one that the program's process sent.
-
-    Returns:
-        For example `ValueError: no such array`, on one line of bounded length.
-    """
+    """Return an exception's type and text on one line, such as `ValueError: no such array`."""
     kind = str(getattr(reason, "of_the_program", "")) or type(reason).__name__
     text = shortened(reason)
     return f"{kind}: {text}" if text else kind
@@ -148,28 +129,13 @@ def _value(node: ast.expr, names: dict[str, Any]) -> Any:
 
 
 def gave(name: str, inside: str, answer: str) -> str:
-    """Return a sentence about a call.
-
-    Args:
-        inside: Its arguments, as text.
-        answer: Its result, as text.
-
-    Returns:
-        For example `f(3) gave 4`; long arguments are cut.
-    """
+    """Return a sentence about a call, such as `f(3) gave 4`; long arguments are cut."""
     inside = inside if len(inside) <= 200 else inside[:199] + "…"
     return f"{name[:80]}({inside}) gave {answer}"
 
 
 def short(value: object) -> str:
-    """Return any value as short text.
-
-    Args:
-        value: Any object; its `__repr__` may run.
-
-    Returns:
-        At most some 300 characters.
-    """
+    """Return any value as text of some 300 characters at most; its `__repr__` may run."""
     if type(value) is int and abs(value).bit_length() > 400:
         return f"an integer of {value.bit_length()} bits"
     if isinstance(value, FunctionType):
@@ -182,14 +148,7 @@ def short(value: object) -> str:
 
 
 def shortened(what: object) -> str:
-    """Return a text on one line of bounded length.
-
-    Args:
-        what: A text, or an exception whose text is taken.
-
-    Returns:
-        The text with single spaces; an ellipsis marks a cut.
-    """
+    """Return a text, or that of an exception, on one line of bounded length."""
     try:
         text = str(what)
     except Exception:  # noqa: BLE001 - an exception's `__str__` may be hostile

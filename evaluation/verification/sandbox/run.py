@@ -58,10 +58,6 @@ def run_program(
 
     Args:
         limits: Limits of each process of the plain run; the guarded run has more time.
-        modes: Kinds of sandbox to try, the strongest first.
-
-    Returns:
-        The verdict of both runs.
 
     Raises:
         SandboxError: When the machine offers none of the kinds.
@@ -74,14 +70,11 @@ def run_program(
 
 
 def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -> ProgramVerdict:
-    """Run the tests against a program that may use packages and write files.
+    """Run the tests, once and unguarded, against a program that may use packages and write files.
 
     Args:
         python: Interpreter of the environment that has the packages.
         limits: Limits of the program, imports included.
-
-    Returns:
-        The verdict of the plain run; a pass is unguarded.
 
     Raises:
         SandboxError: When the machine has no user namespaces, or the interpreter does not start.
@@ -112,14 +105,7 @@ def run_with_packages(python: str, program: str, tests: Tests, limits: Limits) -
 
 
 def describe_sandbox(*, modes: Sequence[str] = MODES) -> str:
-    """Return the name of the sandbox that `run_program` uses, for the results.
-
-    Args:
-        modes: Kinds of sandbox to try, the strongest first.
-
-    Returns:
-        For example `namespaces+seccomp`.
-    """
+    """Return the name of the sandbox that `run_program` uses, such as `namespaces+seccomp`."""
     with _lock:
         return f"{_sandbox(modes).mode}+seccomp"
 
@@ -166,11 +152,7 @@ def _forget() -> None:
 
 
 def most_seconds(seconds: float) -> float:
-    """Return how long both runs of a program can take in wall-clock time.
-
-    Returns:
-        Seconds.
-    """
+    """Return how many seconds of wall-clock time both runs of a program can take."""
     return PATIENCE * (seconds + _GUARDED_FACTOR * seconds + _GUARDED_SECONDS)
 
 

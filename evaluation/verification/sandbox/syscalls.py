@@ -54,13 +54,10 @@ _REMEDY = "install libseccomp.so.2 (`apt install libseccomp2`, `dnf install libs
 
 @functools.cache
 def compiled_filter(*, packages: bool = False) -> bytes:
-    """Return the filter in the form that the kernel takes.
+    """Return the filter as the kernel takes it: instructions of eight bytes each.
 
     Args:
         packages: Whether programs use packages and write files.
-
-    Returns:
-        Instructions of eight bytes each.
 
     Raises:
         SandboxError: When pyseccomp or libseccomp is missing, or too old.

@@ -20,7 +20,7 @@ from evaluation.verification.sandbox.channel import Broken, Channel, deeply
 from evaluation.verification.sandbox.model import FORGED, ProgramVerdict, Tests, Use
 from evaluation.verification.sandbox.plain_data import NotPlainData, Writer, read_values, value_of
 from evaluation.verification.sandbox.plain_run import compiled
-from evaluation.verification.sandbox.reading import defined_by
+from evaluation.verification.sandbox.reading import parsed
 from evaluation.verification.sandbox.reasons import (
     Missing,
     Unusable,
@@ -34,12 +34,7 @@ Begin = Callable[[int], object]
 
 
 def serve(tests: Tests, use: Use, read: int, write: int, output: int) -> None:
-    """Run all tests; write the number of each before it begins, and the verdict as JSON.
-
-    Args:
-        use: What the tests use of the program.
-        output: Descriptor that the caller reads.
-    """
+    """Run all tests; write the number of each before it begins, and the verdict as JSON."""
     try:
         run = _GuardedRun(tests, use, Channel(read, write))
     except Exception as reason:  # noqa: BLE001 - the program was not asked yet
@@ -55,7 +50,7 @@ class _GuardedRun:
     def __init__(self, tests: Tests, use: Use, channel: Channel) -> None:
         self._tests, self._use, self._channel = tests, use, channel
         self._calls, self._last, self._broken = 0, "", ""
-        self._missing, self._text = "", "\n".join((*tests.asserts, tests.source))
+        self._text = "\n".join((*tests.asserts, tests.source))
         self._tree = ast.parse("\n".join(tests.asserts) or tests.source)
         self._setup = compile(tests.setup, "<setup>", "exec", dont_inherit=True)
         self._steps = compiled(tests, self._tree)
@@ -76,8 +71,6 @@ class _GuardedRun:
             return self._failed(reason, current)
         if self._broken:  # and a test caught it
             return self._failed(Broken(self._broken), "")
-        if not self._calls and self._missing:
-            return self._failed(Missing(self._missing), "")
         if not self._calls:
             return _unusable("they ask nothing of the program")
         return ProgramVerdict(True)
@@ -99,9 +92,8 @@ class _GuardedRun:
         functions = {name: self._function(name) for name in self._use.functions if name in defined}
         classes = {name: self._instance(name) for name in self._use.classes if name in defined}
         wanted = [*self._use.functions, *self._use.classes]
-        self._missing = next((name for name in wanted if name not in {**functions, **classes}), "")
-        if self._missing and (self._missing == self._use.entry_point or not functions | classes):
-            raise Missing(self._missing)
+        if missing := [name for name in wanted if name not in {**functions, **classes}]:
+            raise Missing(missing[0])
         names = {**functions, **classes, **self._own, "__name__": "tests"}
         try:
             exec(self._setup, names)
@@ -202,7 +194,7 @@ def _unusable(why: str) -> ProgramVerdict:
 def _own_names(tests: Tests, use: Use) -> dict[str, Any]:
     """Return the names that no program can define: those of modules and of the code given to it."""
     names: dict[str, Any] = {"__name__": "tests"}
-    if defined_by(tests.given) is not None:  # and not a mere signature
+    if parsed(tests.given).body:  # and not a mere signature
         exec(compile(tests.given, "<given>", "exec"), names)
     names.pop(tests.entry_point, None)
     for name, (home, member) in {**use.imports, **{f"<{m}>": [m, ""] for m in use.modules}}.items():

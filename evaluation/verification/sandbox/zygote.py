@@ -24,13 +24,7 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from evaluation.children import end_with_parent
-from evaluation.verification.sandbox import (
-    candidate,
-    isolation,
-    libc,
-    plain_run,
-    tester,
-)
+from evaluation.verification.sandbox import candidate, isolation, libc, plain_run, tester
 from evaluation.verification.sandbox.isolation import arrange_descriptors, confine, limit
 from evaluation.verification.sandbox.model import Limits, Tests, Use
 
@@ -71,7 +65,6 @@ def start(
     """Act as the starter: fork the zygote and end it when the worker has ended.
 
     Args:
-        mode: Kind of sandbox, one of `run.MODES`.
         sources: Folders of `sys.path` that programs must not import from.
     """
     connection = socket.socket(fileno=descriptor)
