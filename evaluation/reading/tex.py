@@ -75,10 +75,7 @@ _OF_FORMULAS = (
         r"\\frac{\1\3}{\2\4}",
     ),
     (re.compile(r"\^\{?(\d+)\}?\s*/\s*_\{?(\d+)\}?"), r"\\frac{\1}{\2}"),
-    (
-        _POINT,
-        lambda point: f"({point[1].replace(',', '.').replace('|', ', ')})",
-    ),
+    (_POINT, lambda point: f"({point[1].replace(',', '.').replace('|', ', ')})"),
     (_SPEED, lambda speed: f"{_TEXT}{speed[1] or speed[2]}/{speed[3]}{_END}"),
     (re.compile(r"\bis (?:(?:less|smaller) than or equal to|at most|no more than)\b"), "≤"),
     (re.compile(r"\bis (?:(?:greater|more|larger) than or equal to|at least|no less than)\b"), "≥"),

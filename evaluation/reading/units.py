@@ -14,10 +14,7 @@ _UNITS = {
         "yd yard": "9144/10000",
         "mi mile": "1609344/1000",
     },
-    "volume": {
-        "ml milliliter millilitre": "1/1000",
-        "l liter litre": "1",
-    },
+    "volume": {"ml milliliter millilitre": "1/1000", "l liter litre": "1"},
     "time": {
         "s sec second": "1",
         "min minute": "60",

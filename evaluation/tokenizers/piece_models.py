@@ -13,12 +13,7 @@ LLAMA, GEMMA = "LlamaTokenizer", "GemmaTokenizer"
 
 DEFAULTS = {
     LLAMA: {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"},
-    GEMMA: {
-        "bos_token": "<bos>",
-        "eos_token": "<eos>",
-        "unk_token": "<unk>",
-        "pad_token": "<pad>",
-    },
+    GEMMA: {"bos_token": "<bos>", "eos_token": "<eos>", "unk_token": "<unk>", "pad_token": "<pad>"},
 }
 """Special tokens of the classes whose ids are SentencePiece's own, where no file names them."""
 

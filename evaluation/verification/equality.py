@@ -28,14 +28,7 @@ _MODULUS = re.compile(r"\s*(?:\\pmod|\(\s*(?:\\bmod|mod)\b|\\mod\b).*$")
 
 
 def equal(answer: str, gold: str) -> bool:
-    """Return whether an answer equals the gold answer.
-
-    Args:
-        answer: TeX or plain text, without its box.
-
-    Returns:
-        True if both texts are the same in one spelling, or all their parts are equal.
-    """
+    """Return whether two answers are the same in one spelling, or all their parts are equal."""
     if not answer.strip() or not gold.strip():
         return False
     if one_spelling(answer) == one_spelling(gold) != "":

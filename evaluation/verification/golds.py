@@ -18,13 +18,7 @@ from evaluation.verification.mathematics import answer_of, spelled
 from evaluation.verification.patterns import bare
 from evaluation.verification.pool import verify_all
 from evaluation.verification.registry import VERIFIERS
-from evaluation.verification.verdicts import (
-    INVALID,
-    OUT_OF_MEMORY,
-    OUT_OF_TIME,
-    Verdict,
-    shortened,
-)
+from evaluation.verification.verdicts import INVALID, OUT_OF_MEMORY, OUT_OF_TIME, Verdict, shortened
 
 _NAMED = 5
 """Number of ids that an error names."""
@@ -45,9 +39,7 @@ def check_golds(
     to refuse anything.
 
     Args:
-        name: Name of the task, for messages.
         documents: Fields of each prompt's document, by the prompt's id.
-        limits: Processes and limits of time and memory; the defaults if not given.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
     Raises:

@@ -139,27 +139,13 @@ def _last_boxed(text: str) -> str | None:
 
 
 def answer_of(gold: str) -> str:
-    r"""Return the answer in a gold, which may be a whole solution with its answer in `\boxed{}`.
-
-    Args:
-        gold: The document's `gold`.
-
-    Returns:
-        The content of the last box; the whole gold if it has no box.
-    """
+    r"""Return what the last `\boxed{}` of a gold holds, which may be a whole solution; all of it without."""
     boxed = _last_boxed(gold)
     return gold if boxed is None else boxed
 
 
 def spelled(answer: str) -> str:
-    """Return an answer in the spelling of the MATH benchmark.
-
-    Args:
-        answer: TeX, without its box.
-
-    Returns:
-        The text that is compared.
-    """
+    """Return an answer in TeX, without its box, in the spelling of the MATH benchmark."""
     for before, after in _SPELLINGS:
         answer = answer.replace(before, after)
     answer = answer.partition("\\text{ ")[0]  # a unit to the right

@@ -34,11 +34,7 @@ _OF_KINDS = {"ifeval": ("punkt_tab",), "ifbench": tuple(RESOURCES)}
 
 
 def needed_by_tasks(tasks: Iterable[GenerationTask | ProviderTask]) -> tuple[str, ...]:
-    """Return the resources that the verifiers of tasks, or a provider's metrics, may read.
-
-    Returns:
-        Names of resources, in the order of RESOURCES.
-    """
+    """Return the resources that verifiers of tasks, or a provider's metrics, may read."""
     kinds = set()
     for task in tasks:
         if isinstance(task, ProviderTask):
@@ -72,11 +68,7 @@ def fetch(folder: Path, resources: Iterable[str]) -> None:
 
 
 def missing(folder: Path, resources: Iterable[str]) -> tuple[str, ...]:
-    """Return the resources that a folder lacks.
-
-    Returns:
-        Names of the missing ones, in the same order.
-    """
+    """Return the resources that a folder lacks, in the same order."""
     return tuple(resource for resource in resources if not (folder / RESOURCES[resource]).exists())
 
 

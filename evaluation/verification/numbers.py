@@ -45,11 +45,7 @@ def _canonical(settings: NumberVerifier, document: Mapping[str, Any]) -> str:
 
 
 def bare_number(settings: NumberVerifier, answer: str) -> str:
-    """Return one text for all spellings of a number.
-
-    Returns:
-        Its exact value; the text itself if it is no number.
-    """
+    """Return one text for all spellings of a number: its exact value; any other text as it is."""
     numbers = read_numbers(readable(answer))
     value: Fraction | None = numbers[0].value if len(numbers) == 1 else None
     return answer.strip() if value is None else str(value)

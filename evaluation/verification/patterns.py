@@ -40,14 +40,7 @@ def _found(settings: Pattern, completion: str) -> str | None:
 
 
 def bare(settings: Pattern, text: str) -> str:
-    """Return the text that is compared: an answer without its ignored parts.
-
-    Args:
-        text: The answer of a completion, or the gold answer.
-
-    Returns:
-        The rest of the text; in lower case if case is ignored.
-    """
+    """Return the text that is compared: an answer without its ignored parts, or without case."""
     for ignored in settings.ignore:
         text = _compiled(ignored).sub("", text)
     return text.lower() if settings.ignore_case else text

@@ -84,7 +84,6 @@ def verify_all(
     Args:
         jobs: Settings, document and completion of each verdict.
         seconds: Limit of each job's CPU time; a program has its own.
-        memory_mb: Memory limit of each job, in MB.
         nltk_data: The only folder that NLTK reads from; None for NLTK's default folders.
 
     Yields:
@@ -132,14 +131,7 @@ def _scheduled(pool: ProcessPool, job: VerifierJob, seconds: float) -> "ProcessF
 
 
 def too_long(completion: str) -> Verdict | None:
-    """Return the verdict on a completion if it is too long to be verified.
-
-    Args:
-        completion: Text of a model, cut at its stop strings.
-
-    Returns:
-        A verdict without credit if the completion is too long; otherwise None.
-    """
+    """Return the verdict on a completion that is too long to be verified; None for any other."""
     if len(completion) <= _LONGEST:
         return None
     reason = f"the completion has {len(completion):,} characters; {_LONGEST:,} are verified at most"
@@ -174,11 +166,7 @@ def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> 
 
 
 def storable(verdict: Verdict) -> Verdict:
-    """Return a verdict that any file can store: without lone surrogates, of bounded size.
-
-    Returns:
-        The same verdict with its answer and reason made valid and cut.
-    """
+    """Return a verdict that any file can store: without lone surrogates, of bounded size."""
     answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
     return replace(
         verdict, answer=answer, reason=shortened(_whole(verdict.reason), _LONGEST_REASON)

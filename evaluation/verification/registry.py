@@ -32,7 +32,6 @@ def verify(settings: Verifier | Check, document: Mapping[str, Any], completion: 
     """Return the verdict of one verifier, in this process; only `pool` sets limits.
 
     Args:
-        settings: Settings of a verifier or of a probe's check.
         document: Fields of the prompt's document; checks read none.
         completion: Text of a model, cut at its stop strings.
     """

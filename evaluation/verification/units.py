@@ -10,11 +10,7 @@ def scaled(tree: Tree, unit: Unit) -> Tree:
 
 
 def split_unit(tree: Tree) -> tuple[Tree, Unit | None]:
-    """Return an expression without the words after (or a degree sign on) it, and its unit.
-
-    Returns:
-        The value, and the unit if there is one.
-    """
+    """Return an expression without the words after (or a degree sign on) it, and its unit if any."""
     words: list[str] = []
     while tree[0] in ("*", "/") and (named := _words(tree[2])) is not None:
         words.append(named if tree[0] == "*" else "per")

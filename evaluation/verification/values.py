@@ -30,14 +30,10 @@ class Undefined(ValueError):
 
 
 def evaluate(tree: Tree, names: Mapping[str, Value], sign: int = 1) -> Value:
-    """Return the value of an expression.
+    """Return the value of an expression: a Fraction where it can be exact, else a number of mpmath.
 
     Args:
-        tree: A tree of `reading.formulas`.
         sign: Which of the two values `±` stands for, 1 or -1.
-
-    Returns:
-        A Fraction where it can be computed exactly, else a number of mpmath.
 
     Raises:
         Undefined: It is no expression, is not defined there, or is too large.

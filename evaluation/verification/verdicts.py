@@ -49,40 +49,22 @@ class VerifierKind:
 
 
 def different(answer: str, gold: str) -> str:
-    """Return the reason for a wrong answer, with answer and gold shortened.
-
-    Args:
-        answer: The answer that the verifier extracted.
-        gold: The gold answer, in the form in which they were compared.
-
-    Returns:
-        A sentence without its full stop.
-    """
+    """Return why an answer is wrong: that it is not the gold; both are shortened."""
     return f"{shortened(answer)} is not {shortened(gold)}"
 
 
 def shortened(text: str, longest: int = 200) -> str:
-    """Return a text on one line; the end of a long text is cut.
-
-    Args:
-        longest: Number of characters that are kept.
-
-    Returns:
-        The text with single spaces; an ellipsis marks a cut.
-    """
+    """Return a text on one line with single spaces; an ellipsis marks a cut."""
     words = " ".join(text[: 2 * longest].split())
     return words if len(words) <= longest and len(text) <= 2 * longest else f"{words[:longest]}…"
 
 
 def unless_unfinished(verdict: Verdict, is_unfinished: bool) -> Verdict:
-    """Return the verdict on a completion; one whose thinking is unfinished has no answer.
+    """Return the verdict on a completion; one whose thinking is unfinished has no answer and no credit.
 
     Args:
-        verdict: A verifier's verdict on an empty text, if the thinking is unfinished.
+        verdict: A verifier's verdict on an empty text, if the thinking is unfinished; its weight stays.
         is_unfinished: Whether the end of the thinking never comes.
-
-    Returns:
-        The verdict, or one without credit that keeps its weight.
     """
     if not is_unfinished:
         return verdict

@@ -107,14 +107,7 @@ def _sentence_count(text: str) -> int:
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs and list items of a text.
-
-    Args:
-        text: An answer, as `plain` returns it.
-
-    Returns:
-        Each non-empty paragraph or item on one line, without its marker.
-    """
+    """Return the paragraphs and list items of a plain text, each on one line without its marker."""
     parts: list[list[str]] = [[]]
     for line in text.split("\n"):
         if not line.strip() or read_item(line):

@@ -14,16 +14,7 @@ _NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
 def has_phrase(text: str, term: str, match_case: bool) -> bool:
-    """Return whether a word or phrase occurs as whole words.
-
-    Args:
-        text: Answer of a model to a probe, or a part of one.
-        term: The word or phrase; any spacing between its words matches.
-        match_case: Whether upper and lower case differ.
-
-    Returns:
-        Whether it occurs at least once.
-    """
+    """Return whether a word or phrase, with any spacing, occurs as whole words."""
     return next(_occurrences(text, term, match_case), None) is not None
 
 
@@ -38,11 +29,7 @@ def _occurrences(text: str, term: str, match_case: bool) -> Iterator[re.Match[st
 
 
 def as_whole_words(term: str) -> str:
-    """Return a pattern for a term as whole words, or anywhere in scripts without spaces.
-
-    Returns:
-        A regular expression; any spacing between words matches.
-    """
+    """Return a pattern for a term as whole words, or anywhere in scripts without spaces."""
     words = r"\s+".join(re.escape(word) for word in term.split())
     start = rf"(?<!{_LETTER})" if re.match(_LETTER, term) else ""
     end = rf"(?!{_LETTER}){_NOT}" if re.search(rf"{_LETTER}\Z", term) else ""
@@ -76,15 +63,7 @@ def _answers(answer: str, /, texts: Iterable[str]) -> bool:
 
 
 def same_core(answer: str, texts: Iterable[str]) -> bool:
-    """Return whether an answer is one of the texts; numbers are compared by their values.
-
-    Args:
-        answer: A short answer, or an item of a list.
-        texts: Texts that count.
-
-    Returns:
-        Whether they are equal without case, quotes and the like.
-    """
+    """Return whether an answer is one of the texts; numbers are compared by their values."""
     return mark_numbers(core(answer)) in {mark_numbers(core(text)) for text in texts}
 
 

@@ -29,14 +29,7 @@ CHECKS: Mapping[str, Function] = {
 
 
 def verify_check(check: Check, completion: str) -> Verdict:
-    """Verify an answer with a probe's check.
-
-    Args:
-        completion: Answer of a model to a probe.
-
-    Returns:
-        The verdict; its credit is 0 or 1, or None if the sandbox failed.
-    """
+    """Verify an answer with a probe's check; the credit is 0 or 1, or None if the sandbox failed."""
     function = CHECKS[check.check]
     if isinstance(check, Counted):
         number = function(completion)
@@ -51,14 +44,7 @@ def verify_check(check: Check, completion: str) -> Verdict:
 
 
 def named(checks: Sequence[Check]) -> Iterator[tuple[str, Check]]:
-    """Yield a probe's checks under distinct names.
-
-    Args:
-        checks: The checks in the order of the suite.
-
-    Yields:
-        Name and check; a second check of the same name is `name-2`, and so on.
-    """
+    """Yield a probe's checks under distinct names; a second one of a name is `name-2`, and so on."""
     seen: Counter[str] = Counter()
     for check in checks:
         seen[check.check] += 1
