@@ -3,6 +3,8 @@ r"""Reads the boxes of an answer: `\boxed{…}`, `\fbox{…}`, `\boxed 5` and `\
 import re
 from dataclasses import dataclass
 
+from evaluation.reading.formula_tokens import JOINING
+
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])[ \t]*")
 _SHORT = re.compile(r"\\frac\s*(?:\d\s*\d|\d?\s*\{[^{}]*\}\s*(?:\{[^{}]*\}|\d))|\\?[\w.,]+%?")
 _EMPTY = re.compile(
@@ -11,8 +13,9 @@ _EMPTY = re.compile(
 )
 _SPACE = re.compile(r"\\(?:[ ,;:!]|q?quad(?![a-z]))")
 _BETWEEN_PARTS = re.compile(
-    r"[\s$]*(?:\\[\])(\[])?[\s$]*(?:,|;|and|or|,\s*and|,\s*or|&|\\text\{\s*(?:and|or)\s*\})?[\s$]*(?:\\[\])(\[])?"
-    r"[\s$]*(?:[A-Za-z]\s*=)?[\s$]*"
+    r"[\s$]*(?:\\[\])(\[])?[\s$]*[,;，；、]?\s*(?:&|\\text\{\s*(?:and|or)\s*\}"
+    rf"|(?:{JOINING})(?![A-Za-z]))?[\s$]*(?:\\[\])(\[])?[\s$]*(?:[A-Za-z](?:_\{{?\d\}}?)?\s*=)?[\s$]*",
+    re.IGNORECASE,
 )
 
 

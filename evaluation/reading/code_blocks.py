@@ -5,6 +5,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from evaluation.reading.final_answers import END_TOKENS
 from evaluation.reading.markdown import Fence, read_fences
 
 _PYTHON = re.compile(
@@ -15,13 +16,14 @@ _OTHERS = frozenset(
     " javascript js typescript ts java c cpp c++ cs go rust ruby sql diff none latex tex math".split()
 )
 _END_MARK = re.compile(
-    r"<\|(?:im_end|im_start|endoftext|eot_id|eom_id|end_of_text|end|end_of_turn|file_separator|file_sep|fim_\w+|EOT"
-    r"|user|assistant|system|eos)\|>|<｜end▁of▁sentence｜>|<end_of_turn>|<eos>|</s>(?=[ \t]*$)"
-    r"|^[ \t]*\[(?:DONE|END|/PYTHON|/CODE|/INST)\][ \t]*$|(?<=\S)\[(?:DONE|END|/PYTHON)\][ \t]*$",
+    END_TOKENS + r"|</s>(?=[ \t]*$)|^[ \t]*\[(?:DONE|END|/PYTHON|/CODE|/INST)\][ \t]*$"
+    r"|(?<=\S)\[(?:DONE|END|/PYTHON)\][ \t]*$",
     re.MULTILINE,
 )
 _BEGIN_MARK = re.compile(
-    r"^[ \t]*(?:\[(?:BEGIN|PYTHON|CODE)\]|<(?:code|python)>)[ \t]*$", re.MULTILINE
+    r"^[ \t]*(?:\[(?:BEGIN|PYTHON|CODE)\]|<(?:code|python)>)[ \t]*$|<\|python_tag\|>"
+    r"|\A\s*python3?[ \t]*$(?=\n\s*\S)",
+    re.MULTILINE | re.IGNORECASE,
 )
 _CODE_TAG_END = re.compile(r"^[ \t]*</(?:code|python)>[ \t]*$", re.MULTILINE)
 _OPENED_IN_LINE = re.compile(r"(?P<fence>`{3,})(?P<tag>[\w.+ {}]{0,20})")

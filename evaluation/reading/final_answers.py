@@ -22,10 +22,12 @@ class FinalAnswer:
     form: Form
 
 
-_END_TOKEN = re.compile(
-    r"<\|(?:im_end|im_start|endoftext|eot_id|eom_id|end_of_text|end|end_of_turn|eos|user|EOT)\|>"
-    r"|</?s>|<end_of_turn>|<eos>|<\|end▁of▁sentence\|>|<｜end▁of▁sentence｜>|\[/?INST\]|\[DONE\]|\[END\]|\[EOS\]"
+END_TOKENS = (
+    r"<\|(?:im_end|im_start|endoftext|eot_id|eom_id|end_of_text|end|end_of_turn|eos|user|assistant|system|EOT"
+    r"|file_separator|file_sep|fim_\w+)\|>|<end_of_turn>|<eos>|<[|｜]end▁of▁sentence[|｜]>"
 )
+"""Special tokens that end a turn, as a pattern."""
+_END_TOKEN = re.compile(END_TOKENS + r"|</?s>|\[/?INST\]|\[(?:DONE|END|EOS)\]")
 _HTML = (
     (re.compile(r"<br\s*/?>|</?(?:p|div|li|tr)>", re.I), "\n"),
     (re.compile(r"</?(?:b|strong)>", re.I), "**"),

@@ -74,6 +74,8 @@ class Tokens:
 
 JOINS = frozenset("and or & et ou und oder и или 和 或 及 と 및 또는 và hoặc".split())
 """Words between the parts of a list, also in formulas, where `y`, `o` and `e` are variables."""
+JOINING = "|".join((*sorted(JOINS), "y", "e", "o"))
+"""Words between formulas, as alternatives of a pattern."""
 
 
 def joins(value: str) -> bool:

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import re
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -256,17 +257,18 @@ def _without(prefix: str, name: str) -> str:
 
 
 def _bodies(prefix: str, code: str) -> Iterator[str]:
-    """Yield the prefix with the code: as it is indented, or with the prefix's indentation."""
+    """Yield the prefix with the code: as it is indented, or with the prefix's indentation, more or alone."""
     code = code.lstrip("\n") if code.lstrip("\n") != code and prefix.endswith("\n") else code
     last = prefix.rstrip("\n").rsplit("\n", 1)[-1]
     indentation = last[: len(last) - len(last.lstrip())]
     if not indentation or not prefix.endswith("\n"):
         yield prefix + code
         return
-    every = "".join(f"{indentation}{line}\n" if line else "\n" for line in code.split("\n"))
+    every = prefix + textwrap.indent(code, indentation)
     if code[:1].isspace():
         yield prefix + code
-        yield prefix + every
+        yield every
+        yield prefix + textwrap.indent(textwrap.dedent(code), indentation)
     else:
-        yield prefix + every
+        yield every
         yield prefix + indentation + code

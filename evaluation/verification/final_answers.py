@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.reading.boxes import last_box
 from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final_answer
 from evaluation.reading.final_numbers import read_final_numbers, read_single_number
-from evaluation.reading.formula_tokens import JOINS, Tree
+from evaluation.reading.formula_tokens import JOINING, Tree
 from evaluation.reading.formulas import parse
 from evaluation.reading.number_statements import DENIED_BEFORE
 from evaluation.reading.text import plain
@@ -19,7 +19,7 @@ from evaluation.verification.verdicts import Verdict, VerifierKind, different
 _SEGMENT = re.compile(
     r"\$\$(.+?)\$\$|(?<!\\)\$(.+?)(?<!\\)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", re.DOTALL
 )
-_JOINED = re.compile(rf"[\s,;，；、]*(?:{'|'.join(sorted(JOINS))}|y|e|o)?\s*", re.IGNORECASE)
+_JOINED = re.compile(rf"[\s,;，；、]*(?:{JOINING})?\s*", re.IGNORECASE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z])|[。！]")
 _ITEM = re.compile(
     r"\s*(?:(?:[-*•]|\d{1,2}[.)])\s+(?P<item>.+)|(?P<equation>\$?\s*[A-Za-z]_?\{?\d?\}?\s*=[^=\n]+))"
