@@ -92,7 +92,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         """Return each warning in the steps' logs once, after the names of the first steps that had it."""
         by_text: dict[str, list[str]] = {}
         for log, step in self._logs.items():
-            for warning in _warnings_in(Path(log)):
+            for warning in _findings(Path(log), "WARNING", "warning:"):
                 by_text.setdefault(warning, []).append(step)
         return [f"{first_few(list(dict.fromkeys(steps)), 3)}: {w}" for w, steps in by_text.items()]
 
@@ -134,7 +134,7 @@ class RunLog(ColorizingTextHandler):  # type: ignore[misc]  # Snakemake has no t
         reasons = [f"{error} ({log})" for log in logs if (error := last_error(log))]
         yield f"{_clock()} {step}: failed: {reasons[0]}" if reasons else self.format(record)
         for log in logs:
-            yield from (f"  {fault}" for fault in _faults_in(log))
+            yield from (f"  {fault}" for fault in _findings(log, "fault:"))
         if reasons and getattr(self.formatter, "show_failed_logs", False):
             yield from show_logs(about["log"])
 
@@ -161,17 +161,8 @@ def _clock() -> str:
     return time.strftime("%H:%M:%S")
 
 
-def _warnings_in(log: Path) -> list[str]:
-    """Return the warnings in a job's log."""
-    return _findings(log, ("WARNING", "warning:"))
-
-
-def _faults_in(log: Path) -> list[str]:
-    """Return the faults that `doctor` found in a job's log."""
-    return _findings(log, ("fault:",))
-
-
-def _findings(log: Path, kinds: tuple[str, ...]) -> list[str]:
+def _findings(log: Path, *kinds: str) -> list[str]:
+    """Return the warnings, or faults that `doctor` found, in a job's log."""
     if not log.is_file():
         return []
     matches = _FINDING.finditer(log.read_text(encoding="utf-8", errors="replace"))

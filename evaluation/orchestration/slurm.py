@@ -53,7 +53,7 @@ def check_cluster(workflow: Any) -> None:
         )
     settings = internals.part("resource_settings")
     _check_names(settings)
-    if _PLACEHOLDER in _accounts(settings) and _accounts_count():
+    if _PLACEHOLDER in _values(settings, "slurm_account") and _accounts_count():
         yours = f" (yours: {', '.join(accounts)})" if (accounts := _known_accounts()) else ""
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
@@ -201,10 +201,6 @@ def _known_accounts() -> list[str]:
     user = getpass.getuser()
     listed = _output("sacctmgr", "-n", "-P", "-s", "list", "user", user, "format=account")
     return sorted(set(listed.split()))
-
-
-def _accounts(settings: Any) -> Iterator[str]:
-    return _values(settings, "slurm_account")
 
 
 def _values(settings: Any, key: str) -> Iterator[str]:
