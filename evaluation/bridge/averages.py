@@ -45,14 +45,11 @@ class Scatter(NamedTuple):
 
 
 def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
-    """Return how much checkpoints vary.
+    """Return how much checkpoints vary; None where a variance is unknown or the numbers of items differ.
 
     Args:
         estimates: One difference for each checkpoint, over the same items.
         name: Name of the slice or task, for estimates of a single one.
-
-    Returns:
-        Variances of one checkpoint; None where a variance is unknown or the numbers of items differ.
     """
     leaf_tables = [leaves(estimate, name) for estimate in estimates]
     flicker = 0.0
@@ -77,17 +74,12 @@ def with_checkpoints(
     count: int,
     alpha: float = ALPHA,
 ) -> Estimate:
-    """Return an estimate whose interval includes the variation between checkpoints.
+    """Return an estimate whose interval, if it has one, includes the variation between checkpoints.
 
     Args:
-        estimate: A difference with its interval over items.
-        checkpoint_scatter: How much checkpoints vary; None if unknown.
         times: How often the variance of one checkpoint enters: 1/k for the mean over k.
         count: Number of checkpoints from which `checkpoint_scatter` was estimated.
         alpha: Error rate of the interval, as of the estimate's own.
-
-    Returns:
-        The wider estimate; the same one where it has no interval.
     """
     if (
         not estimate.se
@@ -115,16 +107,10 @@ def with_checkpoints(
 
 
 def mean_results(sides: Sequence[Results]) -> Results:
-    """Return the mean over several checkpoints, as the results of one.
-
-    Args:
-        sides: Results of each checkpoint; folder and header of the mean are those of the first.
-
-    Returns:
-        Results with the mean of each value and of each block, question and prompt.
+    """Return the mean over several checkpoints, as the results of one, with folder and header of the first.
 
     Raises:
-        ResultsError: When the checkpoints differ in their items, blocks, questions or prompts.
+        ResultsError: The checkpoints differ in their items, blocks, questions or prompts.
     """
     first = sides[0]
     tiers = {name: _mean_tier([side.tiers[name] for side in sides]) for name in first.tiers}
@@ -158,11 +144,7 @@ def _mean_item(sides: Sequence[TierResults], items: Sequence[Item]) -> Item:
 
 
 def _mean_units(sides: Sequence[TierResults], units: Sequence[Units | None]) -> Units | None:
-    """Return units with the mean of each metric that all have, over units that all could judge.
-
-    Raises:
-        ResultsError: The checkpoints have different units.
-    """
+    """Return units with the mean of each metric that all have, over units that all judged; raise ResultsError."""
     known = [one for one in units if one is not None]
     if len(known) < len(units):
         return None

@@ -37,14 +37,10 @@ class BinValue(NamedTuple):
 
 
 def position_values(units: Units | None, length: int) -> list[BinValue]:
-    """Return the loss in each bin of positions of a slice.
+    """Return the loss in each bin of positions; none where only one bin has tokens, or none was stored.
 
     Args:
-        units: Blocks of the slice; None where an external command gave none.
         length: Tokens of a block.
-
-    Returns:
-        Bins in the order of positions; empty where only one bin has tokens, or none was stored.
     """
     if units is None or units.positions is None:
         return []

@@ -14,24 +14,12 @@ from evaluation.settings.objectives import Objective
 
 
 def needed_gain(objective: Objective) -> float:
-    """Return the gain that a step must be shown to have.
-
-    Returns:
-        Its margin; negative for an objective to keep.
-    """
+    """Return the gain that a step must be shown to have; negative for an objective to keep."""
     return objective.margin if objective.want == "improve" else -objective.margin
 
 
 def verdict_on(objective: Objective, low: float | None, high: float | None) -> ObjectiveVerdict:
-    """Return the verdict on an objective by the interval of the gain.
-
-    Args:
-        low: Lower bound of the gain; None if there is no interval.
-        high: Upper bound of the gain; None if there is no interval.
-
-    Returns:
-        `undecided` where there is no interval, or the margin lies inside it.
-    """
+    """Return the verdict on an objective by the interval of the gain; without interval, it is `undecided`."""
     if low is None or high is None:
         return "undecided"
     needed = needed_gain(objective)
@@ -73,11 +61,7 @@ _MUCH = 0.4
 
 
 def limited_by(delta: Delta, alpha: float) -> str | None:
-    """Return what limits a mean that one item dominates, and what would be detectable otherwise.
-
-    Returns:
-        Part of a sentence; None where no item has much more of the variance than the others.
-    """
+    """Return what limits a mean that one item dominates, if one does, and what would be detectable otherwise."""
     parts, weights = delta.estimate.parts, delta.estimate.weights
     shares = delta.estimate.shares
     if len(parts) < 3 or max(shares.values(), default=0.0) < max(_MUCH, 1.5 / len(parts)):
@@ -100,14 +84,10 @@ def limited_by(delta: Delta, alpha: float) -> str | None:
 
 
 def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> RecipeRow | None:
-    """Return what an objective's delta shows of the recipe, not only of these weights.
+    """Return what an objective's delta shows of the recipe; None for few steps, or where items are unknown.
 
     Args:
-        delta: The delta of a step that decides it.
         last: The same delta of all steps in order.
-
-    Returns:
-        None for fewer than three steps, or where the items are unknown.
     """
     recipe = of_recipe(delta.estimate, [delta.estimate for delta in last], delta.item)
     if recipe is None or recipe.low is None or recipe.high is None:

@@ -53,11 +53,7 @@ class JudgedStep:
 
 
 def loss_in_margins(row: ObjectiveRow) -> float:
-    """Return the loss by an objective to keep in units of its margin.
-
-    Args:
-        row: Its verdict; without a margin, its metric's `worth` is the unit.
-    """
+    """Return the loss by an objective to keep in units of its margin, or else of its metric's `worth`."""
     return -row.gain / (row.margin or row.definition.worth)
 
 
@@ -76,11 +72,7 @@ class Decision:
     awaited: int = 0
 
     def ranking(self, chosen: int | None = None) -> Ranking | None:
-        """Compare the steps with the chosen one, or all of them, by the headline.
-
-        Returns:
-            Pairs, tested together; None where steps have different items, or there is only one.
-        """
+        """Compare steps with the chosen one, or all; None where their items differ, or for one step."""
         columns = [_column(delta) for delta in self.decisive]
         if any(column.keys() != columns[0].keys() for column in columns):
             return None
@@ -100,19 +92,14 @@ def decide(
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
 ) -> Decision:
-    """Judge all steps of a stage together.
+    """Judge all steps of a stage together, each corrected for the choice among all of them.
 
     Args:
-        stage: Name of the stage, for messages.
-        objectives: Objectives of the stage; at least one.
         deltas: Deltas of each step or merge against the bridge, of `needed_deltas` at least.
         awaited: Number of steps still to come, which share the alpha.
 
-    Returns:
-        The verdicts of each step, corrected for the choice among all of them.
-
     Raises:
-        BridgeError: When nothing of an objective was scored.
+        BridgeError: Nothing of an objective was scored.
     """
     decisive = [
         [

@@ -17,23 +17,12 @@ _GROUP = " (group)"
 
 
 def group_item(group: str) -> str:
-    """Return the item name of a group's mean, which no slice or task can have.
-
-    Args:
-        group: Name of a group of the suite.
-
-    Returns:
-        For example `reading (group)`.
-    """
+    """Return the item name of a group's mean, such as `reading (group)`, which no slice or task can have."""
     return f"{group}{_GROUP}"
 
 
 def is_mean(tier: TierName, item: str) -> bool:
-    """Return whether a row is of all items, or of a group of them.
-
-    Returns:
-        False for a category of a tier of rates, which is an item itself.
-    """
+    """Return whether a row is of all items, or of a group of them; a category of a tier of rates is an item."""
     return item == OVERALL or (item.endswith(_GROUP) and not TIERS[tier].rates)
 
 
@@ -96,11 +85,7 @@ class Delta:
 
 
 def headline_delta(tier: TierName) -> str:
-    """Return the name of the delta that objectives are decided on.
-
-    Returns:
-        For example `delta_nats_per_token`.
-    """
+    """Return the name of the delta that objectives are decided on, such as `delta_nats_per_token`."""
     return f"delta_{TIERS[tier].headline}"
 
 
@@ -119,17 +104,11 @@ def delta_of(
     estimate: Estimate,
     headline: str | None = None,
 ) -> Delta:
-    """Return the delta of a metric, not corrected.
+    """Return the delta of a metric, not corrected; primary for a headline of an item, or a rate over all units.
 
     Args:
-        item: Slice, task, prompt category or `OVERALL`.
-        group: Group of the item; None if it has none.
-        metric: Name of the metric, without `delta_`.
         values: The value of our side and that of the bridge.
         headline: Headline of the item, where it is not the tier's.
-
-    Returns:
-        The delta, which is primary for a headline of an item, or for a rate over all units.
     """
     is_overall, headline = item == OVERALL, headline or tier.headline
     return Delta(
@@ -146,10 +125,7 @@ def delta_of(
 
 
 def corrected(deltas: Sequence[Delta]) -> list[Delta]:
-    """Return deltas with flags, by Holm's correction over the primary ones, and over the groups.
-
-    Args:
-        deltas: Deltas of all tiers of one step, not corrected.
+    """Return deltas with flags, by Holm's correction over the primary ones of all tiers, and over the groups.
 
     Returns:
         The deltas in the same order; the MDE of tested ones is corrected for the number of tests.
@@ -199,29 +175,14 @@ def _flagged(delta: Delta, adjusted: dict[str, float | None]) -> Delta:
 
 
 def flag_of(gain: float, p: float | None) -> Flag:
-    """Return the flag of a gain by its p-value.
-
-    Args:
-        gain: A difference, positive where it is better.
-        p: Two-sided p-value of no difference; None if there is no test.
-
-    Returns:
-        `unclear` where p is not below ALPHA; else `better` or `worse`.
-    """
+    """Return the flag of a gain by its two-sided p-value: `unclear` from ALPHA on, or without test."""
     if p is None or p >= ALPHA:
         return "unclear"
     return "better" if gain > 0 else "worse"
 
 
 def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:
-    """Return both values, their difference and its interval.
-
-    Args:
-        values: The value of our side and that of the bridge.
-
-    Returns:
-        Numbers by column of `results.deltas_file.Change`.
-    """
+    """Return our value, the bridge's, and their difference by column of `results.deltas_file.Change`."""
     return {
         "value": values[0],
         "bridge_value": values[1],

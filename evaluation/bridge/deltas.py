@@ -44,18 +44,14 @@ _NO_TABLE = "no interval: an external command gave no per-item scores"
 
 
 def compare(ours: Results, theirs: Results, *, across_tokenizers: bool = False) -> list[Delta]:
-    """Return all deltas of one checkpoint against another.
+    """Return all deltas of one checkpoint against another, with their flags.
 
     Args:
-        theirs: Results of the checkpoint that it is compared with.
-        across_tokenizers: Whether tokenizers may differ. This leaves out metrics per token; bits per
-            byte take the place of nats per token in the family of tests.
-
-    Returns:
-        Deltas of all tiers with their flags.
+        across_tokenizers: Whether tokenizers may differ. This leaves out metrics per token; bits
+            per byte take the place of nats per token in the family of tests.
 
     Raises:
-        BridgeError: When the two must not be compared.
+        BridgeError: The two must not be compared.
     """
     check_comparable(ours, theirs, across_tokenizers=across_tokenizers)
     find = _deltas_across if across_tokenizers else tier_deltas

@@ -100,41 +100,17 @@ class Estimate:
 
 
 def quantile(probability: float, df: float | None) -> float:
-    """Return a quantile of Student's t or of the normal distribution.
-
-    Args:
-        df: Degrees of freedom; None for the normal distribution.
-
-    Returns:
-        The value, in standard errors.
-    """
+    """Return a quantile of Student's t, or for df None of the normal distribution."""
     return float(special.ndtri(probability) if df is None else special.stdtrit(df, probability))
 
 
 def unknown(value: float, *, n: int, units: int, note: str) -> Estimate:
-    """Return a difference whose interval and p-value are unknown.
-
-    Args:
-        n: Number of items.
-        units: Number of independent items or clusters.
-        note: Reason, for people.
-
-    Returns:
-        An estimate without interval.
-    """
+    """Return a difference whose interval and p-value are unknown, for the reason in `note`."""
     return Estimate(value=value, n=n, units=units, method="none", note=note)
 
 
 def identical(*, n: int, differences: Differences | None = None) -> Estimate:
-    """Return a difference of exactly 0, for sides with the same scores to the last digit on every item.
-
-    Args:
-        n: Number of items.
-        differences: The items' differences, all of them 0.
-
-    Returns:
-        An estimate of 0 whose interval has no width.
-    """
+    """Return a difference of exactly 0, for sides with the same scores to the last digit on every item."""
     note = "both sides score the same on every item"
     estimate = Estimate(value=0.0, n=n, units=n, method="identical", se=0.0, low=0.0, high=0.0)
     layout = None if differences is None else differences.layout
@@ -144,12 +120,7 @@ def identical(*, n: int, differences: Differences | None = None) -> Estimate:
 
 
 def derived(base: Estimate, link: Link) -> Estimate:
-    """Return the difference that follows from another one, with its interval, test and MDE.
-
-    Args:
-        base: A difference, such as that of nats per token.
-        link: How the other one follows from it.
-    """
+    """Return the difference that follows from another one by a link, with its interval, test and MDE."""
     value, slope = link.at(base.value), link.slope(base.value)
     variance = base.variance
     if variance is not None:
@@ -173,11 +144,7 @@ UNDECIDABLE = "undecidable: the interval holds every possible difference"
 
 
 def limited(estimate: Estimate, limit: float | None) -> Estimate:
-    """Return an estimate whose interval is cut at what is possible.
-
-    Args:
-        limit: Largest size of such a difference; None without limit.
-    """
+    """Return an estimate whose interval is cut at what is possible, the largest size of such a difference."""
     if limit is None or estimate.low is None or estimate.high is None:
         return replace(estimate, limit=limit)
     low, high = max(estimate.low, -limit), min(estimate.high, limit)
@@ -186,11 +153,7 @@ def limited(estimate: Estimate, limit: float | None) -> Estimate:
 
 
 def by_t(estimate: Estimate) -> Estimate:
-    """Return an estimate with interval, p-value and MDE, by its standard error and skewness.
-
-    Args:
-        estimate: A difference with `se`, `df` and `skew`.
-    """
+    """Return an estimate with interval, p-value and MDE, by its `se`, `df` and `skew`."""
     low, high = interval_by_t(estimate, ALPHA)
     tails = [p_beyond_by_t(estimate, 0.0, above=above) for above in (True, False)]
     p, mde = min(1.0, 2 * min(tails)), detectable_by_t(estimate, ALPHA)
@@ -198,11 +161,7 @@ def by_t(estimate: Estimate) -> Estimate:
 
 
 def detectable_by_t(estimate: Estimate, alpha: float) -> float:
-    """Return the minimum detectable effect (MDE) by Student's t, corrected for skewness.
-
-    Returns:
-        The true difference that the test finds with probability POWER.
-    """
+    """Return the minimum detectable effect (MDE) by Student's t, corrected for skewness."""
     assert estimate.se is not None
     half, skew = quantile(1 - alpha / 2, estimate.df), estimate.skew
     furthest = max(_reach(half, skew), _reach(half, -skew))
@@ -214,9 +173,6 @@ def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
 
     Args:
         alpha: Error rate of the two-sided interval, one minus its confidence.
-
-    Returns:
-        Low and high bound, in the estimate's unit.
     """
     assert estimate.se is not None
     half = quantile(1 - alpha / 2, estimate.df)
@@ -225,14 +181,10 @@ def interval_by_t(estimate: Estimate, alpha: float) -> tuple[float, float]:
 
 
 def p_beyond_by_t(estimate: Estimate, bound: float, *, above: bool) -> float:
-    """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
+    """Return the one-sided p-value that the truth lies beyond a bound: the larger of Student's and Hall's.
 
     Args:
-        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
         above: Whether the claim is that it lies above; otherwise below.
-
-    Returns:
-        A p-value; the larger of Student's and Hall's.
     """
     assert estimate.se is not None
     distance = estimate.value - bound

@@ -30,14 +30,11 @@ _UNLIKELY = 1e-4
 
 
 def mcnemar(wins: int, losses: int) -> float:
-    """Return the p-value of McNemar's exact test, that wins are as likely as losses.
+    """Return the two-sided p-value of McNemar's exact test; 1 where no item differs.
 
     Args:
         wins: Items that pass on our side alone.
         losses: Items that pass on the other side alone.
-
-    Returns:
-        Two-sided p-value; 1 where no item differs.
     """
     return min(1.0, 2 * float(special.bdtr(min(wins, losses), wins + losses, 0.5)))
 
@@ -110,15 +107,11 @@ def _root(excess: Callable[[float], float], centre: float, end: float) -> float:
 
 
 def bisect(is_beyond: Callable[[float], bool], near: float, end: float) -> tuple[float, float]:
-    """Return the two ends of a tiny interval around the place where a condition changes.
+    """Return the last place where a condition is false, and the first, very near it, where it is true.
 
     Args:
         is_beyond: False at `near`, true at `end`, with one change between them.
-        near: End at which the condition is false.
         end: End at which the condition is true; may be less than `near`.
-
-    Returns:
-        The last place where the condition is false, and the first one where it is true.
     """
     for _ in range(_HALVINGS):
         middle = (near + end) / 2

@@ -56,15 +56,11 @@ def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
 def means(
     rows: Sequence[Delta], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[Delta]:
-    """Yield the means of one metric over all items and over groups.
+    """Yield the mean of one metric over all items, then those of groups that have all their items.
 
     Args:
         rows: Deltas of the metric, one for each item.
         count: Number of all items; with fewer rows, there is no mean over all.
-        groups: Weights of the items of each group.
-
-    Yields:
-        The mean over all items, then those of groups that have all their items.
     """
     known = {row.item: row for row in rows}
     for name, weights in weights_of_means(known, count, groups):
@@ -80,12 +76,7 @@ def means_over_tiers(
     """Yield the means of a tier's groups that hold items of earlier tiers, too.
 
     Args:
-        tier: The tier of the groups, whose headline the means are shown under.
-        groups: Weights of items in each group of this tier.
         deltas: Deltas of this tier and of those before it.
-
-    Yields:
-        A delta for each such group, in order.
     """
     counted = _counted_deltas(deltas)
     for name, weights in groups.items():
@@ -107,15 +98,11 @@ def means_over_tiers(
 def weights_of_means(
     items: Collection[str], count: int, groups: Mapping[str, Mapping[str, float]]
 ) -> Iterator[tuple[str, Mapping[str, float]]]:
-    """Yield the items' weights in the means over all items and over groups.
+    """Yield the name of each mean over all items or a group, and the weight of each of its items.
 
     Args:
         items: Names of the items that have a value.
         count: Number of all items; if some have no value, there is no mean over all.
-        groups: Weights of the items of each group.
-
-    Yields:
-        The name of the mean, and the weight of each of its items.
     """
     if 0 < len(items) == count:
         yield OVERALL, dict.fromkeys(items, 1 / len(items))
@@ -127,17 +114,13 @@ def weights_of_means(
 def decisive_deltas(
     objective: Objective, deltas: Sequence[Delta], key: str
 ) -> tuple[list[Delta], Delta]:
-    """Return the deltas that an objective is decided on.
+    """Return the deltas of an objective's items, and the one it is decided on, which may be their mean.
 
     Args:
-        deltas: Deltas of the step against the bridge.
         key: Place of the objective in the configuration, for messages.
 
-    Returns:
-        The deltas of its items, and the one it is decided on, which may be their mean.
-
     Raises:
-        BridgeError: When nothing of the objective was scored.
+        BridgeError: Nothing of the objective was scored.
     """
     own, headline = _find(objective, deltas)
     if headline is None:
@@ -182,13 +165,10 @@ def _find(
 
 
 def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | None]:
-    """Return the interval of the gain.
+    """Return the interval of the gain, positive where it is better; None without interval.
 
     Args:
         sign: 1 if more of the metric is better, else -1.
-
-    Returns:
-        Low and high bound, positive where they are better; None without interval.
     """
     if estimate.low is None or estimate.high is None:
         return None, None
@@ -196,14 +176,7 @@ def gain_interval(sign: int, estimate: Estimate) -> tuple[float | None, float | 
 
 
 def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | None:
-    """Return the delta of the headline's companion over an objective's items.
-
-    Args:
-        deltas: Deltas of the step against the bridge.
-
-    Returns:
-        None where there is none, or where the objective names such a metric itself.
-    """
+    """Return the delta of the headline's companion, if any; None if the objective names a secondary metric."""
     companion = TIERS[objective.tier].companion
     if companion is None or objective.decided_on.is_secondary:
         return None

@@ -49,40 +49,21 @@ FEWEST_TO_REJECT = 6
 def paired_rate(
     ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
-    """Return the difference of the mean credits over the same items, as `credit_difference` does.
-
-    Args:
-        ours: Credits of our side, shape (n,), in [0, 1].
-        theirs: Credits of the other side, in the same order.
-        clusters: Cluster of each item; None if items are independent.
-        strata: Stratum of each item; None without strata.
-    """
+    """Return the difference of the mean credits over the same items, as `credit_difference` does."""
     return credit_difference(credits_of(ours, theirs, Layout(len(ours), clusters, strata)))
 
 
 def credits_of(ours: Floats, theirs: Floats, layout: Layout) -> Differences:
-    """Return the differences of credits in [0, 1]; NaN for items that could not be judged.
-
-    Args:
-        ours: Credits of our side, shape (n,).
-        theirs: Credits of the other side, in the same order.
-        layout: How the items depend on one another.
-    """
+    """Return the differences of credits in [0, 1], (n,) on each side."""
     passes = bool(np.isin([ours, theirs], (0.0, 1.0)).all())
     return Differences(kind="credit", amounts=ours - theirs, layout=layout, passes=passes)
 
 
 def credit_difference(differences: Differences) -> Estimate:
-    """Return the difference of mean credits.
+    """Return the difference of mean credits of items that could all be judged, in fractions.
 
     With few discordant items in clusters, it is the exact result or the clustered one, whichever is
     wider, as neither is certain.
-
-    Args:
-        differences: Differences of items that count alike, all of them known.
-
-    Returns:
-        The mean difference, in fractions.
     """
     return replace(limited(_credit_difference(differences), 1.0), differences=differences)
 
@@ -136,13 +117,10 @@ def _exact(difference: Floats, layout: Layout) -> Estimate:
 
 
 def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
-    """Return the same estimate with the interval and MDE of another alpha.
+    """Return the same estimate with the interval, if it has one, and the MDE of another alpha.
 
     Args:
         alpha: Error rate of the two-sided interval, one minus its confidence.
-
-    Returns:
-        The estimate; unchanged where it has no interval, or both sides are identical.
     """
     if estimate.se is None or estimate.method == "identical":
         return estimate
@@ -157,11 +135,7 @@ def at_alpha(estimate: Estimate, alpha: float) -> Estimate:
 
 
 def detectable(estimate: Estimate, alpha: float) -> float | None:
-    """Return the minimum detectable effect (MDE) of an estimate at another alpha.
-
-    Returns:
-        The true difference that the test finds with probability POWER; None where there is none.
-    """
+    """Return the minimum detectable effect (MDE) of an estimate at another alpha; None where there is none."""
     if estimate.se is None or estimate.mde is None:
         return None
     if estimate.base is not None and estimate.link is not None:
@@ -173,11 +147,10 @@ def p_beyond(estimate: Estimate, bound: float, *, above: bool) -> float | None:
     """Return the one-sided p-value of the claim that the true difference lies beyond a bound.
 
     Args:
-        bound: Difference that the truth is claimed to lie beyond, in the estimate's unit.
         above: Whether the claim is that it lies above; otherwise below.
 
     Returns:
-        A p-value; None where the standard error is unknown. Where exact tests are used, that of the
+        None where the standard error is unknown. Where exact tests are used, that of the
         unconditional test, but never below the binomial test's for a difference of that sign.
     """
     if estimate.counts is None:

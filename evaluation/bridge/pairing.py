@@ -85,11 +85,7 @@ class Pair(NamedTuple):
                 yield JudgedUnits(name, ids, left.amounts[known], right.amounts[known])
 
     def over(self, names: Iterable[str]) -> "Pair":
-        """Return the pair over some of its items; rates over all units stay.
-
-        Args:
-            names: Items of both sides, in the order of the new pair.
-        """
+        """Return the pair over some of its items, in this order; rates over all units stay."""
         chosen = list(names)
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
@@ -100,13 +96,10 @@ class Pair(NamedTuple):
         return ours, theirs
 
     def check_ids(self, what: str, mine: Iterable[Any], other: Iterable[Any]) -> None:
-        """Refuse a pair whose sides do not hold the same units in the same order.
+        """Refuse a pair whose sides do not hold the same units in the same order; raise BridgeError.
 
         Args:
             what: Item or rate that the units belong to, for messages.
-
-        Raises:
-            BridgeError: When the ids or their order differ.
         """
         mine, other = list(mine), list(other)
         if mine == other:
@@ -121,31 +114,20 @@ class Pair(NamedTuple):
 
 
 def tier_pairs(ours: Results, theirs: Results) -> list[Pair]:
-    """Return a pair for each tier of our side.
-
-    Args:
-        theirs: Results of the checkpoint that it is compared with; has at least the same tiers.
-
-    Returns:
-        Pairs in the order of our tiers.
-    """
+    """Return a pair for each tier of our side, which the other side must have, too."""
     return [Pair(mine, theirs.tiers[name]) for name, mine in ours.tiers.items()]
 
 
 def check_comparable(
     ours: Results, theirs: Results, *, across_tokenizers: bool = False
 ) -> list[str]:
-    """Refuse results that must not be compared, and return notes on differences that are allowed.
+    """Refuse results that must not be compared, and return a sentence for each difference that is allowed.
 
     Args:
-        theirs: Results of the checkpoint that it is compared with.
         across_tokenizers: Whether tokenizers, and with them token ids, may differ.
 
-    Returns:
-        One sentence for each difference that does not forbid the comparison.
-
     Raises:
-        BridgeError: When protocol, tokenizer, sequence length, dtype or data of a tier disagree.
+        BridgeError: Protocol, tokenizer, sequence length, dtype or data of a tier disagree.
     """
     notes: list[str] = []
     for name, mine in ours.tiers.items():

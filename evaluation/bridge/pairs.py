@@ -21,9 +21,7 @@ _ESTIMATORS = {
 def estimate_of(differences: Differences) -> Estimate:
     """Return the estimate of paired differences, over the units that are known on both sides.
 
-    Returns:
-        The estimate; its variance has an influence, of 0, for units that are not known, too, as another
-        step may know them.
+    Its variance has an influence, of 0, for units that are not known, too, as another step may know them.
     """
     judged = differences.judged
     if judged is differences:
@@ -41,15 +39,10 @@ def estimate_of(differences: Differences) -> Estimate:
 
 
 def difference_of(ours: Estimate, theirs: Estimate, item: str) -> Estimate | None:
-    """Return the difference of two sides by their differences from a third one, as `compare` of the two would.
+    """Return ours - theirs by their differences from a third side, as `compare` would; None without units.
 
     Args:
-        ours: Difference of our side from the third one.
-        theirs: Difference of the other side from it, over the same units.
         item: Name of the item, for estimates of a single one.
-
-    Returns:
-        ours - theirs; None where the differences of units are unknown.
     """
     parts = {}
     mine, other = (side.parts or {item: side} for side in (ours, theirs))

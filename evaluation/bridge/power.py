@@ -52,7 +52,6 @@ def power(n: int, change: float, changing: float) -> float:
     """Return the probability that the exact test shows a change of the rate.
 
     Args:
-        n: Number of prompts.
         change: True change of the rate, a fraction from 0 to `changing`.
         changing: Share of prompts that change their verdict; above 0.
     """
@@ -63,15 +62,11 @@ def power(n: int, change: float, changing: float) -> float:
 
 
 def smallest_shown(n: int, changing: float | None) -> float | None:
-    """Return the smallest change of a rate that is shown with probability POWER.
+    """Return the smallest change of a rate that is shown with probability POWER; None if none is.
 
     Args:
-        n: Number of prompts.
         changing: Share of prompts that change their verdict; None if all that change do so in one
             direction.
-
-    Returns:
-        A fraction; None if no change is shown with that probability.
     """
     high = 1.0 if changing is None else changing
     if n < FEWEST_TO_REJECT or power(n, high, high) < POWER:
@@ -84,12 +79,7 @@ def smallest_shown(n: int, changing: float | None) -> float | None:
 
 
 def power_sentence(n: int, unit: str) -> str:
-    """Return what a number of prompts can show, for a reader who knows no statistics.
-
-    Args:
-        n: Number of prompts.
-        unit: What the tier calls them, in the plural.
-    """
+    """Return what a number of prompts can show, for a reader who knows no statistics."""
     least = smallest_shown(n, None)
     if least is None:
         return f"With {n} {unit}, no change of a rate can be shown with probability {POWER:g}."
@@ -128,15 +118,12 @@ def _binomial(n: int, share: float) -> Floats:
 
 
 def needed_units(variance: float, difference: float, turning: float | None = None) -> int | None:
-    """Return how many units show a difference with probability POWER at ALPHA.
+    """Return how many units show a difference with probability POWER at ALPHA; None if none changes.
 
     Args:
         difference: True difference of the means, in the unit of the metric; not zero.
         turning: Share of units that change their verdict, for metrics with the exact test; None for
             others.
-
-    Returns:
-        Questions, prompts or blocks; None if none changes, or the variance is 0.
     """
     if turning is None:
         return _by_t(variance, difference) if variance > 0 else None
@@ -212,14 +199,10 @@ def _ranks(values: Sequence[float]) -> Floats:
 
 
 def agreement(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """Return the share of pairs of checkpoints that two metrics order the same way.
-
-    Args:
-        ours: Value of one metric at each checkpoint.
-        theirs: Value of the other metric at the same checkpoints.
+    """Return the share of pairs of checkpoints that two metrics order the same way; None for few checkpoints.
 
     Returns:
-        From 0 to 1, a tie in either as one half; None for few checkpoints.
+        From 0 to 1, a tie in either as one half.
     """
     if len(ours) < _FEWEST_STEPS:
         return None

@@ -35,15 +35,11 @@ def last_ones(estimates: Sequence[Estimate]) -> Sequence[Estimate]:
 
 
 def of_recipe(estimate: Estimate, last: Sequence[Estimate], item: str) -> Estimate | None:
-    """Return the difference of a checkpoint and its bridge with the noise of checkpoints of both sides.
+    """Return the difference of a checkpoint and its bridge with the noise of both; None where it is unknown.
 
     Args:
-        estimate: The difference, with its interval over items.
         last: The same difference for the last checkpoints of the stage.
         item: Name of the item, for estimates of a single one.
-
-    Returns:
-        The wider estimate; None for too few checkpoints, or where items are unknown.
     """
     last = last_ones(last)
     known = scatter(last, item) if len(last) >= FEWEST else None
@@ -55,14 +51,14 @@ def of_recipe(estimate: Estimate, last: Sequence[Estimate], item: str) -> Estima
 def of_two_runs(
     matched: Sequence[Estimate], item: str, alpha: float = ALPHA
 ) -> tuple[Estimate, int] | None:
-    """Return the mean difference of the last matched checkpoints of two runs, with the noise of checkpoints.
+    """Return the mean difference of the last matched checkpoints of two runs, with their noise, and their number.
 
     Args:
         matched: Difference of the runs at each matched checkpoint, in ascending steps.
         item: Name of the item, for estimates of a single one.
 
     Returns:
-        The mean, and over how many checkpoints; None for too few, or where items are unknown or differ.
+        None for too few checkpoints, or where items are unknown or differ.
     """
     last = last_ones(matched)
     noise = scatter(last, item) if len(last) >= FEWEST else None
@@ -83,11 +79,7 @@ def of_two_runs(
 
 
 def item_noise(of_steps: Sequence[Sequence[Delta]]) -> Iterator[NoiseRow]:
-    """Yield how much each item's headline varies between the last checkpoints of a stage.
-
-    Args:
-        of_steps: Deltas of each step, in ascending order.
-    """
+    """Yield how much each item's headline varies between the last checkpoints of a stage, in ascending order."""
     columns: dict[tuple[str, str, str], list[Estimate]] = {}
     for deltas in of_steps:
         for delta in deltas:

@@ -68,15 +68,11 @@ def recommend(
     *,
     is_open: bool = False,
 ) -> dict[str, Any]:
-    """Return the content of `recommendation.json`.
+    """Return the content of `recommendation.json`, without the keys on steps still to come.
 
     Args:
         decision: All steps judged together; None where there is nothing to decide.
-        paths: Checkpoint of each step or merge.
         is_open: Whether the number of steps is open, as the stage does not list its steps.
-
-    Returns:
-        Keys of `stage_files.Recommendation`, without those on steps still to come.
     """
     if decision is None:
         why = "no step has been compared with the bridge"
@@ -169,14 +165,7 @@ def _corrected_for(decision: Decision, *, is_open: bool) -> str:
 
 
 def no_step(stage: str, why: str) -> dict[str, Any]:
-    """Return the content of `recommendation.json` where no step is recommended.
-
-    Args:
-        why: Reason, for people.
-
-    Returns:
-        Keys of `stage_files.Recommendation`.
-    """
+    """Return the content of `recommendation.json` where no step is recommended, with the reason for people."""
     return {"stage": stage, "step": None, "meets": None, "why": why, "similar": [], "others": []}
 
 

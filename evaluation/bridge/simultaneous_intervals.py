@@ -39,14 +39,10 @@ Leaves = Mapping[str, tuple[float, Variance | None]]
 
 
 def leaves(estimate: Estimate, name: str) -> Leaves:
-    """Return the slices or tasks that an estimate is the mean of.
+    """Return weight and variance of each slice or task that an estimate is the mean of.
 
     Args:
-        estimate: A difference of one item or of a mean of items.
         name: Name of the item, for an estimate of one item.
-
-    Returns:
-        Weight and variance of each, by name.
     """
     if not estimate.parts:
         return {name: (1.0, estimate.variance)}
@@ -134,13 +130,9 @@ def simultaneous_alpha(
     It only grows as awaited estimates arrive, so early looks at the results need no further correction.
 
     Args:
-        estimates: The differences whose intervals are to hold simultaneously.
         columns: Leaves of each, in the same order; those of one name are over the same items.
         awaited: Number of estimates still to come. They get their share of alpha by Bonferroni, as
             all estimates do where a variance is unknown.
-
-    Returns:
-        The error rate of each interval.
     """
     count = len(estimates) + awaited
     if count < 2:
@@ -182,14 +174,7 @@ class _JointErrors:
         self.squares = np.ones(_ALPHA_DRAWS) if df is None else dice.chisquare(df + 1, _ALPHA_DRAWS)
 
     def of(self, alpha: float) -> float:
-        """Return the probability that at least one of the intervals misses its true value.
-
-        Args:
-            alpha: Error rate of each two-sided interval.
-
-        Returns:
-            A probability, estimated from the draws.
-        """
+        """Return the probability, from draws, that one interval or more of this error rate misses the truth."""
         limit = quantile(1 - alpha / 2, self.df)
         tail = self.place * alpha / 2
         if self.df is None:

@@ -29,27 +29,13 @@ _FEWEST = 20
 def paired_mean(
     ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
-    """Return the mean paired difference over the same items.
-
-    Args:
-        ours: Values of our side, shape (n,).
-        theirs: Values of the other side, in the same order.
-        clusters: Cluster of each item; None if items are independent.
-        strata: Stratum of each item; None without strata.
-
-    Returns:
-        The mean of ours - theirs, in the unit of the values.
-    """
+    """Return the mean of ours - theirs over the same items, (n,) on each side."""
     layout = Layout(len(ours), clusters, strata)
     return mean_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
 
 
 def mean_difference(differences: Differences) -> Estimate:
-    """Return the mean of paired differences.
-
-    Args:
-        differences: Differences of items that count alike, all of them known.
-    """
+    """Return the mean of paired differences of items that count alike, all of them known."""
     layout, n, value = (
         differences.layout,
         len(differences.amounts),
@@ -68,28 +54,15 @@ def mean_difference(differences: Differences) -> Estimate:
 def paired_measure(
     ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
-    """Return the mean paired difference of a real-valued measure, as `measure_difference` does.
-
-    Args:
-        ours: Values of our side, shape (n,).
-        theirs: Values of the other side, in the same order.
-        clusters: Cluster of each item; None if items are independent.
-        strata: Stratum of each item; None without strata.
-    """
+    """Return the mean paired difference of a real-valued measure, as `measure_difference` does."""
     layout = Layout(len(ours), clusters, strata)
     return measure_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
 
 
 def measure_difference(differences: Differences) -> Estimate:
-    """Return the mean of paired differences of a real-valued measure.
+    """Return the mean of paired differences of a real-valued measure, all of them known.
 
-    Values that are equal on every item are no coincidence, so the sides count as identical.
-
-    Args:
-        differences: Differences of items that count alike, all of them known.
-
-    Returns:
-        The mean; `identical` where values are equal on every one of several items.
+    Values that are equal on every one of several items are no coincidence, so the sides count as identical.
     """
     if len(differences.amounts) > 1 and not differences.amounts.any():
         return identical(n=len(differences.amounts), differences=differences)
@@ -97,15 +70,10 @@ def measure_difference(differences: Differences) -> Estimate:
 
 
 def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
-    """Return the difference of two ratios with one denominator, such as nats per token.
+    """Return sum(ours - theirs) / sum(weights), such as a difference of nats per token, in the text's order.
 
     Args:
-        ours: Nats of our side by block, shape (blocks,), in the text's order.
-        theirs: Nats of the other side for the same blocks.
         weights: Denominator by block: tokens, or bytes times ln 2 for bits per byte.
-
-    Returns:
-        sum(ours - theirs) / sum(weights).
     """
     layout = Layout(len(ours), is_text=True)
     amounts = ours - theirs
@@ -123,11 +91,7 @@ def ratio_estimate(ratio: Ratio) -> Estimate:
 
 
 def ratio_difference(differences: Differences) -> Estimate:
-    """Return a difference of two ratios of sums over blocks of text.
-
-    Args:
-        differences: Differences of the amounts, with the denominators as weights.
-    """
+    """Return a difference of two ratios of sums over blocks of text, whose denominators are the weights."""
     amounts, weights = differences.amounts, differences.weights
     assert weights is not None
     n = len(amounts)
@@ -184,14 +148,7 @@ def _batch_skewness(influence: Floats, variance: Variance) -> float:
 
 
 def unpaired_difference(ours: Estimate, theirs: Estimate) -> Estimate:
-    """Return the difference of estimates from two samples; degrees of freedom by Welch.
-
-    Args:
-        theirs: Estimate of the other side, of independent units.
-
-    Returns:
-        ours - theirs; without interval where one of them has none.
-    """
+    """Return the difference of two samples' estimates, if both have an interval; degrees of freedom by Welch."""
     value = ours.value - theirs.value
     n, units = ours.n + theirs.n, ours.units + theirs.units
     a, b = ours.variance, theirs.variance
@@ -215,14 +172,7 @@ def _scaled_units(variance: Variance) -> Floats:
 
 
 def holm(p_values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """Return Holm's adjusted p-values.
-
-    Args:
-        p_values: P-values of a family of tests, by name; None does not count as a test.
-
-    Returns:
-        Adjusted p-values by the same names; None stays None.
-    """
+    """Return Holm's adjusted p-values of a family of tests by the same names; None does not count as a test."""
     tests = sorted((p, name) for name, p in p_values.items() if p is not None)
     adjusted: dict[str, float | None] = dict.fromkeys(p_values)
     largest = 0.0

@@ -9,11 +9,10 @@ from evaluation.settings.metric import Metric
 
 
 def differences_of(mine: Item, other: Item, metric: Metric) -> Differences | None:
-    """Return the differences of a metric, unit by unit.
+    """Return the differences of a metric, unit by unit, NaN where one could not be judged on both sides.
 
     Returns:
-        Differences of all units of the files, NaN where one could not be judged on both sides; None where a
-        side does not have the metric, or the sides have different units.
+        None where a side does not have the metric, or the sides have different units.
     """
     left, right = mine.units, other.units
     if left is None or right is None or [*left.ids] != [*right.ids]:

@@ -48,19 +48,15 @@ def objective_verdicts(
     alphas: Sequence[float] | None = None,
     secondary_alphas: Sequence[float] | None = None,
 ) -> list[ObjectiveRow]:
-    """Return one verdict for each objective.
+    """Return one verdict for each objective, in their order.
 
     Args:
         deltas: Corrected deltas of the step against the bridge.
-        stage: Name of the stage, for messages.
         alphas: Error rate of the interval that decides each objective; None for ALPHA.
         secondary_alphas: The same for the objectives' secondary metrics; None for ALPHA.
 
-    Returns:
-        Verdicts in the order of the objectives.
-
     Raises:
-        BridgeError: When nothing of an objective was scored.
+        BridgeError: Nothing of an objective was scored.
     """
     plain = [ALPHA] * len(objectives)
     both = zip(alphas or plain, secondary_alphas or plain, strict=True)
@@ -71,14 +67,7 @@ def objective_verdicts(
 
 
 def conjunction(verdicts: Sequence[ObjectiveVerdict]) -> ObjectiveVerdict | None:
-    """Return the verdict of a step from those of its objectives.
-
-    Args:
-        verdicts: One for each objective.
-
-    Returns:
-        `not met` if one is `not met`, `met` if all are `met`, else `undecided`; None without objectives.
-    """
+    """Return the verdict of a step: `not met` if one is, `met` if all are, else `undecided`; None without any."""
     if not verdicts:
         return None
     if "not met" in verdicts:
@@ -178,25 +167,13 @@ def _why(
 
 
 def worse_in_words(want: str, regressions: Sequence[str]) -> str:
-    """Return which items of an objective are significantly worse.
-
-    Args:
-        want: What the objective wants, `improve` or `keep`.
-    """
+    """Return which items of an objective are significantly worse."""
     beyond = " by more than the margin" if want == "keep" else ""
     return f"significantly worse{beyond}: {', '.join(regressions)}"
 
 
 def detectable_in_words(metric: Metric, mde: float) -> str:
-    """Return which changes an undecided objective could have detected.
-
-    Args:
-        metric: Metric that decides it.
-        mde: Minimum detectable effect, in the metric's unit.
-
-    Returns:
-        Part of a sentence, without subject.
-    """
+    """Return which changes an undecided objective could have detected, as part of a sentence without subject."""
     if metric.unit == "fraction" and mde >= 1:
         return "could not detect any change"
     return f"could only detect changes of {metric.change(mde, sign='')} or more"

@@ -24,14 +24,10 @@ from evaluation.metrics.variance import Floats
 def macro_mean(
     parts: Mapping[str, Estimate], weights: Mapping[str, float] | None = None
 ) -> Estimate:
-    """Return the weighted mean of estimates.
+    """Return the weighted mean of estimates; without interval if a part has none. One part is its own mean.
 
     Args:
         weights: Weight of each part, which add up to 1; None weighs all parts equally.
-
-    Returns:
-        The mean with its parts, their weights and shares of its variance; without interval if a part has
-        none. One part is its own mean.
     """
     weights = weights or dict.fromkeys(parts, 1 / len(parts))
     return replace(_macro_mean(parts, weights), weights=weights)
@@ -72,8 +68,8 @@ def joint_influences(estimates: Sequence[Estimate]) -> Floats | None:
     """Return each item's influences on the dependent groups that the items share, scaled to unit length.
 
     Returns:
-        Influences, (items, groups); None where no two items share a source row. An item of which no unit
-        differs has the same influence on each of its units.
+        Influences, (items, groups); None where no two items share a source row. An item of which no
+        unit differs has the same influence on each of its units.
     """
     variances = [estimate.variance for estimate in estimates if estimate.variance is not None]
     layouts = [leaf.layout or Layout(len(leaf.independent)) for leaf in variances]

@@ -47,11 +47,7 @@ log = logging.getLogger(__name__)
 
 
 def make_deltas(place: Place) -> Made:
-    """Write `bridge_deltas.json` of a step or merge from its tier files and those of the bridge.
-
-    Returns:
-        The file, or the reason why the two must not be compared.
-    """
+    """Write `bridge_deltas.json` of a step or merge, or say why the two must not be compared."""
     assert place.candidate is not None
     try:
         return Made([write_deltas(place.plan, place.candidate)])
@@ -62,15 +58,9 @@ def make_deltas(place: Place) -> Made:
 def write_deltas(plan: StagePlan, step: Candidate) -> Path:
     """Compare a step with the bridge and write `bridge_deltas.json` into its folder.
 
-    Args:
-        step: A step or a merge of the stage.
-
-    Returns:
-        The file.
-
     Raises:
-        ResultsError: When results are missing or damaged.
-        BridgeError: When the two must not be compared.
+        ResultsError: Results are missing or damaged.
+        BridgeError: The two must not be compared.
     """
     ours = read_results(plan.step_folder(step), plan.tiers)
     bridge = read_results(plan.bridge_folder, plan.tiers)

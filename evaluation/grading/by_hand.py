@@ -27,19 +27,15 @@ from evaluation.wording import no_such
 def verify_by_hand(
     plan: StagePlan, name: str, path: Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Verify completions of a file, cut at the task's stop strings.
+    """Verify completions of a file, cut at the task's stop strings; return the lines with verdicts, and a summary.
 
     Args:
-        plan: The stage that has the task.
         path: JSONL file of completions in one of the formats of `completion_files`, or `-`.
 
-    Returns:
-        The lines with their verdicts, and the task's summary.
-
     Raises:
-        ResultsError: When the file does not hold completions of the task.
-        CacheError: When the task is not prefilled as the configuration describes it now.
-        ScoringError: When a prompt has fewer completions than another, or a verifier failed on all.
+        ResultsError: The file does not hold completions of the task.
+        CacheError: The task is not prefilled as the configuration describes it now.
+        ScoringError: A prompt has fewer completions than another, or a verifier failed on all.
     """
     folder = plan.cache_folder("tier5", name)
     check_current(CacheStates(), CacheEntry(plan, "tier5", name, folder))
@@ -107,15 +103,7 @@ def _cut(completion: str, stops: Sequence[str]) -> str:
 
 
 def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Check how many completions of a file could not be verified.
-
-    Args:
-        plan: The stage that has the task.
-        rows: The lines as `verify_by_hand` returns them.
-
-    Raises:
-        ScoringError: When a verifier failed on more than `verification.max_error_share`.
-    """
+    """Check how many lines of `verify_by_hand` could not be verified; raise ScoringError for too many."""
     places = [f"sample {row['sample']} of {row['id']}" for row in rows]
     for view in rows[0]["verdicts"]:
         verdicts = [Verdict(**row["verdicts"][view]) for row in rows]
@@ -125,15 +113,10 @@ def check_verified(plan: StagePlan, rows: Sequence[Mapping[str, Any]]) -> None:
 def pass_rates(
     plan: StagePlan, name: str, path: Path, verifier: str | None
 ) -> list[tuple[str, float]]:
-    """Return the pass rate of each prompt, by the completions of a file.
+    """Return the pass rate of each prompt, by the completions of a file; raise what `verify_by_hand` raises.
 
     Args:
-        plan: The stage that has the task.
-        path: JSONL file of completions, as for `verify_by_hand`, which also raises the errors.
         verifier: The verifier whose verdicts count; None for the task's primary one.
-
-    Raises:
-        ResultsError: The task has no such verifier.
     """
     rows, summary = verify_by_hand(plan, name, path)
     check_verified(plan, rows)

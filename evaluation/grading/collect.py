@@ -34,11 +34,8 @@ from evaluation.store import ScoreStore
 def collect(place: Place) -> Made:
     """Write the tier files of a checkpoint that was scored, or say why there are none.
 
-    Returns:
-        The files, or the error.
-
     Raises:
-        EvaluationError: When a cache, a file or this machine is at fault; a later run may succeed.
+        EvaluationError: A cache, a file or this machine is at fault; a later run may succeed.
     """
     subject, score = place.subject, read_record(place.folder, SCORE)
     assert score is not None

@@ -36,28 +36,16 @@ class SampledPrompt:
     samples: Sequence[VerifiedSample]
 
     def valid(self, view: str) -> list[Verdict]:
-        """Return a verifier's verdicts, without samples on which it failed.
-
-        Returns:
-            Verdicts that have a credit, in the order of the samples.
-        """
+        """Return a verifier's verdicts in the order of samples, without samples on which it failed."""
         return [v for s in self.samples if (v := s.verdicts[view]).credit is not None]
 
     def credit(self, view: str) -> float | None:
-        """Return the mean credit over samples.
-
-        Returns:
-            A number from 0 to 1; None where the verifier failed on all of them.
-        """
+        """Return the mean credit over samples; None where the verifier failed on all of them."""
         credits = [verdict.credit for verdict in self.valid(view) if verdict.credit is not None]
         return math.fsum(credits) / len(credits) if credits else None
 
     def right(self, view: str) -> int:
-        """Return how many samples have the full credit.
-
-        Returns:
-            A number of samples.
-        """
+        """Return how many samples have the full credit."""
         return sum(verdict.credit == 1 for verdict in self.valid(view))
 
 
@@ -66,14 +54,11 @@ def group_samples(
     verdicts: Mapping[str, Sequence[Verdict]],
     documents: Mapping[str, DocumentLine],
 ) -> list[SampledPrompt]:
-    """Group completions by their prompts.
+    """Group completions by their prompts, in the order in which these occur first.
 
     Args:
         completions: Prompt, sample and completion of each.
         verdicts: For each verifier of the task, a verdict on each completion.
-
-    Returns:
-        Prompts in the order in which they occur first.
     """
     samples: dict[str, list[VerifiedSample]] = {}
     for number, (prompt, index, completion) in enumerate(completions):
@@ -88,11 +73,7 @@ def summarize_task(
     """Return a task's entry of `tier5_verified.json`.
 
     Args:
-        prompts: All prompts of the task, with all samples.
         views: The task's verifiers by name; the first is the primary one.
-
-    Returns:
-        Rates of each verifier and of all, over prompts or samples.
     """
     samples = [sample for prompt in prompts for sample in prompt.samples]
     ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
@@ -161,17 +142,13 @@ def summarize_view(
     verifier: AnyVerifier,
     others: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the rates of one verifier, over the samples on which it did not fail.
+    """Return the rates of one verifier, with intervals over prompts, over the samples on which it did not fail.
 
     Args:
-        prompts: All prompts of the task, with all samples.
         others: Verifiers whose right answers show what this one does not find; all if not given.
 
-    Returns:
-        Its rates, with intervals over prompts.
-
     Raises:
-        ScoringError: When the verifier failed on all samples.
+        ScoringError: The verifier failed on all samples.
     """
     verdicts = [verdict for prompt in prompts for verdict in prompt.valid(view)]
     if not verdicts:

@@ -61,15 +61,11 @@ def verify_task(
     """Verify a task's completions and summarize them.
 
     Args:
-        plan: The stage that has the task.
         entry: The task's entry of the job's record.
 
-    Returns:
-        Numbers and files of the task.
-
     Raises:
-        ScoringError: When a completion is not stored, or too many could not be verified.
-        CacheError: When the task's documents are missing.
+        ScoringError: A completion is not stored, or too many could not be verified.
+        CacheError: The task's documents are missing.
     """
     folder = plan.cache_folder("tier5", name)
     cache, documents = read_prompts(folder), read_documents(folder)
@@ -152,14 +148,7 @@ def _in_a_file_name(view: str) -> str:
 
 
 def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Table:
-    """Return each prompt's results by each verifier.
-
-    Args:
-        prompts: All prompts of the task, with all samples.
-
-    Returns:
-        Rows of `results.columns.COMPLETED`, the verifiers of a prompt together.
-    """
+    """Return rows of `results.columns.COMPLETED`: each prompt's results by each verifier, together."""
     rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
     return pa.Table.from_pylist(rows, schema=_PROMPTS)
 
@@ -190,15 +179,10 @@ def task_files(
     summary: Mapping[str, Any],
     views: Sequence[str],
 ) -> dict[str, Callable[[Path], object]]:
-    """Return a function that writes it for each file of a task.
+    """Return a function that writes it for each file of a task, by its path in the checkpoint's folder.
 
     Args:
-        prompts: All prompts of the task, with all samples.
         texts: The prompts as the model read them, by id.
-        summary: The task's entry of the tier's file.
-
-    Returns:
-        Functions that write a file, by its path in the checkpoint's folder.
     """
     files: dict[str, Callable[[Path], object]] = {
         "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),

@@ -19,14 +19,10 @@ def header(
     summaries: Iterable[Mapping[str, Any]],
     items: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Return the first keys of a tier file.
+    """Return the first keys of a tier file, in their order.
 
     Args:
-        summaries: Summaries of all scores that the file is made of.
         items: Items requested, used and left out, as `add_up` returns them.
-
-    Returns:
-        The keys in the order of the file.
     """
     summaries = list(summaries)
     seconds = sum(summary["seconds"] for summary in summaries)
@@ -48,11 +44,7 @@ def header(
 
 
 def origin(subject: Subject, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keys that identify the checkpoint of a tier file.
-
-    Returns:
-        Keys that every tier file begins with.
-    """
+    """Return the keys that identify the checkpoint of a tier file, with which it begins."""
     return {
         "stage": subject.plan.name,
         "step": subject.step,
@@ -90,14 +82,7 @@ def _of_all(summaries: Iterable[Mapping[str, Any]], key: str) -> list[Any]:
 
 
 def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the share of the time in which a GPU had work.
-
-    Args:
-        summaries: Summaries of all scores that a file is made of.
-
-    Returns:
-        `gpu_busy`, from 0 to 1; nothing without a GPU, or where it was not measured.
-    """
+    """Return the share of the time in which a GPU had work; nothing where it was not measured."""
     measured = [summary for summary in summaries if summary.get("busy_seconds") is not None]
     seconds = sum(one["seconds"] for one in measured)
     if not seconds:
@@ -107,14 +92,7 @@ def gpu_busy(summaries: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def add_up(counts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Add up the items of a tier.
-
-    Args:
-        counts: For each slice, task or probe set, its items as its cache counts them.
-
-    Returns:
-        Items requested, used and left out, the last by reason.
-    """
+    """Add up the items of a tier: requested, used and left out, the last by reason."""
     counts, left_out = list(counts), dict[str, int]()
     for count in counts:
         for reason, number in count["left_out"].items():

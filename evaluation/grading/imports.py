@@ -44,16 +44,12 @@ def import_file(
     path: Path,
     engine: tuple[str | None, str | None],
 ) -> int:
-    """Store completions of a file as a checkpoint's.
+    """Store completions of a file as a checkpoint's, and return how many are stored.
 
     Args:
-        plan: The stage that has the task.
         checkpoint: A step's number, a merge's name, or `bridge`.
         path: The file, in one of the formats of `completion_files`.
         engine: Its name and version, where the user gives them.
-
-    Returns:
-        How many completions are stored.
 
     Raises:
         ConfigError: The stage has no such checkpoint.
@@ -78,7 +74,6 @@ def forget_completions(plans: Plans, plan: StagePlan, checkpoint: str, task: str
     """Let a task's completions be generated again.
 
     Args:
-        plan: The stage that has the task.
         checkpoint: A step's number, a merge's name, or `bridge`.
 
     Raises:

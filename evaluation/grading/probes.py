@@ -29,9 +29,6 @@ def answer_parts(
     An answer without a mark that only the chat template has is read, unless it or its prompt opens a thought.
 
     Args:
-        probes: The suite's probes, by name.
-        answers: What the model wrote, by probe.
-        prompts: The prompts as the model read them, by probe.
         marks: What ends the model's thinking, by probe; None: all of it is the answer.
     """
     return {
@@ -51,17 +48,11 @@ def answer_parts(
 def answered_probes(
     plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]
 ) -> tuple[dict[str, StoredCompletion], dict[str, str | None], dict[str, Mapping[str, Any]]]:
-    """Return the stored answers to a stage's probes.
-
-    Args:
-        entry: The tier's entry of the job's record.
+    """Return the stored answers to a stage's probes; raise ScoringError where one is not stored.
 
     Returns:
-        Answers by probe in the order of the suite, what ends the thinking in each (None: all of it is
-        the answer), and the summaries of the scores by name.
-
-    Raises:
-        ScoringError: An answer is not stored.
+        Answers by probe in the order of the suite, what ends the thinking in each (None: all of it
+        is the answer), and the summaries of the scores by name.
     """
     probes = plan.suite.probes
     answers: dict[str, StoredCompletion] = {}
@@ -83,13 +74,6 @@ def probe_batch(probes: Mapping[str, Probe], parts: Mapping[str, str | None]) ->
     """Return the checks of all answers, in the order of the suite and of each probe's checks.
 
     No check may raise an error, since a probe without a verdict would be in no rate.
-
-    Args:
-        probes: The suite's probes, by name.
-        parts: The parts of their answers that checks read.
-
-    Returns:
-        Jobs for `find_verdicts`.
     """
     jobs: list[AnswerJob] = []
     places = []
@@ -112,18 +96,7 @@ def probe_table(
     parts: Mapping[str, str | None],
     verdicts: Iterable[Verdict],
 ) -> pa.Table:
-    """Return the answers with the results of their checks.
-
-    Args:
-        probes: The suite's probes, by name.
-        texts: The prompts as the model read them, by probe.
-        answers: What the model wrote, by probe.
-        parts: The parts of their answers that checks read.
-        verdicts: Verdicts on the jobs of `probe_batch`, in their order.
-
-    Returns:
-        A table of `rates.COLUMNS` in the order of the suite.
-    """
+    """Return a table of `rates.COLUMNS`: answers with the results of the checks in `probe_batch`'s order."""
     following = iter(verdicts)
     rows = []
     for name, probe in probes.items():
@@ -158,7 +131,6 @@ def chats_in_file(
     """Return the settings of conversations as `tier4_sft_native.json` has them.
 
     Args:
-        chats: Settings as scoring recorded them, with the probes that they are of.
         marks: What ends the model's thinking, by probe.
     """
     parts: list[dict[str, Any]] = []
@@ -171,14 +143,7 @@ def chats_in_file(
 
 
 def generations(table: pa.Table) -> list[dict[str, Any]]:
-    """Return the rows of `tier4_sft_native_generations.jsonl`.
-
-    Args:
-        table: Rows of `rates.COLUMNS`.
-
-    Returns:
-        Prompts and answers, without checks.
-    """
+    """Return the rows of `tier4_sft_native_generations.jsonl`: prompts and answers, without checks."""
     columns = [name for name in COLUMNS.names if name not in ("headline", "checks")]
     rows: list[dict[str, Any]] = table.select(columns).to_pylist()
     return rows

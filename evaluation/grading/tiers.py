@@ -144,14 +144,7 @@ def _scored_task(
 
 
 def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Return a row of SCHEMA for each candidate.
-
-    Args:
-        stored: Each question's row in the store, in the same order.
-
-    Returns:
-        The table, with each question's candidates together.
-    """
+    """Return a row of SCHEMA for each candidate, by each question's row in the store, in the same order."""
     counts = [len(line.sizes) for line in lines]
     sizes = np.array(list(chain.from_iterable(line.sizes for line in lines))).reshape(-1, 3).T
 
@@ -246,15 +239,7 @@ SUMMARIZERS: Mapping[str, Summarizer] = complete(
 
 
 def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
-    """Return all items' tables in one.
-
-    Args:
-        tables: Tables of one schema, by the item's name.
-        column: Name of a new first column, which has the item's name.
-
-    Returns:
-        One table, in the order of `tables`.
-    """
+    """Return all items' tables of one schema in one, with a new first column for the item's name."""
     return pa.concat_tables(
         table.add_column(0, column, pa.array([name] * table.num_rows, pa.string()))
         for name, table in tables.items()

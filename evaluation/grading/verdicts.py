@@ -69,16 +69,10 @@ class CompletionBatch:
 def find_verdicts(
     plan: StagePlan, store: ScoreStore, batches: Sequence[CompletionBatch]
 ) -> list[list[Verdict]]:
-    """Return stored verdicts, and compute those that are missing.
-
-    Args:
-        plan: The stage, which has the limits of verifiers.
-
-    Returns:
-        For each batch a verdict for each of its jobs, in their order.
+    """Return for each batch a verdict for each of its jobs; compute those that are not stored.
 
     Raises:
-        ScoringError: When more verdicts of a batch failed than its `max_error_share` allows.
+        ScoringError: More verdicts of a batch failed than its `max_error_share` allows.
     """
     items = [_StoredVerdicts(store, batch, limits_of(plan)) for batch in batches]
     missing = [
@@ -100,11 +94,7 @@ def find_verdicts(
 
 
 class _StoredVerdicts:
-    """Verdicts of a batch: those that are stored, and new ones, which are stored in parts.
-
-    Args:
-        limits: Limits of time and memory for new verdicts.
-    """
+    """Verdicts of a batch: those that are stored, and new ones, which are stored in parts."""
 
     def __init__(self, store: ScoreStore, batch: CompletionBatch, limits: CaseLimits) -> None:
         self.store, self.batch = store, batch
@@ -151,15 +141,11 @@ class _StoredVerdicts:
 def check_errors(
     what: str, places: Sequence[str], verdicts: Sequence[Verdict], max_error_share: float
 ) -> None:
-    """Check how many completions could not be verified.
+    """Check that enough completions could be verified; raise ScoringError, which names the first other one.
 
     Args:
         places: What an error calls each completion.
-        verdicts: A verdict on each completion, in the same order.
         max_error_share: Share of failures that is allowed.
-
-    Raises:
-        ScoringError: When a verifier failed on more completions than allowed; it names the first.
     """
     failed = [(p, v) for p, v in zip(places, verdicts, strict=True) if v.credit is None]
     if len(failed) <= max_error_share * len(places):
@@ -173,14 +159,7 @@ def check_errors(
 
 
 def run_verifiers(plan: StagePlan, jobs: Sequence[AnswerJob]) -> Iterator[tuple[int, Verdict]]:
-    """Yield verdicts as they are computed; raise what `verify_all` and `score` raise.
-
-    Args:
-        plan: The stage, which has the limits of verifiers.
-
-    Yields:
-        Number of the job, and its verdict.
-    """
+    """Yield the number of each job and its verdict, as computed; raise what `verify_all` and `score` raise."""
     verifier_jobs: dict[int, VerifierJob] = {}
     provided: dict[Provided, list[int]] = {}
     for number, (verifier, document, text) in enumerate(jobs):

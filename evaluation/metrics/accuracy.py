@@ -42,31 +42,18 @@ class Groups(NamedTuple):
 
 
 def group_items(table: pa.Table) -> Groups:
-    """Find the items of a table by their ids.
-
-    Args:
-        table: Candidates, those of one item together.
-
-    Returns:
-        Where each item's rows begin, and how many there are.
-    """
+    """Find where each item's rows begin, which stand together, and how many there are."""
     ids = table["item"].to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(np.append(True, ids[1:] != ids[:-1])) if len(ids) else np.array([], int)
     return Groups(starts, np.diff(np.append(starts, len(ids))))
 
 
 def candidate_scores(table: pa.Table) -> dict[str, Floats]:
-    """Return the scores that rank candidates, for each way of comparing whose columns exist.
-
-    Args:
-        table: Candidates with log-probabilities in nats and lengths.
-
-    Returns:
-        Scores by the way's name, (rows,) each.
+    """Return the scores that rank candidates, (rows,), for each way of comparing whose columns exist.
 
     Raises:
-        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
-        ScoringError: When a candidate has no length to divide by; it names the item.
+        NonFiniteError: A log-probability is NaN or infinite; it names the item.
+        ScoringError: A candidate has no length to divide by; it names the item.
     """
     logprob = _finite(table, "logprob")
     scores = {"raw": logprob}
@@ -85,15 +72,7 @@ def candidate_scores(table: pa.Table) -> dict[str, Floats]:
 
 
 def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Outcomes:
-    """Credit each item whose gold candidate scores highest.
-
-    Args:
-        scores: The scores that rank candidates, (rows,).
-        gold: Which candidates are right, (rows,).
-
-    Returns:
-        Credits and ties, (items,) each.
-    """
+    """Credit each item, (items,), whose gold candidate scores highest; scores and gold are (rows,)."""
     best = np.repeat(np.maximum.reduceat(scores, groups.starts), groups.sizes)
     is_best = scores == best
     winners = np.add.reduceat(is_best.astype(np.int64), groups.starts)
@@ -102,15 +81,7 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
 
 
 def standard_error(credit: Floats, layout: Layout) -> float | None:
-    """Return the standard error of a mean.
-
-    Args:
-        credit: A value for each item, (items,).
-        layout: How the items depend on one another.
-
-    Returns:
-        The error, in the unit of `credit`; None for a single item or a single cluster.
-    """
+    """Return the standard error of the mean over items; None for a single item or a single cluster."""
     groups = layout.groups
     if len(credit) < 2 or (groups is not None and not groups.any()):
         return None
@@ -119,11 +90,7 @@ def standard_error(credit: Floats, layout: Layout) -> float | None:
 
 
 def layout_of(table: pa.Table, groups: Groups) -> Layout:
-    """Return how the items of a table depend on one another.
-
-    Args:
-        table: Candidates; older tables lack columns of groups and source rows.
-    """
+    """Return how the items of a table depend on one another; older tables lack the columns for it."""
 
     def names(column: str) -> list[str | None]:
         taken: list[str | None] = table[column].take(groups.starts).to_pylist()
@@ -138,20 +105,14 @@ def layout_of(table: pa.Table, groups: Groups) -> Layout:
 
 
 def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
-    """Return the accuracies of a task.
+    """Return the accuracies of a task by every way of comparing; the headline's is the primary.
 
     `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
 
-    Args:
-        primary: How candidates are compared for the headline.
-
-    Returns:
-        Accuracies of every kind; `accuracy`, `centered`, `stderr` and `ties` of the primary.
-
     Raises:
-        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
-        ScoringError: When there are no items, an item has one candidate, or there is nothing to
-            compute the primary from.
+        NonFiniteError: A log-probability is NaN or infinite; it names the item.
+        ScoringError: There are no items, an item has one candidate, or there is nothing to compute
+            the primary from.
     """
     groups = check_items(table, "ranked")
     gold = table["gold"].to_numpy(zero_copy_only=False)
@@ -179,17 +140,11 @@ def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]
 
 
 def check_items(table: pa.Table, kind: TaskKind) -> Groups:
-    """Check that the items of a table can be measured.
-
-    Args:
-        kind: Whether candidates are ranked, or only the right answer is scored.
-
-    Returns:
-        The items.
+    """Check that the items of a table can be measured, and return them.
 
     Raises:
-        ScoringError: When there are none, or one has too few or too many candidates.
-        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
+        ScoringError: There are none, or one has too few or too many candidates.
+        NonFiniteError: A log-probability is NaN or infinite; it names the item.
     """
     groups = group_items(table)
     if not len(groups.starts):

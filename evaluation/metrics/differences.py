@@ -52,11 +52,7 @@ class Differences:
         return variance_of(self.influence, self.layout)
 
     def minus(self, other: "Differences") -> "Differences":
-        """Return the differences of two sides that were both compared with the same third one.
-
-        Args:
-            other: The differences of the other side, of the same units.
-        """
+        """Return the differences of two sides that were both compared with the same third one."""
         amounts = self.amounts - other.amounts
         if self.kind == "credit":  # fractions such as 1/3 are rounded
             amounts = np.where(np.abs(amounts) < 1e-12, 0.0, amounts)
@@ -64,10 +60,6 @@ class Differences:
 
 
 def mean_differences(differences: Sequence[Differences]) -> Differences:
-    """Return the mean over several checkpoints of each unit's difference.
-
-    Args:
-        differences: Differences of the same units, one for each checkpoint.
-    """
+    """Return the mean over several checkpoints of each unit's difference, of the same units."""
     amounts = np.mean([difference.amounts for difference in differences], axis=0)
     return replace(differences[0], amounts=amounts, passes=False)

@@ -61,11 +61,7 @@ class Layout:
         return None if self.strata is None else numbered(self.strata)
 
     def only(self, chosen: NDArray[np.bool_]) -> "Layout":
-        """Return the layout of some of the units.
-
-        Args:
-            chosen: Which units, (units,).
-        """
+        """Return the layout of the chosen units."""
         if chosen.all():
             return self
 
@@ -91,7 +87,6 @@ def joined(size: int, columns: Sequence[Sequence[object]]) -> Labels:
     """Return a number for the group of each unit, where units that share a name in any column are one group.
 
     Args:
-        size: Number of units.
         columns: Names of all units, by column; None is shared with no other unit.
     """
     groups = _Groups()
@@ -123,14 +118,7 @@ class _Groups:
 
 @lru_cache(maxsize=64)
 def shared_groups(layouts: tuple[Layout, ...]) -> tuple[Labels, ...] | None:
-    """Return the dependent groups of several items' units, numbered across the items.
-
-    Args:
-        layouts: A layout of each item.
-
-    Returns:
-        Labels for each item; None where no source row is in two items.
-    """
+    """Return the dependent groups of several items' units, numbered across items; None where they share none."""
     if sum(len(layout.names) for layout in layouts) == len(
         frozenset().union(*(o.names for o in layouts))
     ):

@@ -52,17 +52,11 @@ BINS = 15
 
 
 def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:
-    """Return the measures of each question.
-
-    Args:
-        kind: Whether candidates are ranked, or only the right answer is scored.
-
-    Returns:
-        Values by the measure's name, (questions,) each.
+    """Return the measures of each question, (questions,) each.
 
     Raises:
-        NonFiniteError: When a log-probability is NaN or infinite; it names the item.
-        ScoringError: When an item cannot be measured; it names the item.
+        NonFiniteError: A log-probability is NaN or infinite; it names the item.
+        ScoringError: An item cannot be measured; it names the item.
     """
     groups, scores = check_items(table, kind), candidate_scores(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
@@ -73,17 +67,7 @@ def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Flo
 
 
 def greedy(table: pa.Table) -> Floats:
-    """Return whether each right answer is the one that greedy decoding gives.
-
-    Args:
-        table: Right answers, without other candidates.
-
-    Returns:
-        1 or 0, (questions,).
-
-    Raises:
-        ScoringError: When that was not stored.
-    """
+    """Return 1 for each right answer that is greedy, else 0; raise ScoringError if that is not stored."""
     check_items(table, "gold")
     if table["is_greedy"].null_count:
         raise ScoringError("whether an answer is greedy is not stored; score it again")
@@ -92,14 +76,7 @@ def greedy(table: pa.Table) -> Floats:
 
 
 def summarize_gold(table: pa.Table) -> dict[str, Any]:
-    """Return a task's measures where only right answers are scored.
-
-    Args:
-        table: Right answers, without other candidates.
-
-    Returns:
-        The task's measures, with the standard error of its headline.
-    """
+    """Return a task's measures where only right answers are scored, with the standard error of its headline."""
     (bits,), groups = choice_measures(table, "gold").values(), check_items(table, "gold")
     return {
         "kind": "gold",
@@ -111,14 +88,7 @@ def summarize_gold(table: pa.Table) -> dict[str, Any]:
 
 
 def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
-    """Add a column for each measure to a table: a question's value at its first candidate.
-
-    Args:
-        kind: Whether candidates are ranked, or only the right answer is scored.
-
-    Returns:
-        The longer table; null where there is no value.
-    """
+    """Add a column for each measure to a table: a question's value at its first candidate, else null."""
     starts, found = check_items(table, kind).starts, choice_measures(table, kind)
     for name in MEASURES:
         column = np.full(table.num_rows, np.nan)
@@ -135,15 +105,7 @@ def _check_wrong_candidates(table: pa.Table, gold: NDArray[np.bool_], groups: Gr
 
 
 def margins(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Floats:
-    """Return how far each right candidate is above the best other one.
-
-    Args:
-        scores: The scores that rank candidates, (rows,).
-        gold: Which candidates are right, (rows,).
-
-    Returns:
-        Differences in the unit of `scores`, (questions,).
-    """
+    """Return how far each right candidate is above the best other one, in the unit of the scores."""
     return _best(scores, gold, groups) - _best(scores, ~gold, groups)
 
 

@@ -30,17 +30,7 @@ class Interval(NamedTuple):
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
-    """Return the chance that one of k samples is right, without bias.
-
-    Args:
-        k: Samples that are drawn of them.
-
-    Returns:
-        pass@k of the prompt, from 0 to 1.
-
-    Raises:
-        ScoringError: When k > n.
-    """
+    """Return the chance that one of k of n samples is right, without bias; raise ScoringError when k > n."""
     if k > n:
         raise ScoringError(f"pass@{k} cannot be computed from {n} samples; raise `sampling.n`")
     if n - right < k:
@@ -49,26 +39,15 @@ def pass_at_k(n: int, right: int, k: int) -> float:
 
 
 def powers(n: int) -> list[int]:
-    """Return the k for which pass@k is computed.
-
-    Args:
-        n: Samples of each prompt.
-
-    Returns:
-        1, 2, 4 … and n itself, ascending.
-    """
+    """Return the k for which pass@k is computed: 1, 2, 4 … and n itself."""
     return sorted({2**i for i in range(n.bit_length())} | {n})
 
 
 def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
-    """Return the credit of a prompt's most frequent answer.
+    """Return the credit of a prompt's most frequent answer (cons@n); answers that tie share it.
 
     Args:
         answers: The answer of each sample; None for no answer, which does not count.
-        right: Whether each sample is right.
-
-    Returns:
-        cons@n of the prompt, from 0 to 1; answers that tie share the credit.
     """
     given = [(answer, ok) for answer, ok in zip(answers, right, strict=True) if answer is not None]
     if not given:
@@ -81,16 +60,10 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
 
 
 def interval(credit: Floats) -> Interval:
-    """Return the mean and 95 % interval over prompts.
+    """Return the mean over prompts with its standard error and 95 % bounds, all as fractions.
 
     Uses Wilson's interval, whose width is never zero, where every prompt is right or wrong; else
     Student's t.
-
-    Args:
-        credit: A value from 0 to 1 for each prompt, (prompts,).
-
-    Returns:
-        The mean with its standard error and bounds, all as fractions.
     """
     mean = float(credit.mean())
     if len(credit) < 2:

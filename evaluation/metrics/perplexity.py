@@ -59,12 +59,9 @@ def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
 def check_blocks(table: pa.Table) -> None:
     """Check that a slice has a perplexity.
 
-    Args:
-        table: Nats, scored tokens and bytes of each block.
-
     Raises:
-        NonFiniteError: When a loss is NaN or infinite, or too large; it names the block.
-        ScoringError: When nothing is scored.
+        NonFiniteError: A loss is NaN or infinite, or too large; it names the block.
+        ScoringError: Nothing is scored.
     """
     nats = table["nats"].to_numpy()
     broken = np.flatnonzero(~np.isfinite(nats))

@@ -44,27 +44,13 @@ class Bin(NamedTuple):
 
 
 def bin_starts(length: int) -> list[int]:
-    """Return where bins of positions begin.
-
-    Args:
-        length: Tokens of each sequence.
-
-    Returns:
-        The first position of each bin, ascending from 0.
-    """
+    """Return the first position of each bin, for sequences of so many tokens."""
     doublings = ((length - 1) // FIRST).bit_length()
     return [0, *(FIRST << power for power in range(doublings))]
 
 
 def positions_of(table: "pa.Table") -> Positions | None:
-    """Return the columns by position of a table of blocks.
-
-    Args:
-        table: A row for each block.
-
-    Returns:
-        Both columns; None where the table was stored without them.
-    """
+    """Return the columns by position of a table of blocks; None where it was stored without them."""
     if any(name not in table.column_names or table[name].null_count for name in (NATS, TOKENS)):
         return None
     flat = (table[name].combine_chunks().flatten() for name in (NATS, TOKENS))
@@ -74,15 +60,7 @@ def positions_of(table: "pa.Table") -> Positions | None:
 
 
 def bins_of(positions: Positions, length: int) -> list[Bin]:
-    """Return the bins that have tokens.
-
-    Args:
-        positions: Nats and tokens of blocks by position.
-        length: Tokens of each block.
-
-    Returns:
-        Bins in order; none where only one has tokens, as there is nothing to compare.
-    """
+    """Return the bins that have tokens; none where only one has, as there is nothing to compare."""
     edges = [*bin_starts(length), length]
     bins = []
     for number, (first, end) in enumerate(pairwise(edges)):
@@ -94,15 +72,7 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
 
 
 def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
-    """Return nats per token by position, with standard errors.
-
-    Args:
-        table: A row for each block.
-        length: Tokens of each block.
-
-    Returns:
-        An entry for each bin that has tokens; none where the table was stored without positions.
-    """
+    """Return nats per token by position, with standard errors; none where positions were not stored."""
     positions = positions_of(table)
     return [] if positions is None else [_summary(one) for one in bins_of(positions, length)]
 

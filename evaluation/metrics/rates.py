@@ -60,11 +60,7 @@ PromptRow = dict[str, Any]
 
 
 def outcome(row: PromptRow, rate: str) -> bool | None:
-    """Return what a prompt contributes to a rate.
-
-    Returns:
-        Whether it passed, or was truncated; None if it does not count for the rate.
-    """
+    """Return whether a prompt passed, or was truncated; None if it does not count for the rate."""
     if rate == TRUNCATED:
         return bool(row["stop_reason"] == "length")
     relevant = [check["passed"] for check in row["checks"] if check["kind"] in RATES[rate]]
@@ -81,11 +77,7 @@ def _rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
 
 
 def summarize(table: pa.Table) -> dict[str, Any]:
-    """Return all rates over the headline's prompts and by category, and each prompt's results.
-
-    Returns:
-        `summary`, `by_category` and `prompts` of `tier4_sft_native.json`.
-    """
+    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
     rows = table.to_pylist()
     categories = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in categories}

@@ -42,14 +42,7 @@ class Ratio(NamedTuple):
 
 
 def ratio_of(metric: Metric, columns: Mapping[str, Floats]) -> Ratio | None:
-    """Return a metric's amounts and weights.
-
-    Args:
-        columns: Columns of a table of blocks, (blocks,) each; some may be missing.
-
-    Returns:
-        None where a column is missing, or the weights add up to 0.
-    """
+    """Return a metric's amounts and weights; None where a column is missing, or the weights add up to 0."""
     if metric.numerator not in columns or metric.denominator not in columns:
         return None
     weights = columns[metric.denominator] * (LN_2 if metric.in_bits else 1.0)
@@ -59,11 +52,7 @@ def ratio_of(metric: Metric, columns: Mapping[str, Floats]) -> Ratio | None:
 def values_of_blocks(
     metrics: Sequence[Metric], columns: Mapping[str, Floats]
 ) -> dict[str, float | None]:
-    """Return the values of all metrics whose columns exist, by name.
-
-    Args:
-        columns: Columns of a table of blocks, (blocks,) each.
-    """
+    """Return the values of all metrics whose columns exist, by name."""
     found = {metric.name: (metric, ratio_of(metric, columns)) for metric in metrics}
     return {
         name: metric.linked(ratio.value)

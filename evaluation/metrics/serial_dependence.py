@@ -33,41 +33,21 @@ LARGEST_CARRY = 0.95
 
 
 def ratio_influence(amounts: Floats, weights: Floats) -> Floats:
-    """Return what each block contributes to a ratio of sums.
-
-    Args:
-        amounts: What is summed up, (blocks,), such as nats.
-        weights: What it is divided by, (blocks,), such as tokens.
-
-    Returns:
-        Influences, (blocks,), which add up to zero.
-    """
+    """Return what each block contributes to a ratio of sums, (blocks,); they add up to zero."""
     total = weights.sum()
     influence: Floats = (amounts - amounts.sum() / total * weights) / total
     return influence
 
 
 def variance_of(influence: Floats, layout: Layout) -> Variance:
-    """Return the variance of an estimate, with the dependence of its units.
-
-    Args:
-        influence: What each unit contributes, (units,); they add up to zero.
-        layout: How the units depend on one another.
-    """
+    """Return the variance of an estimate by its influences, with the dependence of its units."""
     if not layout.is_text:
         return influence_variance(influence, layout)
     return serial_variance(influence)._replace(layout=layout)
 
 
 def serial_variance(influence: Floats) -> Variance:
-    """Return the variance of an estimate; never below that of independent blocks.
-
-    Args:
-        influence: What each block contributes, (blocks,), in the order of the text.
-
-    Returns:
-        The variance, with the degrees of freedom of Student's t.
-    """
+    """Return the variance of an estimate by influences in the text's order; never below that of independent ones."""
     n = len(influence)
     independent = influence * math.sqrt(n / (n - 1))
     curvature = _spectral_curvature(influence)
@@ -79,16 +59,10 @@ def serial_variance(influence: Floats) -> Variance:
 
 
 def cosines(influence: Floats, count: int) -> Floats:
-    """Return the first cosine coefficients, scaled so that their squares add up to the variance.
+    """Return the first cosine coefficients of influences, scaled so that their squares add up to the variance.
 
     sum_t u_t cos(pi j (t + 1/2) / n) for j = 1.., by a Fourier transform of the even positions
     followed by the odd ones backwards.
-
-    Args:
-        influence: What each block contributes, (blocks,), in the order of the text.
-
-    Returns:
-        Coefficients, (count,).
     """
     n = len(influence)
     turned = np.concatenate([influence[::2], influence[1::2][::-1]])

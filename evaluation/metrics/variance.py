@@ -51,12 +51,7 @@ class Variance(NamedTuple):
 
 
 def wilson(rate: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of a rate, which also holds for 0 and 1 (JASA 22:209, 1927).
-
-    Args:
-        rate: Share of trials that passed, from 0 to 1.
-        n: Number of trials.
-    """
+    """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927)."""
     z = float(special.ndtri((1 + LEVEL) / 2))
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
@@ -70,25 +65,14 @@ def grouped_variance(
 ) -> Variance:
     """Return the variance of an estimate whose items may be in clusters or strata.
 
-    A stratum of one unit has no variance within it; such units are pooled into one stratum.
-
     Args:
-        influence: What each item contributes, (items,); they add up to zero.
-        clusters: Name of each item's cluster; None: items are independent.
-        strata: Name of each item's stratum; None: there is one.
-
-    Returns:
-        The variance, with the degrees of freedom of Student's t.
+        stratum of one unit has no variance within it; such units are pooled into one stratum.
     """
     return influence_variance(influence, Layout(len(influence), clusters, strata))
 
 
 def influence_variance(influence: Floats, layout: Layout) -> Variance:
-    """Return the variance of an estimate whose items may be in clusters or strata.
-
-    Args:
-        influence: What each item contributes, (items,); they add up to zero.
-    """
+    """Return the variance of an estimate by its influences, whose items may be in clusters or strata."""
     if layout.groups is None and layout.strata is None:
         n = len(influence)
         return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1, layout)

@@ -135,13 +135,7 @@ class Generation(FileModel):
 
 
 def read_generations(path: Path) -> dict[str, Generation]:
-    """Read Tier4's completions.
-
-    Args:
-        path: The file, a JSON record on each line.
-
-    Returns:
-        Completions by the id of their prompt, in the order of the file.
+    """Read Tier4's completions by the id of their prompt, in the order of the file.
 
     Raises:
         ResultsError: A line is no such record, or an id occurs twice; names the line.

@@ -122,10 +122,8 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
     """Return the columns of a table whose rows are records of plain values.
 
     Args:
-        first: Names of columns that come first, separated by spaces; the others keep the model's order.
-
-    Returns:
-        Columns in order.
+        first: Names of columns that come first, separated by spaces; the others keep the model's
+            order.
     """
     fields, columns = model.model_fields, []
     for name in dict.fromkeys([*first.split(), *fields]):
@@ -137,11 +135,7 @@ def columns_of(model: type[FileModel], first: str = "") -> tuple[Column, ...]:
 
 
 def arrow_schema(columns: Sequence[Column]) -> "pa.Schema":
-    """Return the schema of a table.
-
-    Args:
-        columns: The table's columns in order.
-    """
+    """Return the schema of a table of these columns."""
     import pyarrow as pa
 
     return pa.schema([(column.name, _arrow_type(column.type)) for column in columns])
@@ -166,14 +160,10 @@ def _arrow_type(name: str) -> "pa.DataType":
 
 
 def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
-    """Read a Parquet file and check its columns.
+    """Read the given columns of a Parquet file, and check them; a column that may be null may be missing.
 
     Args:
-        columns: Columns to read; others that the file has are left out.
         again: How such a file is made, for messages.
-
-    Returns:
-        The table; a column that may be null may be missing.
 
     Raises:
         ResultsError: No such file, not Parquet, or a column that is missing or of another type, or
@@ -232,18 +222,10 @@ def _checked(path: Path, table: "pa.Table", column: Column, again: str) -> "pa.T
 
 
 def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -> "pa.Table":
-    """Return the rows of one item, without the column that names it.
+    """Return the rows of one item, at least one, without the column that names it; raise ResultsError.
 
     Args:
-        column: The column that names the item.
-        path: File of the table, for messages.
         again: How such a file is made, for messages.
-
-    Returns:
-        At least one row, in the table's order.
-
-    Raises:
-        ResultsError: There are no such rows.
     """
     import pyarrow.compute as pc
 
@@ -254,12 +236,7 @@ def rows_of(table: "pa.Table", column: str, name: str, path: Path, again: str) -
 
 
 def write_csv(path: Path, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows under a header line.
-
-    Args:
-        columns: The table's columns in order.
-        rows: Values by column; None or a missing value is an empty cell, other keys are left out.
-    """
+    """Write rows under a header line; None or a missing value is an empty cell, other keys are left out."""
     names = [column.name for column in columns]
     with atomic_path(path) as temporary, open(temporary, "w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, names, lineterminator="\n", extrasaction="ignore")

@@ -24,15 +24,7 @@ Rows = list[dict[str, Any]]
 
 
 def completed_items(tier: Tier, file: Tier5File, table: "pa.Table | None", path: Path) -> Items:
-    """Return the items of Tier5's files.
-
-    Args:
-        table: Rows of its per-item file; None where an external program wrote none.
-        path: The per-item file, for messages.
-
-    Raises:
-        ResultsError: The two files do not agree.
-    """
+    """Return the items of Tier5's files, of which external programs may write no table; raise ResultsError."""
     tasks = file.generation_tasks.items()
     return Items(items={name: _item(tier, name, entry, table, path) for name, entry in tasks})
 

@@ -7,14 +7,7 @@ from evaluation.settings.candidates import Candidate
 
 
 def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, str]]:
-    """Return each note of some steps once.
-
-    Args:
-        contents: Content of the deltas files, by step or merge.
-
-    Returns:
-        Notes, each with the steps that it applies to: `all` or a list of them.
-    """
+    """Return each note of some steps once, with the steps that it applies to: `all` or a list of them."""
     steps: dict[str, list[str]] = {}
     for step, content in contents.items():
         for note in content.notes:
@@ -26,14 +19,7 @@ def notes_by_steps(contents: Mapping[Candidate, StepDeltas]) -> list[tuple[str, 
 
 
 def warnings_in_words(contents: Mapping[Candidate, StepDeltas]) -> list[str]:
-    """Return each note of some steps once, as stage pages and terminals show it.
-
-    Args:
-        contents: Content of the deltas files, by step or merge.
-
-    Returns:
-        Sentences that end with the steps in parentheses.
-    """
+    """Return each note of some steps once, as stage pages and terminals show it, with its steps in parentheses."""
     return [f"{note} ({_of_steps(own)})" for note, own in notes_by_steps(contents)]
 
 

@@ -104,11 +104,7 @@ _PARTS: Parts = {
 
 
 def documents() -> dict[str, tuple[str, type[FileModel]]]:
-    """Return the files of results that are JSON.
-
-    Returns:
-        By name of its schema, the file's place in messages and its model.
-    """
+    """Return, by name of its schema, the place in messages and the model of each file of results that is JSON."""
     models: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
         reader = reader_of(name)
@@ -199,11 +195,7 @@ def _column_table(columns: Sequence[Column]) -> str:
 
 
 def write_documents(root: Path) -> Iterator[Path]:
-    """Write schemas and list.
-
-    Yields:
-        Each file, once it is written.
-    """
+    """Write schemas and list, and yield each file once it is written."""
     for name, (_, model) in documents().items():
         path = root / FOLDER / f"{name}.schema.json"
         write_json(path, model.model_json_schema())

@@ -29,16 +29,7 @@ class FileModel(BaseModel):
 
 
 def optional(description: str, default: Any = None, **limits: Any) -> Any:
-    """Return a field that a file may lack.
-
-    Args:
-        description: What the key means, for schemas and documentation.
-        default: Value where the key is missing.
-        **limits: Limits of the value, as pydantic's `Field` takes them.
-
-    Returns:
-        The field, for a model.
-    """
+    """Return a field that a file may lack, with its default and limits as pydantic's `Field` takes them."""
     return Field(default, description=description, **limits)
 
 
@@ -46,28 +37,22 @@ AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 
 
 def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
-    """Return the error of a file that has to be made again.
-
-    Returns:
-        The error, for the caller to raise.
-    """
+    """Return the error of a file that has to be made again."""
     return ResultsError(f"{path}: {what}; remove it and {again}")
 
 
 def read_model(
     path: Path, model: type[AnyFileModel], again: str, version: tuple[str, str] | None = None
 ) -> AnyFileModel:
-    """Read a file as a record.
+    """Read a file as a record; within `reading_once` the same one at every call.
 
     Args:
         again: How such a file is made, for messages.
         version: What wrote it, and the only version of its protocol that is read; None for any.
 
-    Returns:
-        The record; within `reading_once` the same one at every call.
-
     Raises:
-        ResultsError: The file is missing or cannot be read, a key is invalid, or its version is another.
+        ResultsError: The file is missing or cannot be read, a key is invalid, or its version is
+            another.
     """
     known = READ_FILES.get()
     if known is not None and (path, model) in known:

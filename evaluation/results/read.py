@@ -66,23 +66,12 @@ class Results:
 
 
 def tiers_in(folder: Path) -> tuple[TierName, ...]:
-    """Return the tiers whose summary file exists.
-
-    Returns:
-        Names in the order of the tiers.
-    """
+    """Return the tiers whose summary file exists."""
     return tuple(name for name, tier in TIERS.items() if (folder / tier.summary_file).exists())
 
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """Read a tier's summary file, and check that its per-item file exists, too.
-
-    Returns:
-        Content of the summary file.
-
-    Raises:
-        ResultsError: A file is missing or empty, or the summary is invalid.
-    """
+    """Read a tier's summary file, and check that its per-item file exists, too; raise ResultsError."""
     tier = TIERS[name]
     file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
     items = folder / tier.items_file
@@ -128,10 +117,7 @@ def reading_once() -> Iterator[None]:
 
 
 def read_tier(folder: Path, name: TierName) -> TierResults:
-    """Read one tier of a checkpoint's results.
-
-    Returns:
-        Its items; within `reading_once` the same object at every call.
+    """Read one tier of a checkpoint's results; within `reading_once` the same object at every call.
 
     Raises:
         ResultsError: A file is missing or invalid; names file and key.
@@ -148,10 +134,7 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
 
 
 def read_folder(folder: Path) -> Results:
-    """Read all tiers in a folder of a checkpoint's results.
-
-    Returns:
-        All tiers that have a file.
+    """Read all tiers that have a file in a folder of a checkpoint's results.
 
     Raises:
         ResultsError: There is no tier file, or one is invalid.
@@ -168,10 +151,7 @@ _SUCH_AS = "name a folder such as by_checkpoint/step_1000"
 
 
 def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
-    """Read tiers of a checkpoint's results.
-
-    Returns:
-        The tiers in this order.
+    """Read tiers of a checkpoint's results, in this order.
 
     Raises:
         ResultsError: A tier is missing or invalid; names file and key.

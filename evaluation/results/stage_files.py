@@ -55,11 +55,7 @@ FRONT_FILES = (PAGE, OVERVIEW, RETENTION, RETENTION_TEX)
 
 
 def stage_outputs(plan: StagePlan) -> tuple[str, ...]:
-    """Return the files that `tables` writes into a stage's results.
-
-    Returns:
-        Names of files, those about the bridge last.
-    """
+    """Return the files that `tables` writes into a stage's results, those about the bridge last."""
     scores = SUMMARY_TABLE, SUMMARY, SUMMARY_TEXT, MATRIX, MATRIX_TEX
     bridge = () if plan.stage.bridge is None else BRIDGE_FILES
     return (*scores, QUALITY_TABLE, QUALITY, PAGE, *bridge)
@@ -272,14 +268,7 @@ _ROWS = TypeAdapter(list[SummaryRow])
 
 
 def read_summary(path: Path) -> list[dict[str, Any]]:
-    """Read a stage's `summary.parquet`.
-
-    Returns:
-        Its rows in order: values by column.
-
-    Raises:
-        ResultsError: It is missing or invalid.
-    """
+    """Read the rows of a stage's `summary.parquet`, values by column; raise ResultsError."""
     rows: list[dict[str, Any]] = read_table(path, SUMMARY_COLUMNS, RUN_AGAIN).to_pylist()
     try:
         _ROWS.validate_python(rows)

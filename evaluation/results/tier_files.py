@@ -124,7 +124,6 @@ def measured(
 
     Args:
         text: What a field means, with the metric's description in it.
-        required: Key of a metric.
     """
     fields: dict[str, Any] = {}
     for metric in metrics:

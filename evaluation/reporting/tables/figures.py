@@ -48,15 +48,9 @@ SETTINGS: Any = {
 
 
 def write_figures(plan: StagePlan) -> list[Path]:
-    """Write a stage's figures; one without data has a sentence in place of a plot.
+    """Write a stage's figures from its tables; one without data has a sentence in place of a plot.
 
     Figures of a bridge or a tier that the stage no longer has are removed.
-
-    Args:
-        plan: The stage's plan; its tables are read from its results folder.
-
-    Returns:
-        The files of the figures.
 
     Raises:
         ResultsError: The stage has no tables yet, or damaged ones.

@@ -53,14 +53,7 @@ class _Anchor:
 
 
 def retention(stages: Iterable[StageResults]) -> list[RetentionRow]:
-    """Compare later checkpoints with earlier ones; each pair is one family of tests.
-
-    Args:
-        stages: Results of all stages, in the order of the configuration.
-
-    Returns:
-        A row per pair of checkpoints, item and metric.
-    """
+    """Compare later checkpoints with earlier ones, item by item; each pair is one family of tests."""
     results = list(stages)
     known, parents = _anchors(results), _parents(results)
     pairs = [
@@ -247,11 +240,7 @@ def _deltas(pair: Pair, shared: Sequence[str] | None) -> list[Delta]:
 
 
 def write_retention(rows: Sequence[RetentionRow], folder: Path) -> None:
-    """Write the table and the heat map into the folder of all results.
-
-    Args:
-        rows: The rows from `retention`.
-    """
+    """Write the table and the heat map into the folder of all results."""
     write_csv(folder / RETENTION, RETENTION_COLUMNS, [row.model_dump() for row in rows])
     write_text(folder / RETENTION_TEX, heat_map(_columns(rows), NOTE))
 

@@ -93,14 +93,7 @@ def _cells(
 
 
 def key_of(row: Value | Delta | DeltaRow | RetentionRow) -> Key:
-    """Return the key of a value or a delta.
-
-    Args:
-        row: A value, or a delta of one; `delta_` before its metric is left out.
-
-    Returns:
-        Tier, item and metric.
-    """
+    """Return tier, item and metric of a value, or of a delta of one."""
     return row.tier, row.item, row.metric.removeprefix("delta_")
 
 
@@ -139,7 +132,6 @@ def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
 
     Args:
-        columns: Cells by label of the checkpoint, in order.
         is_whole: Whether rows of text stay whole however narrow the terminal is.
     """
     if form == "text":
@@ -155,16 +147,7 @@ def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
 def columns_as_json(
     columns: Columns, folders: Mapping[str, Path], notes: Sequence[str]
 ) -> CheckpointTable:
-    """Return columns as `table --json` prints them.
-
-    Args:
-        columns: Cells by label of the checkpoint, in order.
-        folders: Folders of results by the labels of their columns.
-        notes: Sentences on pairs that are not tested.
-
-    Returns:
-        The model that is printed.
-    """
+    """Return columns as `table --json` prints them, with sentences on pairs that are not tested."""
     names = ("tier", "item", "metric", "value", "low", "high", "flag")
     found = tuple(
         TableColumn(
@@ -202,7 +185,6 @@ def heat_map(columns: Columns, note: str) -> str:
     The darkest cell of a tier's metric is the one that changed most.
 
     Args:
-        columns: Cells by label of the checkpoint, in order.
         note: A sentence on what is compared with what, for a LaTeX comment.
     """
     most: dict[tuple[TierName, str], float] = {}

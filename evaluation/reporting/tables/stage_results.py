@@ -27,17 +27,7 @@ class Scored:
     values: tuple[Value, ...]
 
     def tier(self, name: TierName) -> TierResults:
-        """Read a tier with its per-item table.
-
-        Args:
-            name: The tier; the checkpoint must have its file.
-
-        Returns:
-            The tier's results, read anew from the folder.
-
-        Raises:
-            ResultsError: A file of the tier is missing or damaged.
-        """
+        """Read a tier with its per-item table anew; raise ResultsError."""
         return read_tier(self.results.folder, name)
 
 
@@ -75,14 +65,7 @@ class StageResults:
         return recommended if recommended in self.candidates else max(self.steps, default=None)
 
     def judged(self, candidate: Candidate) -> StepVerdict:
-        """Return the verdict on a step or merge that was compared with the bridge.
-
-        Args:
-            candidate: One of `deltas`.
-
-        Returns:
-            The stage's, corrected for the choice among its checkpoints; as long as there is none, its own.
-        """
+        """Return the verdict on a compared candidate: the stage's, corrected for the choice, or else its own."""
         return self.verdicts.get(candidate, self.deltas[candidate])
 
     @property
@@ -128,11 +111,7 @@ class _Reader:
 
 
 def read_stage(plan: StagePlan, steps: Sequence[Candidate]) -> StageResults:
-    """Read all results of a stage that exist and can be read.
-
-    Returns:
-        The results, which also name what is missing or damaged.
-    """
+    """Read all results of a stage that exist and can be read; name what is missing or damaged."""
     reader = _Reader()
     checkpoints = {
         step: reader.checkpoint(plan.step_folder(step), plan, candidate_label(step))

@@ -76,15 +76,10 @@ def write_tables(stage: StageResults) -> None:
 
 
 def _markdown(stage: StageResults, rows: Sequence[dict[str, Any]]) -> str:
-    """Return a table of each metric, of losses only in the unit that is shown.
+    """Return a table of each metric in Markdown, of losses only in the unit that is shown.
 
-    Each item is a row, each step a column; the delta against the bridge is in brackets.
-
-    Args:
-        rows: The rows of the summary table, from `summary_rows`.
-
-    Returns:
-        The text in Markdown, with what is missing, deleted or damaged at its top.
+    Each item is a row, each step a column; the delta against the bridge is in brackets. What is missing,
+    deleted or damaged is at the top.
     """
     parts = [f"# {_plain(stage.plan.name)}\n"]
     parts += [f"Missing: {_plain(', '.join(stage.missing))}\n"] if stage.missing else []

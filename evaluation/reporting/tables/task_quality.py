@@ -52,11 +52,7 @@ class Sides(NamedTuple):
 
 
 def write_quality(stage: StageResults) -> TaskQuality:
-    """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out.
-
-    Returns:
-        What the files hold: rows of all items, and advice on undecided objectives.
-    """
+    """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
     tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
     rows = [_completed(stage, row) for tier in tiers for row in _tier_rows(stage, tier)]
     quality = TaskQuality(

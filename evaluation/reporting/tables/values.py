@@ -45,11 +45,7 @@ class Value:
 
 
 def values_of(results: Results) -> list[Value]:
-    """Return all metrics of all items of a checkpoint.
-
-    Returns:
-        The values of one tier after the other, its overall ones last (those of rates first).
-    """
+    """Return all metrics of all items of a checkpoint, tier by tier, overall ones last (those of rates first)."""
     values: list[Value] = []
     tiers = list(results.tiers.values())
     for count, tier in enumerate(tiers, start=1):
