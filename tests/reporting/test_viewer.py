@@ -74,6 +74,22 @@ def test_every_scored_question_is_there_with_its_scores(plan: StagePlan) -> None
             assert mean == pytest.approx(summary["accuracy"])
 
 
+def test_every_block_is_there_with_its_loss_and_whole_text(plan: StagePlan) -> None:
+    rows = pq.read_table(plan.step_folder(15) / "tier2_ppl_blocks.parquet").to_pylist()
+    for name in {row["slice"] for row in rows}:
+        own = [row for row in rows if row["slice"] == name]
+        items = read_items(plan, "step_15", "tier2", name)
+        assert [item.id for item in items] == [f"block {row['block']}" for row in own]
+        expected = [row["nats"] / row["tokens"] for row in own]
+        assert [item.score for item in items] == pytest.approx(expected)
+        before = {item.id: item.score for item in read_items(plan, "bridge", "tier2", name)}
+        assert {item.id: item.before for item in items} == before
+        assert all(len(item.turns[0].text) > 50 for item in items)
+        better = [item for item in items if (item.score or 0) < (item.before or 0)]
+        assert Query(which="better").select(items) == better
+        assert Query(which="wrong").select(items) == []
+
+
 def test_filters_count_what_changed(plan: StagePlan) -> None:
     items = read_items(plan, "step_15", "tier3", next(iter(plan.suite.tasks)))
     before = read_items(plan, "bridge", "tier3", next(iter(plan.suite.tasks)))
@@ -197,6 +213,15 @@ def test_from_the_index_to_a_chat(page: Page, plan: StagePlan) -> None:
     page.locator("body[data-state=drawn]").wait_for()
     assert page.locator("article").count() > 0
     assert "the model's answer" in page.locator("article").first.inner_text()
+    assert violations(page)[1] == []
+
+
+def test_from_the_index_to_a_block(page: Page, plan: StagePlan) -> None:
+    page.goto("-/")
+    page.locator("a[href*='stage2/tier2/']").first.click()
+    page.locator("body[data-state=drawn]").wait_for()
+    assert "nats per token" in page.locator("article .pill").first.inner_text()
+    assert " wrong" not in page.locator("#count").inner_text()
     assert violations(page)[1] == []
 
 

@@ -9,41 +9,18 @@ that depends on how many steps there are.
 """
 
 import functools
-import logging
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from evaluation.bridge.pairing import Pair
-from evaluation.errors import CacheError
-from evaluation.metrics.ratios import Ratio
-from evaluation.metrics.variance import Floats
-from evaluation.prefill import caches
-from evaluation.prefill.entries import damaged
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
-from evaluation.reporting.flips.items import (
-    NOT_CACHED,
-    Flip,
-    ItemFlips,
-    cut,
-    largest,
-    rounded,
-    scored_cache,
-)
+from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
+from evaluation.reporting.flips.items import Flip, ItemFlips, cut, largest, rounded
 from evaluation.reporting.flips.questions import QuestionTexts, flipped_questions
 from evaluation.reporting.pages.page import SpaceLeft
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.plan import StagePlan
-from evaluation.tokenizers.base import LoadedTokenizer
-from evaluation.tokenizers.loading import load_tokenizer
-
-log = logging.getLogger(__name__)
 
 MOST, FEWEST = 12, 2
 """Flips of an item shown in each direction: MOST for a few steps, FEWEST for many."""
@@ -52,11 +29,6 @@ SHORT = 1500
 """Characters of a text that are shown where a page has no space for whole texts."""
 
 Page = dict[str, Any]
-
-TOKENS = 300
-"""Tokens of a block that are shown, from its start."""
-
-Tokens = npt.NDArray[np.integer[Any]]
 
 
 def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
@@ -100,13 +72,13 @@ def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Can
 
 def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], Iterator[ItemFlips]]:
     """Return a function that yields a checkpoint's flips, as each tier stores its texts differently."""
-    texts, questions = _BlockTexts(plan), QuestionTexts(plan)
+    texts, questions = BlockTexts(plan), QuestionTexts(plan)
     blocks, of_bridge = max(1, most // 3), functools.cache(bridge.tier)
 
     def of_tier(pair: Pair) -> Iterator[ItemFlips]:
         match pair.tier.name:
             case "tier2":
-                return _flipped_blocks(pair, texts, blocks)
+                return flipped_blocks(pair, texts, blocks)
             case "tier3":
                 return flipped_questions(pair, questions, most)
             case "tier4":
@@ -115,7 +87,7 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
                 return flipped_completions(pair, most)
         # other tiers have no texts to show, only the change of each unit's score
         if pair.tier.kind == "nats":
-            return _flipped_blocks(pair, None, blocks)
+            return flipped_blocks(pair, None, blocks)
         return _flipped_credit(pair, most)
 
     def of_checkpoint(scored: Scored) -> Iterator[ItemFlips]:
@@ -181,97 +153,3 @@ def _cut(content: Any) -> Any:
     if isinstance(content, list | tuple):
         return [_cut(one) for one in content]
     return {k: _cut(v) for k, v in content.items()} if isinstance(content, dict) else content
-
-
-class _BlockTexts:
-    """The texts of packed blocks, decoded with the tokenizer that packed them.
-
-    Args:
-        plan: The plan of the stage whose caches and tokenizer are used.
-    """
-
-    def __init__(self, plan: StagePlan) -> None:
-        self._plan = plan
-        self._slices: dict[str, Tokens | None] = {}
-
-    def read(self, name: str, checksum: Any, block: int) -> dict[str, Any]:
-        """Return the beginning of a block's text, or that it is no longer cached.
-
-        Args:
-            checksum: Checksums of the slice's data that was scored, as in the results.
-            block: Number of the block in the slice.
-
-        Returns:
-            `text`, and `cut`: whether the block has more tokens. Only `text` if it is not cached.
-        """
-        if name not in self._slices:
-            self._slices[name] = self._tokens(name, checksum)
-        tokens, tokenizer = self._slices[name], self._tokenizer
-        if tokens is None or tokenizer is None:
-            return {"text": NOT_CACHED}
-        text = tokenizer.decode(tokens[block, :TOKENS].tolist())
-        return {"text": text, "cut": tokens.shape[1] > TOKENS}
-
-    def _tokens(self, name: str, checksum: Any) -> Tokens | None:
-        """Return a slice's packed tokens, (blocks, sequence length); None if they cannot be read."""
-        folder = self._plan.cache_folder("tier2", name)
-        meta = scored_cache(folder, checksum)
-        try:
-            return None if meta is None else _map_blocks(folder, meta)
-        except CacheError as error:
-            log.warning("texts are not shown: %s", error)
-            return None
-
-    @cached_property
-    def _tokenizer(self) -> LoadedTokenizer | None:
-        folder = self._plan.tokenizer_folder
-        if not folder.exists():
-            return None
-        return load_tokenizer(folder, use_fast=self._plan.tokenizer.use_fast)
-
-
-def _map_blocks(folder: Path, meta: dict[str, Any]) -> Tokens:
-    """Memory-map a slice's token ids, without torch; as only parts are read, no checksum is compared."""
-    path = folder / caches.TOKENS
-    dtype, shape = np.dtype(meta["dtype"]), (meta["blocks"], meta["sequence_length"])
-    try:
-        offset = caches.data_offset(path, dtype.itemsize * shape[0] * shape[1])
-    except (OSError, ValueError, StopIteration, zipfile.BadZipFile) as error:
-        raise damaged(path, str(error)) from None
-    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape)
-
-
-def _flipped_blocks(pair: Pair, texts: _BlockTexts | None, most: int) -> Iterator[ItemFlips]:
-    """Yield the blocks that gained and lost most, of slices that have the bridge's blocks."""
-    metric = pair.tier.head
-    for name, item, other in pair.both:
-        mine, theirs = item.units, other.units
-        if mine is None or theirs is None or mine.ids != theirs.ids:
-            continue
-        loss, others = (_of_each(one.measured[metric.name]) for one in (mine, theirs))
-        tokens = mine.sums["tokens"]
-        flips = []
-        for place, change in largest(others - loss, most):
-            block, text = int(mine.ids[place]), {"text": NOT_CACHED}
-            if texts is not None:
-                text = texts.read(name, item.same.get("data"), block)
-            about = {"tokens": int(tokens[place]), "theirs": rounded(others[place])}
-            ours = rounded(loss[place])
-            flips.append(
-                Flip(id=f"block {block}", change=change, shared={**text, **about}, ours=ours)
-            )
-        yield ItemFlips(
-            shape="block",
-            tier=pair.tier.name,
-            item=name,
-            gain=others - loss,
-            shown=flips,
-            label=metric.words,
-        )
-
-
-def _of_each(ratio: Ratio) -> Floats:
-    """Return a metric of each block; 0 where nothing is scored."""
-    assert ratio.weights is not None
-    values: Floats = ratio.amounts / np.where(ratio.weights > 0, ratio.weights, 1.0)
-    return values

@@ -106,6 +106,8 @@ def _answers(stage: StageResults, space: SpaceLeft) -> list[dict[str, Any]]:
     plan, checkpoint = stage.plan, candidate_folder(stage.chosen)
     answers, unread = [], dict[str, Exception]()
     for tier, tasks in tasks_of(read_folder(plan.step_folder(stage.chosen))).items():
+        if TIERS[tier].kind == "nats":
+            continue
         for task in tasks:
             try:
                 items = read_items(plan, checkpoint, tier, task)

@@ -1,5 +1,6 @@
-"""All questions, prompts and completions of a checkpoint's task, as a page lists them, and filters of them."""
+"""All questions, prompts, completions and blocks of text of a checkpoint, as a page lists them, and filters."""
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -7,6 +8,8 @@ from typing import Any, Literal
 
 from evaluation.errors import ConfigError, ResultsError
 from evaluation.reporting.flips.answers import probe_answers
+from evaluation.reporting.flips.blocks import BlockTexts, block_losses
+from evaluation.reporting.flips.items import NOT_CACHED
 from evaluation.reporting.flips.questions import shared_start
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import scored_candidates
@@ -14,7 +17,6 @@ from evaluation.reporting.viewer.chats import ShownTurn, turns_of
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.tiers import TIERS
 from evaluation.wording import no_such
 
 BRIDGE = "bridge"
@@ -36,7 +38,10 @@ class ShownChoice:
 
 @dataclass(frozen=True, kw_only=True)
 class ShownItem:
-    """A question or prompt with what the model answered; `before` is the bridge's score, if there is one."""
+    """A question or prompt with what the model answered; `before` is the bridge's score, if there is one.
+
+    A block of text has a loss as its score, whose unit is `loss`.
+    """
 
     id: str
     turns: tuple[ShownTurn, ...]
@@ -51,6 +56,7 @@ class ShownItem:
     extracted: str
     reasons: tuple[str, ...]
     about: Mapping[str, Any]
+    loss: str = ""
 
     @property
     def text(self) -> str:
@@ -62,6 +68,10 @@ class ShownItem:
     def is_of(self, which: Which) -> bool:
         """Return whether a filter includes it."""
         change = None if self.score is None or self.before is None else self.score - self.before
+        if self.loss:
+            change = None if change is None else -change
+            if which in ("wrong", "right"):
+                return False
         match which:
             case "wrong":
                 return self.score is None or self.score < 1
@@ -97,27 +107,35 @@ def folder_of(plan: StagePlan, checkpoint: str) -> Path:
 
 
 def tasks_of(results: Results) -> dict[str, list[str]]:
-    """Return a checkpoint's tasks and categories with samples, by tier."""
+    """Return a checkpoint's tasks, categories and slices with samples or blocks, by tier."""
     tasks = {
-        name: [item for item in tier.items if has_samples(tier, item)]
+        name: [item for item in tier.items if _has_items(tier, item)]
         for name, tier in results.tiers.items()
-        if TIERS[name].kind == "credit"
     }
     return {name: items for name, items in tasks.items() if items}
 
 
+def _has_items(tier: TierResults, item: str) -> bool:
+    is_text = tier.tier.kind == "nats"
+    return tier.items[item].units is not None if is_text else has_samples(tier, item)
+
+
 def read_items(plan: StagePlan, checkpoint: str, tier: str, task: str) -> list[ShownItem]:
-    """Read all items of a task, in the order of the data, the samples of a prompt together.
+    """Read all items of a task or slice, in the order of the data, the samples of a prompt together.
 
     Raises:
         ConfigError: The stage has no such checkpoint, or that has no such task.
         ResultsError: What was scored is no longer there, or damaged.
     """
-    found = _tier_of(plan, checkpoint, tier, task)
-    samples = list(samples_of(plan, found, task))
-    before: dict[tuple[str, Any], float | None] = {}
+    found, bridge = _tier_of(plan, checkpoint, tier, task), None
     if checkpoint != BRIDGE and BRIDGE in checkpoints_of(plan):
-        before = _scores_of_bridge(plan, tier, task)
+        with contextlib.suppress(ConfigError):  # it was not scored on the task
+            bridge = _tier_of(plan, BRIDGE, tier, task)
+    if found.tier.kind == "nats":
+        return list(_blocks(plan, found, task, block_losses(bridge, task) if bridge else {}))
+    samples = list(samples_of(plan, found, task))
+    of_bridge = samples_of(plan, bridge, task) if bridge else ()
+    before = {_key(sample): sample.score for sample in of_bridge}
     reasons = {}
     if tier == "tier4":
         answers = probe_answers(found, plan.suite.probes)
@@ -140,13 +158,30 @@ def _tier_of(plan: StagePlan, checkpoint: str, tier: str, task: str) -> TierResu
     return next(found for name, found in results.tiers.items() if name == tier)
 
 
-def _scores_of_bridge(plan: StagePlan, tier: str, task: str) -> dict[tuple[str, Any], float | None]:
-    """Return the bridge's scores; none where it was not scored on the task."""
-    try:
-        found = _tier_of(plan, BRIDGE, tier, task)
-    except ConfigError:
-        return {}
-    return {_key(sample): sample.score for sample in samples_of(plan, found, task)}
+def _blocks(
+    plan: StagePlan, found: TierResults, task: str, before: Mapping[str, float]
+) -> Iterator[ShownItem]:
+    """Yield the blocks of a slice with their whole text and loss."""
+    texts = BlockTexts(plan) if found.tier.name == "tier2" else None
+    checksum, unit = found.items[task].same.get("data"), found.tier.head.words
+    for block, loss in block_losses(found, task).items():
+        read = NOT_CACHED if texts is None else texts.read(task, checksum, int(block), None)["text"]
+        yield ShownItem(
+            id=f"block {block}",
+            turns=(ShownTurn("", read),),
+            solved="",
+            choices=(),
+            outputs=(),
+            references=(),
+            score=loss,
+            before=before.get(block),
+            scores={unit: loss},
+            method="",
+            extracted="",
+            reasons=(),
+            about={},
+            loss=unit,
+        )
 
 
 def _key(sample: Sample) -> tuple[str, Any]:

@@ -118,7 +118,7 @@ class Viewer:
 def _link(path: str) -> str:
     """Return a link from a page at this path to all items."""
     up = "../" * path.count("/")
-    return f'<p><a href="{up}{ITEMS}/">Every question and answer of every checkpoint</a></p>'
+    return f'<p><a href="{up}{ITEMS}/">Every question, answer and block of text of every checkpoint</a></p>'
 
 
 def _query(asked: Mapping[str, str]) -> Query:

@@ -47,7 +47,7 @@ async function load(first = 0) {
   const { items, found, total, counts } = JSON.parse(text);
   for (const item of items) drawItem(byId("items"), item, linkTo);
   shown += items.length;
-  byId("count").textContent = `${found} of ${total}; ${counts.wrong} wrong, ${counts.better} better and ${counts.worse} worse than the bridge`;
+  byId("count").textContent = `${found} of ${total}; ${counts.wrong + counts.right ? `${counts.wrong} wrong, ` : ""}${counts.better} better and ${counts.worse} worse than the bridge`;
   byId("more").hidden = shown >= found;
 }
 
