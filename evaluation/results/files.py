@@ -80,14 +80,7 @@ class StageFile(FileModel):
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read the file.
-
-        Returns:
-            Its content.
-
-        Raises:
-            ResultsError: It is missing, invalid, or of another version.
-        """
+        """Read the file; raise ResultsError if it is missing, invalid, or of another version."""
         return read_model(path, cls, RUN_AGAIN, cls.VERSION)
 
 
@@ -97,13 +90,10 @@ READ_FILES = ContextVar("read_files", default=None)
 
 
 def read_text(path: Path, again: str) -> str:
-    """Read a file of results.
+    """Read the text of a file of results.
 
     Args:
         again: How such a file is made, for messages.
-
-    Returns:
-        The file's text.
 
     Raises:
         ResultsError: It is missing, not a regular file, not UTF-8, or cannot be read.
@@ -121,11 +111,7 @@ def read_text(path: Path, again: str) -> str:
 
 
 def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
-    """Return the error of a file that may not be read.
-
-    Returns:
-        The error, for the caller to raise.
-    """
+    """Return the error of a file that may not be read."""
     why = f"cannot be read ({error.strerror}); give yourself access to it, or remove it"
     return ResultsError(f"{path}: {why} and {again}")
 
@@ -134,7 +120,6 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
     """Return a record from a file's text.
 
     Args:
-        path: The file, for messages.
         again: How such a file is made, for messages.
 
     Raises:
@@ -148,15 +133,7 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
 
 
 def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
-    """Return a JSON object, in which no key occurs twice.
-
-    Args:
-        path: The file, for messages.
-        again: How such a file is made, for messages.
-
-    Raises:
-        ResultsError: It is no such object.
-    """
+    """Return a JSON object, in which no key occurs twice; raise ResultsError."""
     try:
         content = load_json(text, finite=True)
     except ValueError as error:
@@ -192,10 +169,6 @@ def write_model(path: Path, model: type[FileModel], content: dict[str, Any]) -> 
     """Write a file after checking that its model accepts and describes all its keys.
 
     Otherwise pydantic's ValidationError states what is wrong.
-
-    Args:
-        model: The file's model, by which it is read.
-        content: What is written, ready for JSON.
     """
     model.model_validate_json(json.dumps(content, allow_nan=False), extra="forbid")
     write_json(path, content)

@@ -24,53 +24,29 @@ _ITEM = re.compile(r"[\d:]{8} INFO (?P<what>item \d+ of \d+): (?P<name>.+)")
 
 
 def latest_log(*logs: Path) -> Path:
-    """Return the log that was written to last.
-
-    Args:
-        *logs: Logs, which need not exist.
-
-    Returns:
-        The latest; the first where none exists.
-    """
+    """Return the log that was written to last; the first where none exists."""
     return max(logs, key=lambda log: log.stat().st_mtime if log.is_file() else 0.0)
 
 
 def last_error(log: Path) -> str | None:
-    """Return the sentence with which a job ended, if it ended with an error.
-
-    Args:
-        log: The job's log, which need not be there.
-
-    Returns:
-        The sentence; None if the log's end shows no error.
-    """
+    """Return the sentence with which a job ended; None if the log's end shows no error."""
     errors = [line for line in _last_lines(log) if line.startswith(("error: ", "Traceback"))]
     return errors[-1].removeprefix("error: ") if errors else None
 
 
 def is_running(log: Path, folder: Path | None = None) -> bool:
-    """Return whether the job of a log seems to be running.
+    """Return whether a log was written to recently, and does not end as a finished job's log.
 
     Args:
-        log: The job's log, which need not exist.
-        folder: Folder of the job's results, which is the last line of a finished job; None: it has none.
-
-    Returns:
-        Whether the log was written to recently, and does not end as a finished job's log.
+        folder: Folder of the job's results, which is the last line of a finished job; None: it has
+            none.
     """
     is_fresh = log.is_file() and time.time() - log.stat().st_mtime < RUNNING_SECONDS
     return is_fresh and last_error(log) is None and _last_lines(log, 1) != [str(folder)]
 
 
 def job_progress(log: Path) -> str | None:
-    """Return a job's progress.
-
-    Args:
-        log: The job's log, which need not exist.
-
-    Returns:
-        Item, share, amount, rate, time left and estimated end; None if unknown.
-    """
+    """Return a job's item, share, amount, rate, time left and estimated end by its log; None if unknown."""
     item, bar = None, None
     for line in _last_lines(log, None):
         if match := _ITEM.fullmatch(line):

@@ -34,20 +34,14 @@ ACROSS = (
 
 
 def compare_runs(ours: Run, theirs: Run, how: Matching) -> RunComparison:
-    """Compare the stages that both runs have, at the checkpoints that match.
-
-    A stage without matching checkpoints becomes a note if another stage has some.
+    """Compare the stages that both runs have, at the checkpoints that match; differences are A - B.
 
     Args:
-        theirs: Run B; differences are A - B.
-        how: Which checkpoints match.
-
-    Returns:
-        The comparison of both runs, stage by stage.
+        stage without matching checkpoints becomes a note if another stage has some.
 
     Raises:
-        ResultsError: When a file is missing or damaged.
-        BridgeError: When no checkpoints match, or two matched ones must not be compared.
+        ResultsError: A file is missing or damaged.
+        BridgeError: No checkpoints match, or two matched ones must not be compared.
     """
     compared, unmatched = [], []
     for stages in paired_stages(ours, theirs):
@@ -170,17 +164,11 @@ def _rows(
 
 
 def compare_checkpoints(path_a: Path, path_b: Path) -> RunComparison:
-    """Compare two checkpoints, whatever their steps.
-
-    Args:
-        path_b: Folder of results of checkpoint B; differences are A - B.
-
-    Returns:
-        A comparison of one stage, without leads.
+    """Compare two checkpoints, whatever their steps, as one stage without leads; differences are A - B.
 
     Raises:
-        ResultsError: When a folder has no results, or damaged ones.
-        BridgeError: When the two must not be compared, or one lacks a tier of the other's.
+        ResultsError: A folder has no results, or damaged ones.
+        BridgeError: The two must not be compared, or one lacks a tier of the other's.
     """
     ours, theirs = _read_sides(path_a, path_b)
     a, b = ours.header, theirs.header
@@ -237,14 +225,7 @@ def _leading(deltas: Sequence[Delta]) -> list[Delta]:
 
 
 def write_comparisons(folder: Path, comparisons: Sequence[RunComparison]) -> list[Path]:
-    """Write `comparison.csv` and `comparison.json`.
-
-    Args:
-        comparisons: All comparisons, in the order of the files.
-
-    Returns:
-        Paths of both files.
-    """
+    """Write all comparisons in order to `comparison.csv` and `comparison.json`."""
     content = Comparison(protocol=protocol.BRIDGE, comparisons=tuple(comparisons))
     stages = [stage for comparison in comparisons for stage in comparison.stages]
     rows = [row.model_dump() for stage in stages for row in stage.deltas]

@@ -25,14 +25,7 @@ class RunCheckpoint:
 
     @cached_property
     def tokens(self) -> int | None:
-        """Tokens seen in training, read at first use, so that a damaged file affects only its own step.
-
-        Returns:
-            The number; None if it is not known.
-
-        Raises:
-            ResultsError: When the checkpoint's file is damaged.
-        """
+        """Tokens seen in training, if known; read at first use, so a damaged file affects only its own step."""
         return read_tier_file(self.folder, tiers_in(self.folder)[0]).consumed_tokens
 
 
@@ -46,32 +39,18 @@ class Run:
 
 
 def is_run(path: Path) -> bool:
-    """Return whether a path names a run, rather than a checkpoint's results or nothing.
-
-    Args:
-        path: Path that the user wrote.
-
-    Returns:
-        True for a configuration file, and for a folder of results above those of checkpoints.
-    """
+    """Return whether a path is a configuration, or a folder of results above those of checkpoints."""
     if path.is_file():
         return path.suffix in CONFIGURATIONS
     return path.is_dir() and not is_scored(path) and bool(run_folders(path))
 
 
 def find_run(name: str, path: Path) -> Run:
-    """Return the run at a path.
-
-    Args:
-        name: Name of the run in tables and messages.
-        path: Its configuration, or its folder of results.
-
-    Returns:
-        The run with the checkpoints that are scored.
+    """Return the run, with its scored checkpoints, of a configuration or a folder of results.
 
     Raises:
-        ConfigError: When it is a configuration that cannot be used.
-        ResultsError: When the path does not exist, or nothing is scored.
+        ConfigError: It is a configuration that cannot be used.
+        ResultsError: The path does not exist, or nothing is scored.
     """
     if not path.exists():
         raise ResultsError(
@@ -87,17 +66,7 @@ def find_run(name: str, path: Path) -> Run:
 
 
 def this_run(plans: Mapping[str, StagePlan]) -> Run:
-    """Return the run of a configuration whose stages are planned.
-
-    Args:
-        plans: Plans of its stages, by name; at least one.
-
-    Returns:
-        The run with the checkpoints that are scored.
-
-    Raises:
-        ResultsError: When nothing is scored.
-    """
+    """Return the run of a configuration whose stages are planned; raise ResultsError if nothing is scored."""
     folders = {
         name: [
             step for step in map(plan.step_folder, sorted(steps_so_far(plan))) if is_scored(step)
@@ -108,11 +77,7 @@ def this_run(plans: Mapping[str, StagePlan]) -> Run:
 
 
 def labels(ours: Path, theirs: Path) -> tuple[str, str]:
-    """Return names for two unnamed runs.
-
-    Returns:
-        The last two parts of their paths, or the whole paths if those are equal.
-    """
+    """Return names for two unnamed runs: the last two parts of their paths, or else the whole paths."""
     short = "/".join(ours.parts[-2:]), "/".join(theirs.parts[-2:])
     return short if short[0] != short[1] else (str(ours), str(theirs))
 

@@ -52,9 +52,6 @@ def leads(matched: Sequence[Sequence[Delta]]) -> list[Lead]:
 
     Args:
         matched: Deltas A - B of each match, in ascending steps; at least one match.
-
-    Returns:
-        Leads in the order of the first match's deltas.
     """
     by_key = [{_key(delta): delta for delta in deltas} for deltas in matched]
     common = [key for key in by_key[0] if all(key in one for one in by_key)]
@@ -121,14 +118,7 @@ def _sign(delta: Delta, estimate: Estimate) -> int:
 
 
 def lead_row(lead: Lead, matched: Sequence[Match]) -> LeadRow:
-    """Return the row of a lead for files.
-
-    Args:
-        matched: Its matches, in ascending steps.
-
-    Returns:
-        The row, with a sentence for readers.
-    """
+    """Return the row of a lead for files, with a sentence for readers, from its matches in ascending steps."""
     since, mean = None if lead.since is None else matched[lead.since], lead.recipe
     tier, item, metric = lead.key
     return LeadRow(
@@ -176,11 +166,7 @@ def _no_lead(lead: Lead, matched: Sequence[Match]) -> str:
 
 
 def corrected_for(leads: Sequence[Lead], count: int) -> str:
-    """Return sentences that explain the leads' corrections for multiple comparisons.
-
-    Args:
-        count: Number of matched checkpoints.
-    """
+    """Return sentences that explain the leads' corrections for multiple comparisons at so many checkpoints."""
     items = (
         "Those of single slices, tasks, categories and rates are also corrected for their number "
         "(Bonferroni). There is no correction across tiers or pairs of runs."

@@ -41,26 +41,15 @@ class Match:
 
 
 def match_label(ours: int | None, theirs: int | None) -> str:
-    """Return the name of two matched checkpoints in messages, by their steps.
-
-    Args:
-        ours: Step of run A; None for a merge.
-        theirs: Step of run B; None for a merge.
-
-    Returns:
-        `step 10`, or `step 10 against step 20`.
-    """
+    """Return the name of two matched checkpoints: `step 10`, or `step 10 against step 20`; None is a merge."""
     return f"step {ours}" if ours == theirs else f"step {ours} against step {theirs}"
 
 
 def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
-    """Return the stages of two runs that are compared with each other.
-
-    Returns:
-        Pairs of equal names; if each run has only one stage, the pair of these, whatever their names.
+    """Return the stages of two runs that are compared: those of equal names, or the only one of each run.
 
     Raises:
-        BridgeError: When the runs have no stage in common.
+        BridgeError: The runs have no stage in common.
     """
     common = [(name, name) for name in ours.stages if name in theirs.stages]
     if not common and len(ours.stages) == len(theirs.stages) == 1:
@@ -74,19 +63,13 @@ def paired_stages(ours: Run, theirs: Run) -> list[tuple[str, str]]:
 
 
 def matches(ours: Checkpoints, theirs: Checkpoints, how: Matching, where: str) -> list[Match]:
-    """Return the checkpoints of two stages that are compared with each other.
+    """Return the checkpoints of two stages that are compared, in ascending steps; at least one pair.
 
     Args:
-        ours: Checkpoints of run A, in ascending steps.
-        theirs: Checkpoints of run B, in ascending steps.
-        how: Which checkpoints match.
         where: Name of the stage, for messages.
 
-    Returns:
-        Pairs in ascending steps; at least one.
-
     Raises:
-        BridgeError: When no checkpoints match, or their tokens are not known.
+        BridgeError: No checkpoints match, or their tokens are not known.
     """
     if how.which == "last":
         return [Match(ours[-1], theirs[-1])]
