@@ -9,11 +9,12 @@ settings -> prefill -> checkpoints -> scoring -> grading -> bridge -> reporting.
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evaluation.version import __version__
+
 if TYPE_CHECKING:
     from evaluation.reporting.dataframes import LoadedResults
 
-__version__ = "1.0.0"
-__all__ = ["load"]
+__all__ = ["__version__", "load"]
 
 
 def load(folder: "str | Path") -> "LoadedResults":

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from evaluation import __version__
 from evaluation.commands.parser import build_parser, parsers_of
+from evaluation.version import __version__
 from tests.conftest import ROOT
 
 ENVIRONMENT = ROOT / ".venv-docs/.complete"

@@ -7,7 +7,6 @@ import sys
 import textwrap
 from typing import Any, NoReturn
 
-from evaluation import __version__
 from evaluation.commands import (
     a_path,
     add_command,
@@ -23,6 +22,7 @@ from evaluation.commands import (
     watch,
 )
 from evaluation.terminal_layout import show
+from evaluation.version import __version__
 from evaluation.wording import did_you_mean
 
 GROUPS = (init, prefill, score, watch, stage_results, view, compare, export, answers, checkpoint)

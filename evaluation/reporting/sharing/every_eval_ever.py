@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evaluation import __version__
 from evaluation.files import write_json, write_jsonl
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import SharedCheckpoint, SharedItem, SharedValue
+from evaluation.version import __version__
 
 VERSION = "0.3.0"
 LIBRARY = "staged-evaluation"

@@ -12,13 +12,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from evaluation import __version__
 from evaluation.files import write_json, write_jsonl
 from evaluation.reporting.sharing.every_eval_ever import LIBRARY
 from evaluation.reporting.sharing.samples import Sample, has_samples, samples_of
 from evaluation.reporting.sharing.shared_results import SharedCheckpoint, SharedItem, accuracy_names
 from evaluation.results.kinds import Item
 from evaluation.settings.tiers import Tier
+from evaluation.version import __version__
 
 ACCURACIES: Mapping[str, str] = {
     "raw": "acc",
