@@ -1,17 +1,28 @@
-"""Cases as data: YAML files beside the tests that read them, a section for each test.
+"""Cases as data: YAML files beside the tests that read them, a section for each test; samples of many.
 
 `!long "<[ x 1000>"` is a text with so many of the letters before the x.
 """
 
 import functools
+import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
 
 HERE = Path(__file__).parent
+EVERYTHING = bool(os.environ.get("EVAL_FULL"))
+"""Whether tests run their complete lists."""
+
+Case = TypeVar("Case")
+
+
+def sample(every: int, values: Sequence[Case]) -> Sequence[Case]:
+    """An even sample of many values: one of so many; all of them with EVAL_FULL."""
+    return values if EVERYTHING else values[::every]
 
 
 class _Loader(yaml.SafeLoader):

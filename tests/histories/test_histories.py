@@ -3,7 +3,6 @@
 An eighth of the fixed histories, all of them with EVAL_FULL=1; `make histories` draws a hundred.
 """
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,10 +16,10 @@ from tests.histories.edits import EDITS
 from tests.histories.edits_of_settings import build_other_run
 from tests.histories.history import Action, read
 from tests.histories.runner import server
+from tests.tables import EVERYTHING, sample
 
 FIXED = Path(__file__).parent / "fixed"
 REGRESSIONS = sorted(FIXED.glob("regressions/*.json"))
-PLAYED = REGRESSIONS if os.environ.get("EVAL_FULL") else REGRESSIONS[::8]
 
 
 @pytest.fixture(scope="module")
@@ -37,13 +36,14 @@ def check(place: Place, actions: list[Action], **extra: str) -> None:
     assert not report.failures, "\n".join(report.lines)
 
 
-@pytest.mark.parametrize("file", PLAYED, ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", sample(8, REGRESSIONS), ids=lambda file: file.stem)
 def test_what_once_went_wrong(place: Place, file: Path) -> None:
     check(place, read(file))
 
 
 def test_edits_of_questions_and_answers(place: Place) -> None:
-    check(place, read(FIXED / "questions.json"))
+    actions = read(FIXED / "questions.json")
+    check(place, actions if EVERYTHING else actions[:11])
 
 
 def test_the_same_with_the_real_engine(place: Place) -> None:

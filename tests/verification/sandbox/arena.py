@@ -10,7 +10,7 @@ import tempfile
 import textwrap
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ from evaluation.verification.sandbox.run import (
     run_with_packages,
 )
 from evaluation.verification.sandbox.zygote import PACKAGES
-from tests.tables import table
+from tests.tables import sample, table
 
 MARK = "sandbox-escape"
 """Begins the name of every file that an attempt leaves."""
@@ -76,6 +76,13 @@ KINDS = {
     "attempts with packages": [*attempts(_WITH_PACKAGES)],
     "pretences with packages": [*pretences(_WITH_PACKAGES, ["assert f() == 1"])],
 }
+
+
+def played(kind: str, mode: str) -> Sequence[Attempt]:
+    """Every attempt; where each starts an interpreter with packages, half of them."""
+    return sample(2, KINDS[kind]) if mode == PACKAGES else KINDS[kind]
+
+
 _ADOPT = 36
 _LEFT_IN = ("/dev/shm", "/tmp", "/var/tmp", os.path.dirname(os.__file__))
 
@@ -176,7 +183,7 @@ def of_session(session: int) -> set[int]:
 
 
 def main(mode: str, kinds: list[str]) -> dict[str, Any]:
-    chosen = [attempt for kind in kinds for attempt in KINDS[kind]]
+    chosen = [attempt for kind in kinds for attempt in played(kind, mode)]
     watchdog = threading.Timer(900, os._exit, (3,))
     watchdog.daemon = True
     watchdog.start()

@@ -2,7 +2,6 @@
 
 import functools
 import io
-import os
 import random
 import subprocess
 import sys
@@ -18,9 +17,7 @@ import pytest
 from evaluation.errors import SandboxError
 from evaluation.verification.sandbox.model import Tests
 from evaluation.verification.sandbox.run import MODES, describe_sandbox
-
-EVERYTHING = bool(os.environ.get("EVAL_FULL"))
-"""All of the rows and 200 variants, else an even sample of them."""
+from tests.tables import EVERYTHING
 
 HEAVY = " 123"
 """A solution of MBPP that computes for seconds."""

@@ -18,8 +18,8 @@ from evaluation.verification.registry import verify
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.needs import use_of
 from evaluation.verification.sandbox.run import run_program
-from tests.tables import table
-from tests.verification.sandbox.references import EVERYTHING, needs_sandbox
+from tests.tables import EVERYTHING, table
+from tests.verification.sandbox.references import needs_sandbox
 
 _EVERY = 1 if EVERYTHING else 10
 _PREAMBLE = """

@@ -7,7 +7,6 @@ import pytest
 from evaluation.verification.sandbox.model import Limits
 from evaluation.verification.sandbox.run import MODES, run_program
 from tests.verification.sandbox.references import (
-    EVERYTHING,
     HEAVY,
     Reference,
     human_eval,
@@ -46,7 +45,7 @@ def test_verdicts_are_those_of_a_plain_interpreter(shared: Path) -> None:
     references = [r for r in (*human_eval(shared), *mbpp(shared)) if not r.name.endswith(HEAVY)]
     differ, passed = {}, 0
     programs = variants(references, 200)
-    for variant in programs if EVERYTHING else programs[::5]:
+    for variant in sample(5, programs):
         sandboxed = run_program(variant.program, variant.tests, Limits(seconds=2))
         passed += sandboxed.passed is True
         if sandboxed.passed is not passes_unsandboxed(variant, seconds=2):
