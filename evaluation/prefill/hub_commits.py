@@ -49,7 +49,8 @@ def note_commit(folder: Path, source: Source, commit: str) -> None:
     if before != commit:
         log.warning(
             "%s: %s is commit %s now, and was %s in an earlier prefill, so results from both may be of "
-            "different rows; to get the earlier ones, set `revision: %s`",
+            "different rows; to get the earlier ones, set `revision: %s` for its items in the suite, or "
+            "under `overrides` of a suite that extends it",
             *(source.dataset, revision, commit, before, before),
         )
     if stored.get(revision) != commit:

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from datasets.exceptions import DatasetNotFoundError
 
 from evaluation.errors import SourceError
@@ -20,6 +22,7 @@ from evaluation.prefill.sources import locate, locate_item
 from evaluation.settings.config import load_config, validate_config
 from evaluation.settings.effective import effective_path, write_effective
 from evaluation.settings.sources import Slice, Source
+from evaluation.settings.suites import load_suite
 from tests.tables import cases
 
 ROWS = [{"text": f"text {number} é\n", "label": number} for number in range(5)]
@@ -196,6 +199,20 @@ def test_another_commit_than_before_is_told(
     assert f"a/b: main is commit {'b' * 40} now, and was {'a' * 40}" in warning
     note_commit(tmp_path / "commits", Source(dataset="a/b", revision="other"), "c" * 40)
     assert len(caplog.messages) == 1
+
+
+def test_an_earlier_commit_is_set_as_the_warning_says(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for commit in ("a" * 40, "b" * 40):
+        note_commit(tmp_path / "commits", Source(dataset="allenai/sciq"), commit)
+    remedy = re.findall(r"`(revision: .+?)`.*under `(overrides)` of a suite", caplog.text)[0]
+    revision, key = yaml.safe_load(remedy[0]), remedy[1]
+    mine = {"extends": "stage1_cf_core", key: {"tasks": {"sciq": revision}}}
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump(mine))
+    tasks, shipped = (load_suite(tmp_path, name).tasks for name in ("mine", "stage1_cf_core"))
+    assert tasks["sciq"].model_dump() == {**shipped["sciq"].model_dump(), "revision": "a" * 40}
+    assert {**tasks, "sciq": shipped["sciq"]} == shipped
 
 
 def test_a_dataset_without_a_mirror_is_on_the_hub(tmp_path: Path) -> None:
