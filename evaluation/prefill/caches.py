@@ -79,7 +79,7 @@ class QuestionLine(Stored):
     """The part of a question that grading reads; scores are stored under its `key`.
 
     `sizes` are each candidate's tokens, characters and bytes. By `question` and `row`, the same
-    question is recognised in other tasks (`row_identity.source_rows`).
+    question is recognised in other tasks (`row_identity`).
     """
 
     id: str
@@ -104,7 +104,7 @@ class Prompt(Stored):
 class DocumentLine(Stored):
     """A line of docs.jsonl: a prompt's document for verifiers, and the groups that it belongs to.
 
-    By `question` and `row`, the same question is recognised in other tasks (`row_identity.source_rows`).
+    By `question` and `row`, the same question is recognised in other tasks (`row_identity`).
     """
 
     id: str

@@ -3,11 +3,11 @@
 A row has two identities: `question`, of the question as it is rendered, and `row`, of the fields that
 it was read from. Questions that share one of them rest on one source row: two templates over the
 same row share the second, and the same question in two files shares the first. Solved examples,
-repeated questions and questions that tasks share are all recognised by these functions.
+repeated questions and questions that tasks share are all recognised by these (`metrics.layout.joined`).
 """
 
 import json
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from evaluation.fingerprints import fingerprint
@@ -31,26 +31,3 @@ def row_identity(row: Mapping[str, Any]) -> str:
     content = {str(name): value for name, value in row.items() if value is not None}
     text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
     return fingerprint(text)
-
-
-def source_rows(identities: Sequence[Collection[Hashable | None]]) -> list[int]:
-    """Number the source rows of questions: those that share an identity, also indirectly, are one.
-
-    Args:
-        identities: The identities of each question, of any tasks; None is no identity.
-    """
-    parents = list(range(len(identities)))
-
-    def root(number: int) -> int:
-        while parents[number] != number:
-            parents[number] = number = parents[parents[number]]
-        return number
-
-    first: dict[Hashable, int] = {}
-    for number, keys in enumerate(identities):
-        for key in keys:
-            if key is not None:
-                left, right = sorted((root(number), root(first.setdefault(key, number))))
-                parents[right] = left
-    numbers: dict[int, int] = {}
-    return [numbers.setdefault(root(number), len(numbers)) for number in range(len(parents))]

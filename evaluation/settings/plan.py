@@ -165,16 +165,6 @@ class StagePlan:
         processes = self.config.generation.processes if is_shared else 1
         return self.config.scoring.gpus_per_checkpoint * processes
 
-    def tier_files(self, folder: Path) -> list[Path]:
-        """Return all files that scoring one checkpoint writes into its folder.
-
-        They are the summaries of all tiers and, without an external program, the items files.
-        """
-        tiers = [TIERS[name] for name in self.tiers]
-        summaries = [folder / tier.summary_file for tier in tiers]
-        # An external program may give no per-item files.
-        return summaries + ([] if self.stage.command else [folder / t.items_file for t in tiers])
-
     def checkpoint(self, step: int) -> Path:
         """Return the folder of a step's checkpoint, which need not exist."""
         return self.stage.folder_of(step)

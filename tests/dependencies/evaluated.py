@@ -1,5 +1,6 @@
 """A small run of two stages whose records and results are as a run of the workflow leaves them."""
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +8,10 @@ import yaml
 
 from evaluation.checkpoints.state import recorded_state
 from evaluation.checkpoints.subjects import Subject, bridge_subject, step_subject
+from evaluation.dependencies import steps
 from evaluation.dependencies.caches import stage_entries, tier_entries
 from evaluation.dependencies.making import Made, make
+from evaluation.dependencies.places import place_of
 from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES
 from evaluation.prefill.definitions import tokenizer_definition
 from evaluation.records import write_record
@@ -45,7 +48,8 @@ def evaluated(subject: Subject) -> None:
     about |= recorded_state(subject.checkpoint)
     leave_as(SCORE, subject, Made(about=about))
     graded = {"documents": {entry.place: made for entry in tier_entries(plan) if entry.is_graded}}
-    leave_as(COLLECT, subject, Made(plan.tier_files(subject.folder), about=graded))
+    files = list(chain(*steps.STEPS[COLLECT].outputs(place_of(subject)).values()))
+    leave_as(COLLECT, subject, Made(files, about=graded))
 
 
 def leave_as(name: str, subject: Subject, made: Made) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from evaluation.errors import SourceError
+from evaluation.metrics.layout import joined
 from evaluation.prefill.caches import read_documents, read_prompts, read_questions, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.generation import prefill_generation_task
-from evaluation.prefill.row_identity import question_identity, row_identity, source_rows
+from evaluation.prefill.row_identity import question_identity, row_identity
 from evaluation.settings.plan import StagePlan
 from tests.prefill.plans import make_plan
 from tests.workflow.world import write_rows
@@ -155,7 +156,8 @@ def test_lines_tell_which_questions_tasks_share(
         lines += read_questions(plan.cache_folder("tier3", name))[0]
     prefill_generation_task(plan, "g")
     lines += read_documents(plan.cache_folder("tier5", "g")).values()
-    assert source_rows([(line.question, line.row) for line in lines]) == [
+    columns = [line.question for line in lines], [line.row for line in lines]
+    assert joined(len(lines), columns).tolist() == [
         *range(6),
         *range(6),
         *(5, 4, 3, 2, 1, 6),
@@ -174,10 +176,8 @@ def test_identities_ignore_what_makes_no_other_question() -> None:
 
 
 def test_source_rows_are_joined_by_way_of_others() -> None:
-    found = source_rows(
-        [("a", None), ("b", "x"), ("c", "y"), ("a", "y"), (None, None), (None, None)]
-    )
-    assert found == [0, 1, 0, 0, 2, 3]
+    columns = ["a", "b", "c", "a", None, None], [None, "x", "y", "y", None, None]
+    assert joined(6, columns).tolist() == [0, 1, 0, 0, 2, 3]
 
 
 @pytest.fixture

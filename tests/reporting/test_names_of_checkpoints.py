@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from evaluation.dependencies.keys import tables_parts
 from evaluation.dependencies.places import Place
+from evaluation.reporting.pages.provenance import jobs_table
 from evaluation.reporting.pages.stage_page import stage_page
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.summary import write_tables
@@ -48,6 +49,7 @@ def test_names_are_shown(plans: dict[str, StagePlan]) -> None:
     page = plan.results / "report.html"
     page.write_text(stage_page(found, write_quality(found)))
     assert "10 (lr 3e-4 | &lt;b&gt;)" in page.read_text()
+    assert {"10 (lr 3e-4 | <b>)", "20"} < {row[0] for row in jobs_table(found).rows}
     assert page_data(page)["names"] == {"10": "lr 3e-4 | <b>"}
 
 

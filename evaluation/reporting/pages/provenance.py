@@ -56,8 +56,9 @@ def jobs_table(stage: StageResults) -> Table:
         A table with a row for each step, merge or bridge and tier.
     """
     sides = _sides(stage)
+    called = {str(step): name for step, name in stage.plan.stage.names.items()}
     rows = [
-        (step, name, *cells_of(JOB, tier.file))
+        (f"{step} ({called[step]})" if step in called else step, name, *cells_of(JOB, tier.file))
         for step, results in sides.items()
         for name, tier in results.tiers.items()
     ]
@@ -217,7 +218,8 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
     """
     if not quality.rows:
         return []
-    sides = {row.compared_with for row in quality.rows if row.compared_with is not None}
+    others = {row.compared_with for row in quality.rows if row.compared_with is not None}
+    sides = {"the bridge" if other == "bridge" else other for other in others}
     note = (
         "Over the stage's checkpoints: rank correlation with the steps (1: steady gain), scatter "
         "between neighbours without the trend, gain over that scatter, and the share of pairs "
@@ -226,7 +228,7 @@ def quality_tables(quality: TaskQuality) -> list[Table]:
     if sides:
         note += (
             f" Last: how many items show such a difference with probability {quality.power:g}, by the "
-            f"paired differences of the last checkpoint with the {' or '.join(sorted(sides))}; "
+            f"paired differences of the last checkpoint with {' or '.join(sorted(sides))}; "
             "▼ where there are fewer."
         )
     return [
