@@ -183,11 +183,7 @@ class _Writer:
         return {"id": question.id, **graded, **asked}
 
     def _candidate(
-        self,
-        question: Question,
-        pair: Pair,
-        ids: EncodedPair,
-        contexts: dict[str, dict[str, Any]],
+        self, question: Question, pair: Pair, ids: EncodedPair, contexts: dict[str, dict[str, Any]]
     ) -> dict[str, Any]:
         """Return a candidate's keys; add its context to `contexts` if it is new."""
         context, continuation = pair

@@ -12,12 +12,7 @@ from evaluation.errors import SourceError
 from evaluation.prefill.files import DatasetRow
 from evaluation.prefill.limits import limited_row
 from evaluation.prefill.row_identity import question_identity, row_identity
-from evaluation.prefill.solved_examples import (
-    Replaced,
-    SolvedExample,
-    SolvedExamples,
-    example_rows,
-)
+from evaluation.prefill.solved_examples import Replaced, SolvedExample, SolvedExamples, example_rows
 from evaluation.prefill.sources import ResolvedSplit
 from evaluation.prefill.templates import RowTemplates, fields_of
 from evaluation.settings.sources import Task

@@ -139,8 +139,7 @@ def locate(
 
 
 def locate_item(
-    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask,
-    settings: Config,
+    item: Slice | Task | GenerationTask | ProviderChoices | ProviderTask, settings: Config
 ) -> tuple[list[ResolvedSplit], list[ResolvedSplit]]:
     """Find the rows of each configuration of an item, and its solved examples if a split has them.
 

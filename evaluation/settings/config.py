@@ -6,18 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import (
-    AfterValidator,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from evaluation.root import SUITES
-from evaluation.settings.candidates import (
-    StepInterval,
-    is_requested,
-)
+from evaluation.settings.candidates import StepInterval, is_requested
 from evaluation.settings.computing import GenerationSettings, Scoring, Verification
 from evaluation.settings.model import (
     ExpandedPath,

@@ -27,8 +27,7 @@ class Group(Settings):
         description="Other tiers that members come from: `[tier3]` in a group of tier5 averages accuracies and pass rates.",
     )
     greedy: tuple[Label, ...] = Field(
-        (),
-        description="With `also`: tasks without choices, whose greedy rates the mean counts.",
+        (), description="With `also`: tasks without choices, whose greedy rates the mean counts."
     )
     weigh: Literal["members", "leaves", "questions"] = Field(
         "members",

@@ -175,11 +175,7 @@ def _gold(spec: str, task: Any, instance: Any, asked: Any) -> Line:
     right = instance.metadata.get("gold_idx") or 0
     right = right if 0 <= right < len(asked.continuations) else 0
     context = asked.continuation_prompts[right] if asked.continuation_prompts else asked.prompt
-    return {
-        "choices": [[context, asked.continuations[right]]],
-        "unconditional": None,
-        "right": 0,
-    }
+    return {"choices": [[context, asked.continuations[right]]], "unconditional": None, "right": 0}
 
 
 def _try_metrics(spec: str, task: Any, instance: Any, asked: Any) -> None:

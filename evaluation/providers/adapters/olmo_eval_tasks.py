@@ -21,10 +21,7 @@ NORMALIZATIONS = {
 }
 """This project's name for how each of olmo-eval's metrics normalizes candidates."""
 
-GOLD_ONLY = {
-    "BPBMetricInstanceAvg": "gold_bits_per_byte",
-    "GreedyAccuracyMetric": "greedy",
-}
+GOLD_ONLY = {"BPBMetricInstanceAvg": "gold_bits_per_byte", "GreedyAccuracyMetric": "greedy"}
 """This project's name of metrics that need only the right answer's log-probability."""
 
 _ANTLR = "4.11"
