@@ -20,7 +20,7 @@ from pathlib import Path
 
 from evaluation.errors import SourceError
 from evaluation.prefill.files import SUFFIXES
-from evaluation.providers.adapters.mirror_files import find_mirror
+from evaluation.providers.adapters.mirror_files import find_mirror, places
 from evaluation.wording import first_few
 
 log = logging.getLogger(__name__)
@@ -62,11 +62,7 @@ def mirror_files(
         return [root]
     if patterns:
         return _by_patterns(root, dataset, patterns)
-    if config is not None:
-        candidates = [root / config]
-    else:
-        folders = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
-        candidates = [root / "default", root, *(folders if len(folders) == 1 else [])]
+    candidates = places(root, config)
     for folder in candidates:
         files = _split_files(folder, split) if folder.is_dir() else []
         if files:

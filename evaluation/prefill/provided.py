@@ -70,27 +70,21 @@ def check_provided(plan: StagePlan, tasks: Iterable[ProviderTask | ProviderChoic
 def _rendering_request(plan: StagePlan, task: ProviderTask | ProviderChoices) -> dict[str, Any]:
     """Return the request by which a provider's program renders a task."""
     asked = task.model_dump(include={"task", "chat", "num_fewshot", "limit"})
-    python = task.python if isinstance(task, ProviderTask) else None
-    path = _absolute(task.include_path)
-    gold = isinstance(task, ProviderChoices) and task.kind == "gold"
     return {
         "chat": False,
-        "python": _absolute(python),
-        "gold_alone": gold,
+        "python": _absolute(task.python) if isinstance(task, ProviderTask) else None,
+        "gold_alone": isinstance(task, ProviderChoices) and task.kind == "gold",
         "mirrors": dict(plan.config.mirrors),
         "expands": is_suite(task.task),
         **asked,
-        "include_path": path,
+        "include_path": _absolute(task.include_path),
     }
 
 
 def scoring_request(task: Provided) -> dict[str, Any]:
     """Return the request, ready for JSON, by which a provider's program verifies completions."""
-    path = _absolute(task.include_path)
-    return {
-        **task.model_dump(include={"task", "task_files", "python", "packages"}),
-        "include_path": path,
-    }
+    asked = task.model_dump(include={"task", "task_files", "python", "packages"})
+    return {**asked, "include_path": _absolute(task.include_path)}
 
 
 def _absolute(path: str | None) -> str | None:
@@ -117,28 +111,21 @@ def provided_questions(
         log.warning("tasks.%s: %s", name, remark)
     several = len(rendered.info.num_fewshot) > 1
     space = task.kind == "gold" or rendered.info.counts_space
-    return [
-        _question(task, document, several, space) for document in rendered.documents
-    ], rendered.info
+    questions = [_question(task, document, several, space) for document in rendered.documents]
+    return questions, rendered.info
 
 
 def _question(
-    task: ProviderChoices, ranked_question: RankedQuestion, has_parts: bool, counts_space: bool
+    task: ProviderChoices, ranked: RankedQuestion, has_parts: bool, counts_space: bool
 ) -> Question:
-    gold, choices, alone = (
-        ranked_question.right,
-        tuple(ranked_question.choices),
-        ranked_question.unconditional,
-    )
+    gold, choices, alone = ranked.right, tuple(ranked.choices), ranked.unconditional
     if task.kind == "gold":
-        gold, choices, alone = 0, (ranked_question.choices[ranked_question.right],), None
-    part = ranked_question.part if has_parts else None
+        gold, choices, alone = 0, (ranked.choices[ranked.right],), None
+    part = ranked.part if has_parts else None
     unconditional = None if alone is None else tuple(alone)
     contexts, candidates = zip(*choices, strict=True)
     identity = question_identity(contexts, candidates if task.kind == "ranked" else ())
-    return Question(
-        ranked_question.id, None, part, gold, choices, unconditional, counts_space, identity
-    )
+    return Question(ranked.id, None, part, gold, choices, unconditional, counts_space, identity)
 
 
 def provided_prompts(

@@ -67,7 +67,9 @@ def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tup
             raise ResultsError(
                 f"{path}: is not a file, though {task} has results; `collect` this checkpoint again"
             )
-        raise ResultsError(f"{results}: {no_such('results of', task, there)}")
+        inside = sorted(path.parents[2] for path in results.glob(f"*/*/{FOLDER}/{task}/{FILE}"))
+        hint = f"; give a checkpoint's folder, such as {inside[-1]}" if inside else ""
+        raise ResultsError(f"{results}: {no_such('results of', task, there)}{hint}")
     rows = read_table(path, COMPLETED[1:], SCORE_AGAIN).to_pylist()
     views = list(dict.fromkeys(row["verifier"] for row in rows))
     if not views:

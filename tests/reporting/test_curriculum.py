@@ -91,3 +91,12 @@ def test_the_ids_of_a_trainer(tmp_path: Path) -> None:
     known.write_bytes(b"\xff")
     with pytest.raises(ResultsError, match="not UTF-8 text"):
         check_ids([("a", 0.5)], known)
+
+
+def test_a_folder_above_the_checkpoints_names_one_of_them(tmp_path: Path) -> None:
+    for step in (10, 20):
+        written(tmp_path / f"by_checkpoint/step_{step}", table({"a": 0.5}))
+    with pytest.raises(ResultsError, match="no results of 'sums'") as caught:
+        list(stored_rates(tmp_path, "sums", None))
+    named = Path(str(caught.value).rpartition("such as ")[2])
+    assert list(stored_rates(named, "sums", None)) == [("a", 0.5)]

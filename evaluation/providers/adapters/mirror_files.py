@@ -91,6 +91,7 @@ def folder_of(root: Path, name: str | None) -> Path | None:
 
 
 def places(root: Path, name: str | None) -> list[Path]:
+    """Return the folders of a mirror that may hold a configuration, in the order of preference."""
     if name not in (None, "default"):
         return [root / name]
     below = [path for path in root.iterdir() if path.is_dir() and path.name[0] != "."]
