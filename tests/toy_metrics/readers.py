@@ -4,6 +4,7 @@ python -m tests.toy_metrics.readers FOLDER
 """
 
 import json
+import re
 import shutil
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pyarrow.parquet as pq
 
 import evaluation
 from evaluation.reporting.comparison import folders_as_text
+from evaluation.reporting.sharing.curves import export_curves
 from evaluation.reporting.sharing.every_eval_ever import Publisher, write_every_eval_ever
 from evaluation.reporting.sharing.lm_eval_files import write_lm_eval_files
 from evaluation.reporting.sharing.shared_results import shared_checkpoint
@@ -104,6 +106,11 @@ def exported(plans: dict[str, StagePlan], folder: Path) -> None:
     checkpoint = shared_checkpoint(plans["second"], STEP)
     named = {(i.tier.tier.name, v.metric.name) for i in checkpoint.items for v in i.values}
     assert named >= PAIRS - {("tier4", "neat_rate")}  # which is of all categories together
+    export_curves(list(plans.values()), folder / "curves")
+    (events,) = (folder / "curves").iterdir()
+    tags = {tier: f"eval/second/{tier}/".encode() for tier in ADDED}
+    drawn = [(tags[tier], f"/{metric}".encode()) for tier, metric in PAIRS]
+    assert all(re.search(tag + b"[^/]+" + name, events.read_bytes()) for tag, name in drawn)
     # Others' formats hold the questions of ranked tasks, too, which are not cached here.
     items = tuple(item for item in checkpoint.items if item.tier.tier.name != "tier3")
     checkpoint = replace(checkpoint, items=items)
