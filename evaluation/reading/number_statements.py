@@ -53,7 +53,7 @@ _LISTED_ON = re.compile(r",?\s*or\s+\d")
 _TIME = re.compile(r"\s*(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)\W*", re.IGNORECASE)
 """A duration at the end of a sentence: `100 machines make 100 toys in 5 minutes`."""
 _WRONG = re.compile(
-    r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)|\s?\S{0,3}?\s?(?:[가이] 아니|(?:では|じゃ)(?:な|あり))",
+    r"\s*(?:is|was|would be)\s+(?:wrong|incorrect|not\b)|\s*(?:ist|est|es|é)\s+(?:falsch|fau[xs]|incorrect|falso|errad)|\s?\S{0,3}?\s?(?:[가이] 아니|(?:では|じゃ)(?:な|あり))",
     re.IGNORECASE,
 )
 _QUESTION = re.compile(r"\b(?:how|what|which|when)\b[^.?!\n]{0,300}\?", re.IGNORECASE)

@@ -69,7 +69,7 @@ _TEXT, _END = "\u27ea", "\u27eb"
 """Signs around what stands in `\\text{}`."""
 _OF_FORMULAS = (
     (re.compile(r"\\\{\s*\\\}"), "∅"),
-    (re.compile(r"\\\{\s*[a-z]\s*(?:∈(?:[^|:{}]|\{[A-Z]\})*)?[|:]([^{}]+)\\\}"), r"\1"),
+    (re.compile(r"\\\{\s*[a-z]\s*(?:∈(?:[^|:{}]|\{R\})*)?[|:]([^{}]+)\\\}"), r"\1"),
     (
         re.compile(r"\{([^{}]+)\\over(?![a-z])([^{}]+)\}|^([^{}]+)\\over(?![a-z])([^{}]+)$"),
         r"\\frac{\1\3}{\2\4}",

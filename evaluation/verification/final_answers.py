@@ -36,7 +36,7 @@ _ROUNDED = re.compile(
 )
 _WORDS_IN_TEX = re.compile(r"\\(?:text|mbox|mathrm|textbf)\{[^{}]*\}")
 _DOUBT = re.compile(
-    r"n't\b|\b(?:not?|nor|never|cannot|but|however|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
+    r"n't\b|\b(?:not?|nor|never|cannot|but|however|false|wrong|incorrect|impossible|unless|unsure|sorry|wait|actually|none)\b",
     re.IGNORECASE,
 )
 _ALL_SOLUTIONS = re.compile(r"\s*[a-z]\s*\\in\s*\\\{")
@@ -114,7 +114,7 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
     yield from statements
     if answer.form == "none" and not is_number:
         yield from (match[1] for match in _IT_IS.finditer(completion))
-    if _NO_SOLUTION.search(statement) and (gold.strip() in _EMPTY or _NO_SOLUTION.search(gold)):
+    if (gold.strip() in _EMPTY or _NO_SOLUTION.search(gold)) and _denies_solutions(statement):
         yield gold
     yield from _choice(text, gold)
     if is_number:
@@ -125,6 +125,13 @@ def _readings(answer: FinalAnswer, gold: str, completion: str) -> Iterator[str]:
     elif (tree := parse(gold)) and tree[0] in ("list", "tuple", "interval", "set", "matrix"):
         yield from _items(model_turn(completion))
         yield from _BRACKETED.findall(plain(text.rpartition("\n")[2]))[-1:]
+
+
+def _denies_solutions(statement: str) -> bool:
+    """Return whether a sentence says that there is no solution, and takes nothing of it back."""
+    before, _, after = _NO_SOLUTION.sub("\n", statement, count=1).partition("\n")
+    is_said = _NO_SOLUTION.search(statement) is not None
+    return is_said and not (re.search(r"[=\d]", after) or _DOUBT.search(before + after))
 
 
 def _is_no_formula(text: str, gold: str) -> bool:

@@ -10,6 +10,7 @@ _LETTER = rf"[^\W{WITHOUT_SPACES}]"
 """A letter or digit of a script with spaces between words."""
 _HANGUL = re.compile("[\uac00-\ud7a3]\\Z")
 """The end of a Korean word, to which particles are attached."""
+_STRUCK_OUT = re.compile(r"~~(?=\S)[^~\n]{1,200}~~")
 _NOT = r"(?!'t(?!\w))"  # `can` does not occur in "can't"
 
 
@@ -72,8 +73,12 @@ _CLAUSE_END = re.compile(
 )
 _DENIED = re.compile(
     r"\b(?:not(?! only)|never|no(?! doubt\b| question\b)|nor|neither|without|cannot|except|unlike|nothing|pas|jamais|nicht|kein\w*|não|non|не|niet|inte|ikke"
-    r"|(?:instead|rather|other|different|far|anything) (?:of|than|from|but))\b|n't\b"
+    r"|(?:instead|rather|other|different|far|anything) (?:of|than|from|but))\b|n't\b|不是|而非|并非"
 )
+_CONCEDED = re.compile(
+    r"\b(?:although|though|while|whereas|despite|unlike|obwohl|aunque|bien que)\b[^,.;!?\n]*\Z"
+)
+"""A clause that says something else: `Although Sydney is larger, Canberra is the capital.`"""
 _TAKEN_BACK = re.compile(
     r"\b(?:said|say|saying|says|stated?|stating|claim(?:ed|ing)?|wrote|told|thought|gave|wrong(?:ly)?|(?:in)?correct(?:ly|ed|ing)?"
     r"|(?:many|most|some|people|often|commonly|popularly|widely|might|may) (?:\w+ )?(?:think|thought|believed?|assumed?|guess|say|expect)"
@@ -81,10 +86,11 @@ _TAKEN_BACK = re.compile(
 )
 _CORRECTED = re.compile(
     r"(?:[^.!?\n]{0,40}(?:\.\.\.|…|[—–-]))?\W*(?:sorry|wait|oops|correction|i meant?|scratch that|or rather|actually,? no|no(?=,))\b"
-    r"|[^.!?\n]{0,40}[.!?]\s+(?:sorry|wait|oops|correction|scratch that)\b(?!\s+(?:for|until))"
+    r"|[^.!?\n]{0,40}[.!?]\s+(?:sorry|wait|oops|actually|correction|scratch that)\b(?!\s+(?:for|until))"
 )
 _DENIED_LATER = re.compile(
     r"[^.!?\n]{0,60}\b(?:but|though|although|however),? (?:it|that|this|he|she|they)(?: is| are| was| were)?(?: not|n't)\b"
+    r"|\W*(?:is|are|was|were)(?: not|n't)\b|\W*(?:is|was) (?:my|a|the) (?:first|initial|common) (?:guess|thought|mistake|misconception)\b"
 )
 _SENTENCE_END = re.compile(r"(?<!\.)[.!?](?=\s|\Z)|\n")
 _WRONG = re.compile(
@@ -109,7 +115,7 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
     What is denied or taken back once may be named again in that sentence: `not Venus, though Venus is hot`.
     """
     sentence_end = 0
-    for occurrence in _occurrences(answer, text, match_case=False):
+    for occurrence in _occurrences(_STRUCK_OUT.sub(" ", answer), text, match_case=False):
         if taken_back and occurrence.start() < sentence_end:
             continue
         before = _CLAUSE_END.split(occurrence.string[: occurrence.start()])[-1]
@@ -117,7 +123,8 @@ def _is_stated(answer: str, text: str, taken_back: re.Pattern[str] | None = None
         if taken_back and not excused:
             after = _CORRECTED.match(occurrence.string, occurrence.end())
             denied = _DENIED_LATER.match(occurrence.string, occurrence.end())
-            excused = taken_back.search(before) or after or denied
+            conceded = _CONCEDED.search(occurrence.string, 0, occurrence.start())
+            excused = taken_back.search(before) or after or denied or conceded
         if not excused:
             return True
         end = _SENTENCE_END.search(occurrence.string, occurrence.end())
