@@ -49,6 +49,31 @@ def test_a_line_for_each_run(browser: Browser, compared: Path) -> None:
         assert card.locator("polyline.curve").count() == 3
 
 
+def test_three_runs_side_by_side(browser: Browser, compared: Path, content: Comparison) -> None:
+    """Who leads since when is the file's; scores are those of the last step that all have."""
+    with opened(browser, compared / "comparison.html") as page:
+        rows = page.locator("table.leading tbody tr")
+        for place, other in enumerate(content.comparisons):
+            (stage,) = other.stages
+            overall = [lead for lead in stage.leads if lead.item == "overall"]
+            for number, lead in enumerate(overall):
+                cell = rows.nth(number).locator("td").nth(2 + place).inner_text()
+                who = {"A": other.run_a, "B": other.run_b}.get(lead.better or "")
+                since = f", since step {lead.since_step_a}" if who else ""
+                assert cell == (f"{who}{since}" if who else "not significantly different")
+        heads = page.locator("#runs-matrix thead th").all_inner_texts()
+        assert heads == ["item", "a, step 20", "b, step 20", "c, step 20"]
+        row = page.locator("#runs-matrix tr").filter(has_text="quiz").first
+        values = row.locator("td").evaluate_all("(all) => all.map((one) => +one.dataset.value)")
+        for number, other in enumerate(content.comparisons, 1):
+            acc = next(
+                one
+                for one in other.stages[0].deltas
+                if (one.item, one.step_a) == ("quiz", 20) and one.metric == "delta_acc"
+            )
+            assert (values[0], values[number]) == pytest.approx((acc.value_a, acc.value_b))
+
+
 def test_the_forest_shows_the_files_deltas(
     browser: Browser, compared: Path, content: Comparison
 ) -> None:

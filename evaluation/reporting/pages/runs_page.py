@@ -23,7 +23,7 @@ from evaluation.reporting.pages.page import (
     render,
 )
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.comparison_file import ComparisonRow, RunComparison
+from evaluation.results.comparison_file import ComparisonRow, LeadRow, RunComparison
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE
 from evaluation.runs.find import Run, RunCheckpoint
@@ -66,6 +66,7 @@ def runs_page(
         "title": "Runs side by side",
         "run": " and ".join(run.name for run in runs),
         "comparisons": [_words(comparison) for comparison in comparisons],
+        "leading": _leading(comparisons) if len(comparisons) > 1 else [],
         "damaged": damaged,
         "levels": notes,
         "left_out": [],
@@ -188,6 +189,25 @@ def _words(run_comparison: RunComparison) -> dict[str, Any]:
     }
 
 
+def _leading(comparisons: Sequence[RunComparison]) -> list[dict[str, Any]]:
+    """Return for each overall value of a stage who leads the first run or is led by it, by the other run's name."""
+    rows: dict[tuple[str, str, str], dict[str, LeadRow]] = {}
+    for comparison in comparisons:
+        for stage in comparison.stages:
+            for lead in (lead for lead in stage.leads if lead.item == OVERALL):
+                key = stage.stage_a, lead.tier, lead.metric.removeprefix("delta_")
+                rows.setdefault(key, {})[comparison.run_b] = lead
+    return [
+        {
+            "stage": stage,
+            "metric": f"{tier.title} ({tier.name}), {tier.metric(metric).words}",
+            "leads": leads,
+        }
+        for (stage, name, metric), leads in rows.items()
+        for tier in (TIERS[name],)
+    ]
+
+
 def _deltas(
     comparisons: Sequence[RunComparison], space: SpaceLeft
 ) -> tuple[list[dict[str, Any]], list[str]]:
@@ -206,7 +226,8 @@ def _deltas(
                 else:
                     left_out.append(f"{label}, step {step}")
             others = {step: other for step, other in matched if step != other}
-            shown.append({"label": label, "others": others, "deltas": kept})
+            about = {"label": label, "run": comparison.run_b, "stage": stage.stage_a}
+            shown.append({**about, "others": others, "deltas": kept})
     return shown, left_out
 
 

@@ -15,6 +15,32 @@ function drawnCurves() {
   return drawn.filter((one) => one.points.length);
 }
 
+/* Scores of the runs of a stage next to each other, with the paired deltas of those that were compared */
+function drawRuns() {
+  const all = (CURVES.get(chosen("stage")) || []).filter((one) => isRate(one) || isShown(one, ALL_CURVES));
+  const steps = new Map();
+  for (const line of all.flatMap((one) => one.lines)) steps.set(line.name, new Set([...(steps.get(line.name) || []), ...line.points.map((p) => p.step)]));
+  const shared = [...([...steps.values()][0] || [])].filter((step) => [...steps.values()].every((own) => own.has(step)));
+  const names = [...steps.keys()], at = new Map(names.map((name) => [name, Math.max(...(shared.length ? shared : steps.get(name)))]));
+  const [first] = names, rows = all.map((one) => ({
+    tier: one.tier, metric: isRate(one) ? undefined : one.metric, unitOf: one, link: (cell) => cell.append(nameOf(one)),
+    cells: names.map((name) => runCell(one, name, first, at)),
+  }));
+  heatMap(byId("runs-matrix"), "scores of all runs", names.map((name) => ({ link: (cell) => cell.append(`${name}, step ${at.get(name)}`) })), rows.filter((row) => row.cells.some(Boolean)));
+}
+
+function runCell(series, name, first, at) {
+  const valueOf = (run) => series.lines.find((line) => line.name === run)?.points.find((p) => p.step === at.get(run))?.value;
+  const value = valueOf(name), before = valueOf(first), lower = metricOf(series).lower;
+  if (value === undefined) return null;
+  const pair = DATA.comparisons.find((one) => one.run === name && one.stage === chosen("stage"));
+  const row = pair?.deltas.find((one) => one.step === at.get(first) && (pair.others[one.step] ?? one.step) === at.get(name) && one.tier === series.tier && one.item === series.item && one.metric === series.metric);
+  const delta = row ? -row.delta : before === undefined ? undefined : value - before; // rows are of the first run minus this one
+  const tip = [`${nameOf(series)}, ${name} at step ${at.get(name)}: ${level(value, series)}`];
+  if (row) tip.push(`${change(-row.delta, row.high === null ? null : -row.high, row.low === null ? null : -row.low, row)} against ${first}, p (Holm) ${format(row.p_holm)}`);
+  return { value, delta, isGain: delta > 0 !== Boolean(lower), flag: { better: "worse", worse: "better" }[row?.flag], tip: tip.join("\n") };
+}
+
 let pairDeltas = [];
 
 /* Takes the deltas and steps of the chosen pair of runs; the last step is the default */
@@ -34,6 +60,7 @@ unitMenu(new Set(ALL_CURVES.map((one) => one.metric)));
 menu("curve-stage", "stage", DATA.curves.map((one) => [one.stage, one.stage]));
 menu("axis", "axis", [["steps", "steps"], ...(hasTokens ? [["tokens", "tokens seen"]] : [])]);
 curveBoard(drawnCurves);
+view(["unit", "stage", "print"], drawRuns);
 menu("pair", "pair", DATA.comparisons.map((one) => [one.label, one.label]), { step: "" });
 view(["pair"], choosePair);
 menu("step", "step", []);
