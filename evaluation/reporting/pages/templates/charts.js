@@ -55,7 +55,14 @@ function aligned(raw, of) {
 
 /* What people read of a rate is in percent and points, as in all sentences; files and saved tables have fractions */
 const PERCENT = 100;
-const scaleIn = (of) => (of && DATA.tiers[of.tier].metrics[of.metric]?.unit === "fraction" ? PERCENT : 1);
+const scaleIn = (of) => (of && metricOf(of).unit === "fraction" ? PERCENT : 1);
+
+/* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}}.
+   A metric that a task or suite adds, as acc_per_char, is of the headline's kind */
+function metricOf({ tier, metric }) {
+  const { metrics, headline } = DATA.tiers[tier];
+  return metrics[metric] || { ...metrics[headline], words: (metric || headline).replaceAll("_", " ") };
+}
 const read = (value, of) => (value === null || value === undefined ? value : scaleIn(of) * value);
 const levelUnit = (of) => (scaleIn(of) === PERCENT ? " %" : "");
 const level = (value, of) => `${aligned(value, of)}${levelUnit(of)}`;
@@ -138,7 +145,7 @@ const withUnit = ({ words, unit }, ofFraction = "%") => (!unit || words === unit
 
 /* The description in a saved figure, and the name of its file: stage, item, metric, step, axes */
 function aboutFigure({ what, tier, item, metric, step, points, axis = "step" }) {
-  const known = DATA.tiers[tier].metrics[metric] || { words: metric };
+  const known = metricOf({ tier, metric });
   const stage = DATA.stage || chosen(step ? "pair" : "stage") || "all stages";
   const at = step ? `${labelOf(step)} against ${OTHER}` : points && points[0].step !== undefined ? `steps ${points[0].step} to ${points[points.length - 1].step}` : "";
   const axes = step ? `across: Δ ${withUnit(known, "points")}` : `across: ${axis}, up: ${withUnit(known)}`;

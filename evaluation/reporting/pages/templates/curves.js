@@ -8,9 +8,6 @@ function drawable(series, lines = series.lines) {
   return { ...known, lines, points: points.sort((p, q) => p.x - q.x) };
 }
 
-/* DATA.tiers: {tier: {title, kind, rates, item, unit, headline, shown, lower, metrics: {name: {unit, lower, words}}}} */
-const metricOf = (series) => DATA.tiers[series.tier].metrics[series.metric] || {};
-
 /* How values become heights: on a linear or logarithmic axis */
 function scaleOf(series, bare) {
   const known = (list) => list.filter((value) => value !== null && value !== undefined);

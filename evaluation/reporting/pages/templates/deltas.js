@@ -66,7 +66,7 @@ const COLUMNS = [["step", 1], ["tier", 0], ["item", 0], ["metric", 0], ["value",
 /* Columns in the metric's unit, and those that are shown: with that unit */
 const MEASURED = ["value", "bridge", "delta", "low", "high", "mde"];
 const SHOWN = COLUMNS.flatMap((column) => (column[0] === "metric" ? [column, ["unit", 0]] : [column]));
-const unitOf = (row) => (scaleIn(row) === PERCENT ? "%, points" : DATA.tiers[row.tier].metrics[row.metric]?.unit ?? "");
+const unitOf = (row) => (scaleIn(row) === PERCENT ? "%, points" : metricOf(row).unit);
 const FLAGS = { better: "better", worse: "worse", unclear: "unclear", none: "not tested" };
 const ROWS = 500;
 let most = ROWS;
