@@ -38,6 +38,7 @@ LONG = (
     "tests/slurm/test_profile.py::test_the_queue_is_asked_once_a_round",
     "tests/slurm/test_profile.py::test_without_the_inner_srun",
     "tests/slurm/test_watch.py",
+    "tests/watching/test_command.py::test_a_killed_watcher_is_succeeded[--once",
     "tests/toy_tier/test_toy_tier.py::test_a_room_knows_the_tier[workflow]",
 )
 """Beginnings of what only `make test-all` runs: every fault and size, of which `make test` has some."""

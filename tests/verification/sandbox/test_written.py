@@ -1,6 +1,6 @@
 """Programs by language models that knew the documentation alone: ordinary, forged and hostile ones.
 
-Every ordinary one passes in a plain interpreter. A fifth of each kind is run, all with EVAL_FULL.
+Every ordinary one passes in a plain interpreter. An eighth of each kind is run, all with EVAL_FULL.
 """
 
 import functools
@@ -41,7 +41,7 @@ def _written(kind: str) -> list[dict[str, Any]]:
 
 def _outcomes(kind: str, mode: str) -> dict[str, ProgramVerdict]:
     found = {}
-    for row in sample(5, _written(kind)):
+    for row in sample(8, _written(kind)):
         tests = Tests(asserts=tuple(row["tests"]), setup=row["setup"])
         found[row["id"]] = run_program(row["program"], tests, _LIMITS, modes=[mode])
     return found
