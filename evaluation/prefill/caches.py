@@ -1,6 +1,6 @@
 """Read cache entries: slices, tasks and prompts; compare every file's checksum with meta.json.
 
-    examples.jsonl   one Item per line
+    examples.jsonl   one TokenizedQuestion per line
     prompts.jsonl    one Prompt per line
     docs.jsonl       one DocumentLine per line; one QuestionLine for tasks of ranked choices
 
@@ -63,7 +63,7 @@ class AnswerCandidate(Stored):
     bytes: Count
 
 
-class Item(Stored):
+class TokenizedQuestion(Stored):
     """A question: candidate number `gold` is right; see `metrics.variance` for its groups."""
 
     id: str
@@ -147,9 +147,9 @@ class TaskCache:
     meta: dict[str, Any]
 
     @functools.cached_property
-    def items(self) -> list[Item]:
+    def items(self) -> list[TokenizedQuestion]:
         """The questions in the order of the dataset."""
-        return self._whole(EXAMPLES, list(_lines(self.folder / EXAMPLES, Item)))
+        return self._whole(EXAMPLES, list(_lines(self.folder / EXAMPLES, TokenizedQuestion)))
 
     @functools.cached_property
     def keys(self) -> list[str]:

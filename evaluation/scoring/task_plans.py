@@ -28,7 +28,7 @@ from safetensors.numpy import save_file
 from evaluation.files import atomic_path
 from evaluation.fingerprints import file_checksum, fingerprint
 from evaluation.prefill import caches
-from evaluation.prefill.caches import Item, TaskCache
+from evaluation.prefill.caches import TaskCache, TokenizedQuestion
 from evaluation.regular_files import open_regular
 from evaluation.scoring.engine import packed_rows, tries, window
 from evaluation.scoring.engine.packed_rows import Plan, plan_requests
@@ -69,7 +69,7 @@ class TaskPlan:
     requests: Plan
 
 
-def plan_questions(questions: Mapping[str, Item], window: FitWindow) -> TaskPlan:
+def plan_questions(questions: Mapping[str, TokenizedQuestion], window: FitWindow) -> TaskPlan:
     """Fit the requests of questions into the window, and plan them.
 
     Args:
@@ -95,7 +95,7 @@ def plan_questions(questions: Mapping[str, Item], window: FitWindow) -> TaskPlan
     )
 
 
-def _requests(item: Item) -> list[Request]:
+def _requests(item: TokenizedQuestion) -> list[Request]:
     return [
         Request(
             item.contexts[candidate.context].tokens,

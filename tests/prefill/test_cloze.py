@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluation.errors import ConfigError, SourceError
-from evaluation.prefill.caches import Item, TaskCache, read_task
+from evaluation.prefill.caches import TaskCache, TokenizedQuestion, read_task
 from evaluation.prefill.cloze import prefill_task
 from evaluation.prefill.questions import even_quotas
 from evaluation.settings.plan import StagePlan
@@ -43,12 +43,12 @@ def shipped(tmp_path: Path, shared: Path, **tasks: dict[str, Any]) -> StagePlan:
     return make_plan(tmp_path, folder, tasks=tasks, mirrors=mirrors, sequence_length=2048)
 
 
-def items_of(plan: StagePlan, name: str) -> list[Item]:
+def items_of(plan: StagePlan, name: str) -> list[TokenizedQuestion]:
     prefill_task(plan, name)
     return read_task(plan.cache_folder("tier3", name)).items
 
 
-def as_reference(item: Item) -> list[dict[str, Any]]:
+def as_reference(item: TokenizedQuestion) -> list[dict[str, Any]]:
     return [
         {
             "context": item.contexts[candidate.context].text,

@@ -3,7 +3,7 @@ import pytest
 from evaluation.errors import ScoringError
 from evaluation.grading.tiers import SCHEMA, candidates
 from evaluation.metrics.accuracy import summarize_choices
-from evaluation.prefill.caches import AnswerCandidate, Context, Item, QuestionLine
+from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_plan
 from evaluation.scoring.engine.forward import Engine
@@ -16,10 +16,12 @@ def candidate(context: int, tokens: tuple[int, ...], **sizes: int) -> AnswerCand
     return AnswerCandidate(context=context, text=" text", tokens=tokens, **sizes)
 
 
-def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, ...]]) -> Item:
+def item_of(
+    number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, ...]]
+) -> TokenizedQuestion:
     """Candidate i follows context i, or the only one; unconditional candidates follow token 39."""
     only = len(contexts) == 1
-    return Item(
+    return TokenizedQuestion(
         id=f"quiz/{number}",
         cluster="astronomy",
         gold=1,
@@ -31,7 +33,7 @@ def item_of(number: int, contexts: list[tuple[int, ...]], ends: list[tuple[int, 
     )
 
 
-def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
+def score(*items: TokenizedQuestion, scored: Engine | None = None, max_length: int = 32):
     """The rows that are stored of items, by their ids, and the table of candidates that they make."""
     window = FitWindow(max_length, prefix_token=0, bos=None)
     plan = plan_questions({item.id: item for item in items}, window)
@@ -40,7 +42,7 @@ def score(*items: Item, scored: Engine | None = None, max_length: int = 32):
     return stored.to_pylist(), candidates(list(map(line_of, items)), stored.to_pylist())
 
 
-def line_of(item: Item) -> QuestionLine:
+def line_of(item: TokenizedQuestion) -> QuestionLine:
     return QuestionLine(
         id=item.id,
         key=item.id,
