@@ -30,14 +30,7 @@ Rows = Sequence[ComparisonRow]
 
 
 def folders_as_text(compared: RunComparison) -> str:
-    """Return a table of the deltas of two checkpoints, and what is significantly worse.
-
-    Args:
-        compared: What `compare_checkpoints` returned.
-
-    Returns:
-        Several lines, without a line break at the end.
-    """
+    """Return a table of the deltas of two checkpoints, and what is significantly worse."""
     (stage,) = compared.stages
     rows = stage.deltas
     sides = f"A = {compared.path_a}\nB = {compared.path_b}"
@@ -85,11 +78,7 @@ def _number(p: float | None) -> str:
 
 
 def runs_as_text(runs: RunComparison) -> str:
-    """Return the comparison of every stage that both runs have as text, then what is not compared.
-
-    Returns:
-        Paragraphs, without a line break at the end.
-    """
+    """Return the comparison of every stage that both runs have as text, then what is not compared."""
     parts = [f"A = {runs.path_a}\nB = {runs.path_b}"]
     parts += [_stage(stage) for stage in runs.stages]
     parts += ["\n".join(f"not compared: {note}" for note in runs.notes)] if runs.notes else []
@@ -98,9 +87,6 @@ def runs_as_text(runs: RunComparison) -> str:
 
 def is_worse_at_last(runs: RunComparison) -> bool | None:
     """Return whether A is significantly worse at the last matched checkpoints of any stage.
-
-    Args:
-        runs: A comparison of two runs, or of two checkpoints.
 
     Returns:
         None where nothing of some stage could be tested.
@@ -138,14 +124,7 @@ def _by_step(matched: Mapping[Steps, Rows], overall: Sequence[LeadRow]) -> Itera
 
 
 def write_configured(plans: Mapping[str, StagePlan]) -> tuple[list[Path], list[str]]:
-    """Write the three comparison files of this run and the runs that its configuration names.
-
-    Args:
-        plans: The plan of each stage of this run, by name.
-
-    Returns:
-        The files, in the folder of all results, and a sentence on each run that is not compared.
-    """
+    """Write the comparison files of the configured runs; return them, and a sentence on each run left out."""
     config = next(iter(plans.values())).config
     folder = Path(config.results)
     runs: list[Run] = []
@@ -182,16 +161,10 @@ def write_runs(
     comparisons: Sequence[RunComparison],
     config: Config | None = None,
 ) -> list[Path]:
-    """Write the three files of a comparison of runs.
+    """Write the files of a comparison of runs, A of every comparison first; return them, the page last.
 
     Args:
-        folder: Folder for the files; existing ones are replaced.
-        runs: The runs whose curves are drawn, A of every comparison first.
-        comparisons: Comparisons of the first run with each of the others.
         config: Configuration of the first run, which names references; None if there is none.
-
-    Returns:
-        The files that were written, the page last.
     """
     files = write_comparisons(folder, comparisons)
     page = folder / COMPARISON_PAGE

@@ -23,20 +23,13 @@ def curriculum(
     band: tuple[float, float],
     order: Order,
 ) -> list[tuple[str, float]]:
-    """Return ids of prompts whose pass rate is in a band, with their rates.
+    """Return ids of prompts whose pass rate is in a band (both ends included), with their rates.
 
     Args:
         origin: Where the rates come from, for messages.
-        task: Name of the task of verified answers.
-        rates: Id and pass rate of all prompts.
-        band: Lowest and highest pass rate, both included, between 0 and 1.
-        order: Which prompts come first: the easiest or the hardest.
-
-    Returns:
-        Id and pass rate of each prompt.
 
     Raises:
-        ResultsError: When no prompt is in the band, or it is reversed.
+        ResultsError: No prompt is in the band, or it is reversed.
     """
     low, high = band
     if low > high:
@@ -51,14 +44,10 @@ def curriculum(
 
 
 def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tuple[str, float]]:
-    """Yield id and pass rate of each prompt with verdicts.
-
-    Args:
-        task: Name of the task of verified answers.
-        verifier: The verifier whose verdicts count; None for the task's primary one.
+    """Yield id and pass rate of each prompt with verdicts, by default of the primary verifier.
 
     Raises:
-        ResultsError: When there are no such results.
+        ResultsError: There are no such results.
     """
     path = results / FOLDER / task / FILE
     if not path.is_file():
@@ -86,11 +75,10 @@ def check_ids(chosen: Sequence[tuple[str, float]], path: Path | None) -> None:
     """Check that each id can be written as a cell of one line, and that the trainer's list has it.
 
     Args:
-        chosen: Id and pass rate of each prompt.
         path: The trainer's list of ids, one a line, in UTF-8; None where there is none.
 
     Raises:
-        ResultsError: When an id is empty, has a break or tab, or is not in a list that can be read.
+        ResultsError: An id is empty, has a break or tab, or is not in a list that can be read.
     """
     for id, _ in chosen:
         if "\t" in id or id.splitlines() != [id]:

@@ -14,14 +14,7 @@ from evaluation.wording import first_few
 def shown_metrics(
     keys: Iterable[tuple[TierName, str, str]],
 ) -> dict[tuple[TierName, str], str]:
-    """Return the metric that represents each item where only one is shown.
-
-    Args:
-        keys: Tier, item and metric of all values or deltas; `delta_` before a metric is ignored.
-
-    Returns:
-        The metric's name, without `delta_`, by tier and item.
-    """
+    """Return by tier and item the metric that represents it where only one is shown, without `delta_`."""
     metrics: dict[tuple[TierName, str], set[str]] = {}
     for tier, item, metric in keys:
         metrics.setdefault((tier, item), set()).add(metric.removeprefix("delta_"))
@@ -29,38 +22,17 @@ def shown_metrics(
 
 
 def in_forest(row: DeltaColumns) -> bool:
-    """Return whether the first forest plot shows a delta.
-
-    Args:
-        row: A delta of a step or of two checkpoints.
-
-    Returns:
-        True for the headline of each item, and for each rate over all units.
-    """
+    """Return whether the first forest plot shows a delta: a headline, or a rate over all units."""
     return _is_rate(row) or row.metric == headline_delta(row.tier)
 
 
 def has_own_forest(row: DeltaColumns) -> bool:
-    """Return whether the second forest plot, that of the companion, shows a delta.
-
-    Args:
-        row: A delta of a step or of two checkpoints.
-
-    Returns:
-        True for the companion of the tier's headline.
-    """
+    """Return whether the second forest plot shows a delta: the companion of the tier's headline."""
     return row.metric == f"delta_{TIERS[row.tier].companion}"
 
 
 def name_in_forest(row: DeltaColumns) -> str:
-    """Return the name that a forest plot shows next to a delta.
-
-    Args:
-        row: A delta of a step or of two checkpoints.
-
-    Returns:
-        The metric for rates over all units, otherwise the item.
-    """
+    """Return the name beside a delta in a forest plot: the metric of a rate over all units, else the item."""
     return row.metric.removeprefix("delta_") if _is_rate(row) else row.item
 
 
@@ -76,11 +48,7 @@ def loss_units() -> dict[str, str]:
 
 
 def tier_words() -> dict[str, Any]:
-    """Return what a page's script needs to know of every tier.
-
-    Returns:
-        Titles, units and metrics by tier, in the order of the table of tiers.
-    """
+    """Return titles, units and metrics of every tier, as a page's script needs them."""
     return {
         name: {
             "title": tier.title,
@@ -108,14 +76,7 @@ def tier_words() -> dict[str, Any]:
 
 
 def provisional(recommendation: Recommendation | StageDeltas | None) -> str:
-    """Return the note that follows a verdict as long as results of requested steps are missing.
-
-    Args:
-        recommendation: A stage's recommendation or deltas; None where there are none.
-
-    Returns:
-        Words in brackets after a space; empty for a final verdict.
-    """
+    """Return the note that follows a verdict as long as results are missing; empty for a final verdict."""
     if recommendation is None or not recommendation.provisional:
         return ""
     verb = "is" if len(recommendation.awaited) == 1 else "are"
@@ -125,13 +86,10 @@ def provisional(recommendation: Recommendation | StageDeltas | None) -> str:
 def recommendation_line(
     recommendation: Recommendation, label: Callable[[Candidate], str] = candidate_label
 ) -> str:
-    """Return a recommendation in a line, as all texts show it.
+    """Return in a line which step or merge is recommended, if any, and why, as all texts show it.
 
     Args:
         label: Returns what texts call a candidate, as `StagePlan.label` does.
-
-    Returns:
-        Which step or merge is recommended, if any, and why.
     """
     so_far = provisional(recommendation)
     if recommendation.candidate is None:
@@ -144,14 +102,10 @@ def recommendation_line(
 def steps_in_words(
     candidates: Sequence[Candidate], join: Callable[[list[str]], str] = first_few
 ) -> str:
-    """Return the first few of many steps and merges in words.
+    """Return steps and merges in words, such as `step 10, 20 and merge last3`.
 
     Args:
-        candidates: Steps and merges, in the order in which they are named.
         join: Makes one text of the names of each kind; by default it names only the first few.
-
-    Returns:
-        For example `step 10, 20 and merge last3`.
     """
     steps = [str(candidate) for candidate in candidates if isinstance(candidate, int)]
     merges = [candidate for candidate in candidates if isinstance(candidate, str)]

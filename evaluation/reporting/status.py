@@ -50,19 +50,16 @@ STAGE_READERS: Readers = {
 def stage_status(
     plan: StagePlan, steps: Sequence[Candidate], outdated: Outdated | None = None
 ) -> dict[str, Any]:
-    """Return the state of each step and merge of a stage, and of the stage's files.
+    """Return the state of each step and merge of a stage, and of the stage's files, as `status --json` has it.
 
     A state is `done`, `outdated`, `running`, `failed`, `missing` or `damaged`; `damaged` of a
     subject or of the stage has a sentence for each such file. `check` is the error of the check
     before the jobs, if it stopped them; `checkpoints` has a sentence where their folder does not
-    exist.
+    exist. `complete` is True if every state is `done`.
 
     Args:
         steps: The steps and merges to report, besides the bridge.
         outdated: Compares results with the configuration; None to leave that out.
-
-    Returns:
-        The content of one stage in `status --json`; `complete` is True if every state is `done`.
     """
     places = {str(step): place_of(candidate_subject(plan, step)) for step in steps}
     every = outdated.plans if outdated else {plan.name: plan}
@@ -180,14 +177,7 @@ def _states(paths: Mapping[str, Path], readers: Readers) -> tuple[dict[str, str]
 
 
 def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
-    """Return the last errors of the jobs that failed, with their logs.
-
-    Args:
-        steps: The steps and merges to report, besides the bridge.
-
-    Returns:
-        A sentence for each error, that of the check before the jobs first.
-    """
+    """Return a sentence on the last error of each failed job with its log, the check before the jobs first."""
     status = stage_status(plan, steps)
     labels = {str(step): plan.label(step) for step in steps}
     lines = [f"check: {status['check']} ({plan.check_log})"] if status["check"] else []
@@ -228,14 +218,7 @@ def _subject(place: Place) -> dict[str, Any]:
 
 
 def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return all stages in one table, then progress of running jobs and errors of failed ones.
-
-    Args:
-        statuses: What `stage_status` returned, by stage.
-
-    Returns:
-        Several lines, without a line break at the end.
-    """
+    """Return all stages in one table, then progress of running jobs and errors of failed ones."""
     files = (s["files"] for entry in statuses.values() for s in entry["subjects"].values())
     columns = dict.fromkeys(chain(TIERS, *files))
     rows = [["stage", "step", *columns]]

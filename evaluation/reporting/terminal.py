@@ -15,26 +15,12 @@ from evaluation.terminal_layout import align
 
 
 def bridge_table(plans: Mapping[str, StagePlan]) -> str:
-    """Return every stage's overall deltas, verdicts and recommendation.
-
-    Args:
-        plans: The plan of each stage of this run, by name.
-
-    Returns:
-        A paragraph for each stage; a sentence instead where there are no deltas.
-    """
+    """Return every stage's overall deltas, verdicts and recommendation, or a sentence why there are none."""
     return "\n\n".join(_stage(plan) for plan in plans.values())
 
 
 def bridge_verdicts(plans: Mapping[str, StagePlan]) -> BridgeTable:
-    """Return every stage's deltas and recommendation as `bridge-table --json` prints them.
-
-    Args:
-        plans: The plan of each stage of this run, by name.
-
-    Returns:
-        Each stage's deltas and recommendation, or a note why there are none.
-    """
+    """Return every stage's deltas and recommendation as `bridge-table --json` prints them."""
     by_stage = {}
     for name, plan in plans.items():
         content, path = _deltas(plan), plan.results / RECOMMENDATION
@@ -100,11 +86,7 @@ def _overall(deltas: Iterable[DeltaRow], tier: Tier, shown: str) -> str:
 
 
 def advice_lines(plan: StagePlan) -> list[str]:
-    """Return a stage's recommendation in words.
-
-    Returns:
-        Lines; none where there is no recommendation yet.
-    """
+    """Return a stage's recommendation in words; none where there is no recommendation yet."""
     path = plan.results / RECOMMENDATION
     if not path.exists():
         return []

@@ -34,14 +34,10 @@ QUOTED = 80
 
 
 def flipped_probes(pair: Pair, probes: Mapping[str, Probe]) -> Iterator[ItemFlips]:
-    """Yield all prompts of each category, as they are few; those that did not flip are `same`.
+    """Yield all prompts of each category, those that changed first; those that did not flip are `same`.
 
     Args:
-        pair: A tier's results of a step and of the bridge.
         probes: The suite's probes by id; other prompts get no reasons for failed checks.
-
-    Yields:
-        The flips of a category, those that changed first.
     """
     mine, theirs = probe_answers(pair.ours, probes), probe_answers(pair.theirs, probes)
     for judged in pair.judged:
@@ -98,11 +94,7 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
     """Yield the prompts whose pass rate changed most; several samples count by their mean.
 
     Args:
-        pair: A tier's results of a step and of the bridge.
-        most: Most flips of an item that are shown, in each direction.
-
-    Yields:
-        The flips of a task.
+        most: Most flips of a task that are shown, in each direction.
     """
     for judged in pair.judged:
         name, chosen = judged.item, largest(judged.gain, most)
@@ -158,15 +150,10 @@ def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:
 
 
 def explanations(checks: Sequence[Check], passed: Mapping[str, bool], text: str) -> Iterable[str]:
-    """Yield a sentence for each check of a probe that an answer fails.
+    """Yield for each check of a probe that an answer fails its name, what it expected and what it got.
 
     Args:
-        checks: The probe's checks, in the order of the suite.
         passed: Whether the answer passes, by the name that the results give the check.
-        text: The part of the answer that is checked.
-
-    Yields:
-        The check's name, what it expected and what it got.
     """
     for name, check in named(checks):
         if passed.get(name) is False:

@@ -50,15 +50,12 @@ class ItemFlips:
 
 
 def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[int, Change]]:
-    """Return the places of the largest gains, then of the largest losses.
+    """Return index and direction of the largest gains, then of the largest losses.
 
     Args:
         gain: Gain of each unit against the bridge, shape (n,).
-        most: Most flips of an item that are shown, in each direction.
+        most: Most flips in each direction.
         size: Values that order units, largest absolute value first, shape (n,); None: `gain`.
-
-    Returns:
-        Index in `gain`, and direction of the change.
     """
     size = np.abs(gain if size is None else size)
     directions: tuple[tuple[Change, int], ...] = (("right", 1), ("wrong", -1))
@@ -71,14 +68,7 @@ def largest(gain: Floats, most: int, size: Floats | None = None) -> list[tuple[i
 
 
 def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
-    """Return the meta.json of a cache that still holds the data that was scored.
-
-    Args:
-        checksum: Checksums of the data that was scored, as in the results.
-
-    Returns:
-        The parsed file; None if the cache was cleared, is damaged, or holds other data.
-    """
+    """Return the meta.json of a cache that still holds the data with these checksums; else None."""
     if not (folder / META).exists():
         return None
     try:
@@ -93,24 +83,12 @@ def scored_cache(folder: Path, checksum: Any) -> dict[str, Any] | None:
 
 
 def cut(text: str, *, from_end: bool = False, most: int = LONGEST) -> str:
-    """Shorten a text for a page.
-
-    Args:
-        from_end: Keep the end, where a prompt has its question, after solved examples.
-        most: Most characters to keep.
-
-    Returns:
-        The text itself, or its part with an ellipsis.
-    """
+    """Shorten a text for a page; `from_end` keeps its end, where a prompt has its question."""
     if len(text) <= most:
         return text
     return f"… {text[-most:]}" if from_end else f"{text[:most]} … ({len(text)} characters)"
 
 
 def rounded(value: float) -> float:
-    """Return a number with the five significant digits that pages show.
-
-    Args:
-        value: A score, loss or log-probability.
-    """
+    """Return a number with the five significant digits that pages show."""
     return float(f"{value:.5g}")

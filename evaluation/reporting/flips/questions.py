@@ -52,24 +52,16 @@ BROKEN = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
 
 
 class QuestionTexts:
-    """Reads questions by id; keeps only their offsets in memory, as there may be many.
-
-    Args:
-        plan: The plan of the stage whose caches are used.
-    """
+    """Reads questions of a stage by id; keeps only their offsets in memory, as there may be many."""
 
     def __init__(self, plan: StagePlan) -> None:
         self._plan = plan
         self._places: dict[str, Places] = {}
 
     def read(self, task: str, checksum: Any, ids: list[str]) -> dict[str, dict[str, Any]]:
-        """Return text and candidates of each question whose cache still exists.
+        """Return `text` and `answers` of each question whose cache still has these checksums.
 
-        Args:
-            checksum: Checksums of the task's data that was scored, as in the results.
-
-        Returns:
-            `text` and `answers` by id; none for a damaged file, which is logged.
+        A damaged file is logged, and gives none.
         """
         folder = self._plan.cache_folder("tier3", task)
         path = folder / EXAMPLES
@@ -145,12 +137,10 @@ def _side(rows: pa.Table, metric: str) -> _Side:
 def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
     """Yield the questions that flipped and whose margin changed most, by the primary metric.
 
-    Args:
-        pair: A tier's results of a step and of the bridge.
-        most: Most flips of an item that are shown, in each direction.
+    Tasks without scores of each candidate on both sides are left out.
 
-    Yields:
-        The flips of a task; tasks without scores of each candidate on both sides are left out.
+    Args:
+        most: Most flips of a task that are shown, in each direction.
     """
     for judged in pair.judged:
         name = judged.item

@@ -32,14 +32,11 @@ Page = dict[str, Any]
 
 
 def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[Candidate] = ()) -> Page:
-    """Return the flips of all steps and merges that there is space for.
+    """Return `items`, `steps` and `left`, as above; all empty without a bridge.
 
     Args:
         space: Bytes that the page may still grow by; those that the flips need are taken from it.
         first: Steps and merges that get space before the others.
-
-    Returns:
-        `items`, `steps` and `left`, as above; all empty without a bridge.
     """
     page: Page = {"items": {}, "steps": {}, "left": []}
     if stage.bridge is None:
@@ -55,14 +52,9 @@ def stage_flips(stage: StageResults, space: SpaceLeft, first: Sequence[Candidate
 
 
 def in_order(steps: Sequence[Candidate], first: Sequence[Candidate]) -> list[Candidate]:
-    """Return steps in the order in which they get space on a page.
+    """Return ascending steps in the order in which they get space on a page.
 
-    Args:
-        steps: Steps and merges in ascending order.
-        first: Steps and merges that get space before the others.
-
-    Returns:
-        `first`, then the others, ordered so that any first few of them are spread over all steps.
+    `first` come first; any first few of the others are spread over all steps.
     """
     bits = max(1, len(steps).bit_length())
     spread = sorted(range(len(steps)), key=lambda i: f"{i:0{bits}b}"[::-1])

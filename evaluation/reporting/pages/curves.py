@@ -30,16 +30,10 @@ Follows = Mapping[str, tuple[str, int] | None]
 
 
 def stage_series(rows: Sequence[TableRow]) -> list[Series]:
-    """Return the series of a stage's summary rows, each with the bridge's value.
+    """Return the series of a stage's summary rows, each with the bridge's value, overall ones first.
 
     A merge has no step: it is a named mark among the series' `merges`. A metric that only merges have
     gets no series.
-
-    Args:
-        rows: Rows of a stage's summary, or rows with the same columns.
-
-    Returns:
-        Series in the order of the table of tiers; overall ones first in each metric.
     """
     lines: dict[Key, list[TableRow]] = {}
     references: dict[Key, TableRow] = {}
@@ -60,14 +54,7 @@ def stage_series(rows: Sequence[TableRow]) -> list[Series]:
 
 
 def rank_of(key: Key) -> tuple[int, int, bool]:
-    """Return the key that sorts series: by tier and metric, in the order of the table of tiers.
-
-    Args:
-        key: Tier, item and metric of a series.
-
-    Returns:
-        A key to sort by; overall series come first in each metric, unnamed metrics last.
-    """
+    """Return the key that sorts series by tier and metric as in the table of tiers, overall ones first."""
     tier, item, metric = key
     names = [metric.name for metric in TIERS[tier].metrics]
     rank = names.index(metric) if metric in names else len(names)
@@ -75,14 +62,7 @@ def rank_of(key: Key) -> tuple[int, int, bool]:
 
 
 def is_logarithmic(series: Series) -> bool:
-    """Return whether the axis of a series is logarithmic.
-
-    Args:
-        series: A series with all lines and levels that are drawn in its plot.
-
-    Returns:
-        True for a perplexity that varies much, bounds included.
-    """
+    """Return whether a series' axis is logarithmic: a perplexity varies much, bounds and levels included."""
     if TIERS[series["tier"]].metric(series["metric"]).unit != "perplexity":
         return False
     lines = series.get("lines") or [series]
@@ -95,14 +75,7 @@ def is_logarithmic(series: Series) -> bool:
 
 
 def with_scales(series: Iterable[Series]) -> list[Series]:
-    """Return series as pages draw them.
-
-    Args:
-        series: Series with all lines and levels that are drawn in their plots.
-
-    Returns:
-        Copies with `log`: whether the axis is logarithmic.
-    """
+    """Return copies of series with `log`: whether the axis is logarithmic, all lines and levels included."""
     return [{**curve, "log": is_logarithmic(curve)} for curve in series]
 
 
@@ -159,14 +132,7 @@ def _noise(rows: Sequence[TableRow]) -> dict[str, Any] | None:
 
 
 def follows(plans: Mapping[str, StagePlan]) -> dict[str, tuple[str, int] | None]:
-    """Return the stage and step that each stage was trained from.
-
-    Args:
-        plans: The plan of each stage of this run, by name.
-
-    Returns:
-        Stage and step, by stage; None where that is unknown.
-    """
+    """Return the stage and step that each stage was trained from; None where that is unknown."""
     return {name: _bridge_of(plan, plans) for name, plan in plans.items()}
 
 
@@ -188,17 +154,11 @@ def _bridge_of(plan: StagePlan, plans: Mapping[str, StagePlan]) -> tuple[str, in
 
 
 def joined_series(stages: Mapping[str, Sequence[Series]], known: Follows) -> list[Series]:
-    """Return series that more than one stage has, each stage from where it begins.
+    """Return series that more than one stage has, each stage from where it begins; of one stage all.
 
     Stages that follow one another are one line; where some do not, each chain of stages has its own line.
-    A mean is left out where stages have different slices or tasks, as it would jump at their border.
-
-    Args:
-        stages: The series of each stage, by name.
-        known: What `follows` returned.
-
-    Returns:
-        Series whose `x` counts training steps from the first stage on; of one stage all its series.
+    A mean is left out where stages have different slices or tasks, as it would jump at their border. `x` counts
+    training steps from the first stage on.
     """
     starts = {name: _steps_before(name, known) for name in stages}
     chains = _chains({name: stage for name, stage in stages.items() if stage}, known, starts)

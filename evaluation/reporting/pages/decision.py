@@ -28,13 +28,10 @@ class StageDecision:
 
 
 def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDecision | None:
-    """Return a stage's decision.
+    """Return a stage's decision; None as long as nothing is recommended.
 
     Args:
         to_do: Sentences on what would decide an undecided objective.
-
-    Returns:
-        The decision; None as long as nothing is recommended.
     """
     content = stage.recommendation
     if content is None or content.candidate is None or content.candidate not in stage.deltas:

@@ -38,12 +38,6 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     """Write the page that shows all stages, the latest first, and names what is missing.
 
     Also write the overview that Snakemake's report begins with, and the table of retention.
-
-    Args:
-        plans: The plan of each stage of this run, by name.
-
-    Returns:
-        The page's file, in the folder of all results.
     """
     config = next(iter(plans.values())).config
     output = Path(config.results) / PAGE

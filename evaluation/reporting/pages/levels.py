@@ -26,16 +26,11 @@ from evaluation.settings.tiers import TierName
 def with_levels(
     series: Sequence[Series], config: Config, folders: Sequence[Path], number: int
 ) -> tuple[list[Series], list[str]]:
-    """Return series with a level for each reference that has their metric.
+    """Return series with a level for each reference that has their metric, and notes on those without.
 
     Args:
-        series: Series of a stage, or of several.
-        config: The configuration that names the references.
         folders: Folders of results that a reference is compared with; earlier ones take precedence.
         number: Number of the first reference's colour.
-
-    Returns:
-        The series, and sentences on references that have no line or share only part of the items.
     """
     levels: dict[Key, list[dict[str, Any]]] = {}
     notes: list[str] = []

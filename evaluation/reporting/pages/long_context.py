@@ -33,12 +33,7 @@ class Point(NamedTuple):
 
 
 def position_series(stage: StageResults) -> list[dict[str, Any]]:
-    """Return the loss by position of the chosen checkpoint.
-
-    Returns:
-        A series for each slice with at least two bins, with the bridge's line if it is compared;
-        none if no checkpoint is chosen.
-    """
+    """Return the loss by position of the chosen checkpoint, with the bridge's line, for slices with two bins or more."""
     chosen = stage.chosen
     if chosen is None:
         return []
@@ -64,11 +59,7 @@ def _bins(scored: Scored) -> Iterator[tuple[TierName, str, list[Point]]]:
 
 
 def length_series(stage: StageResults) -> list[dict[str, Any]]:
-    """Return the headline metric of the chosen checkpoint by length of the prompts, in tokens.
-
-    Returns:
-        A series for each name that has several lengths, groups first; none if no checkpoint is chosen.
-    """
+    """Return the chosen checkpoint's headline by length of the prompts, in tokens, groups first."""
     chosen = stage.chosen
     if chosen is None:
         return []

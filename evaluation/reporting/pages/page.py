@@ -65,37 +65,17 @@ class Table:
 
 
 def cells_of(columns: Mapping[str, Callable[..., str]], *of: Any) -> tuple[str, ...]:
-    """Return the cells of a row.
-
-    Args:
-        columns: By title of each column, the function that writes its cell.
-        *of: The row's data; every function gets all of them.
-
-    Returns:
-        A text for each column, in their order.
-    """
+    """Return the cells of a row: each column's function gets all of the row's data."""
     return tuple(cell(*of) for cell in columns.values())
 
 
 def render(template: str, data: Any, **values: Any) -> str:
-    """Render a page from a template, its data embedded.
-
-    Args:
-        template: Name of a file in `templates`.
-        data: What the page's script draws; becomes JSON.
-
-    Returns:
-        The page's HTML.
-    """
+    """Render a page from a file of `templates`, its data embedded."""
     return ENVIRONMENT.get_template(template).render(data=_embedded(data), **values)
 
 
 def write_page(path: Path, text: str) -> None:
-    """Write a page; warn where Snakemake's report cannot open it.
-
-    Args:
-        path: The page's file, which is replaced.
-    """
+    """Write a page; warn where Snakemake's report cannot open it."""
     write_text(path, text)
     size = len(text.encode())
     if size > LARGEST:
@@ -136,25 +116,14 @@ def _embedded(data: Any) -> str:
 
 
 class SpaceLeft:
-    """Bytes that a page may still grow by.
-
-    Args:
-        left: Bytes at the start, as base64 in the page; negative if it is too large already.
-    """
+    """Bytes that a page may still grow by, as base64; negative if it is too large already."""
 
     def __init__(self, left: float) -> None:
         self.left = left
         self._compressor = zlib.compressobj()
 
     def take(self, data: Any) -> bool:
-        """Take the space that data need when they are compressed after all data before them.
-
-        Args:
-            data: The data to embed in the page.
-
-        Returns:
-            False if there is too little space, and then none is taken.
-        """
+        """Take the space that data need when compressed after all before them; False where there is too little."""
         trial = self._compressor.copy()
         needed = len(trial.compress(_json(data)) + trial.flush(zlib.Z_SYNC_FLUSH)) * 4 / 3
         if needed > self.left:
@@ -180,14 +149,9 @@ SHOWN = (
 
 
 def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
-    """Return a delta as pages draw it.
+    """Return a delta as pages draw it, with further entries, such as the values of both sides.
 
-    Args:
-        row: A delta of a step or of two checkpoints.
-        **more: Further entries, such as the values of both sides.
-
-    Returns:
-        Entries of the delta; `name` is that of its row in the forest plot named by `label`.
+    `name` is that of its row in the forest plot named by `label`.
     """
     metric = row.metric.removeprefix("delta_")
     return {
@@ -200,16 +164,9 @@ def delta_row(row: DeltaColumns, **more: Any) -> dict[str, Any]:
 
 
 def page_link(page: Path, start: Path) -> dict[str, str]:
-    """Return the addresses by which a page links to another one: as a file, and in Snakemake's report.zip.
+    """Return relative addresses of another page: as a file, and `zipped`, in Snakemake's report.zip.
 
     In report.zip the folder of every file is named by 16 digits of the SHA-256 of its path.
-
-    Args:
-        page: Path of the linked page, as Snakemake writes it.
-        start: Folder of the page with the link.
-
-    Returns:
-        `file` and `zipped`, relative addresses.
     """
     digest = hashlib.sha256(str(page).encode()).hexdigest()[:16]
     file = os.path.relpath(page, start).replace(os.sep, "/")

@@ -24,11 +24,7 @@ from evaluation.settings.tiers import TIERS
 
 
 def provenance_tables(stage: StageResults) -> list[Table]:
-    """Return the tables of sources, templates, notes and verified answers.
-
-    Returns:
-        Tables; those with nothing in them are left out.
-    """
+    """Return the tables of sources, templates, notes and verified answers that have anything in them."""
     sides = _sides(stage)
     tables = [
         Table("Comparison", ("note", "steps"), [*notes_by_steps(stage.deltas)]),
@@ -50,11 +46,7 @@ def _text(value: Any, form: str = "") -> str:
 
 
 def jobs_table(stage: StageResults) -> Table:
-    """Return what every checkpoint was scored with.
-
-    Returns:
-        A table with a row for each step, merge or bridge and tier.
-    """
+    """Return what every checkpoint was scored with, a row for each tier of it."""
     sides = _sides(stage)
     called = {str(step): name for step, name in stage.plan.stage.names.items()}
     rows = [
@@ -208,14 +200,7 @@ def _disagreements(stage: StageResults) -> Table:
 
 
 def quality_tables(quality: TaskQuality) -> list[Table]:
-    """Return the table of the quality of slices and tasks.
-
-    Args:
-        quality: What each slice and task can detect.
-
-    Returns:
-        One table; none where nothing is scored.
-    """
+    """Return the table of the quality of slices and tasks; none where nothing is scored."""
     if not quality.rows:
         return []
     others = {row.compared_with for row in quality.rows if row.compared_with is not None}

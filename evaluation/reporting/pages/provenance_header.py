@@ -21,11 +21,7 @@ code_of_now = cache(code_commit)
 
 
 def stage_header(stage: StageResults) -> Header:
-    """Return the header of a stage's page.
-
-    Returns:
-        Entries; checkpoint and items are those of the step that the page is about.
-    """
+    """Return the header of a stage's page; checkpoint and items are those of the step it is about."""
     scored = stage.candidates.get(stage.chosen) if stage.chosen is not None else None
     named = stage.plan.label(stage.chosen) if stage.chosen is not None else ""
     return [
@@ -39,14 +35,7 @@ def stage_header(stage: StageResults) -> Header:
 
 
 def front_header(stages: Mapping[str, StageResults]) -> Header:
-    """Return the header of the page of all stages.
-
-    Args:
-        stages: Results of the stages by name, in the order of the configuration.
-
-    Returns:
-        Entries; items are those of each stage's last step.
-    """
+    """Return the header of the page of all stages; items are those of each stage's last step."""
     results = list(stages.values())
     last = [stage.last for stage in results if stage.last is not None]
     return [
@@ -83,14 +72,7 @@ def _shared(stages: Sequence[StageResults]) -> Header:
 
 
 def packages_in_words(packages: Mapping[str, Iterable[str]]) -> str:
-    """Return packages with their versions in a line.
-
-    Args:
-        packages: Versions by name of the package; several where jobs used different ones.
-
-    Returns:
-        For example `numpy 2.1 and 2.2, torch 2.8`.
-    """
+    """Return packages with their versions in a line, such as `numpy 2.1 and 2.2, torch 2.8`."""
     return ", ".join(f"{name} {' and '.join(versions)}" for name, versions in packages.items())
 
 

@@ -37,11 +37,9 @@ Points = dict[Key, list[dict[str, Any]]]
 def runs_page(
     runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
 ) -> str:
-    """Return the page of comparisons.
+    """Return the page of comparisons of the first run with each of the others.
 
     Args:
-        runs: The runs whose results could be found, A of every comparison first.
-        comparisons: Comparisons of the first run with each of the others.
         config: Configuration of the first run, whose references are levels of the curves; with it the
             page links to the front page. None if there is none.
     """

@@ -65,11 +65,7 @@ DELTAS_SHARE = 0.75
 
 
 def stage_page(stage: StageResults, quality: TaskQuality) -> str:
-    """Return the page of the results that exist, which also names what is missing.
-
-    Args:
-        quality: What each slice and task can detect.
-    """
+    """Return the page of the results that exist, which also names what is missing."""
     chosen, last = stage.chosen, [stage.last.results.folder] if stage.last is not None else []
     curves = [*stage_series(summary_rows(stage)), *group_series(stage)]
     series, level_notes = with_levels(curves, stage.plan.config, last, 1)

@@ -24,13 +24,10 @@ _NAMED = 6
 
 
 def group_series(stage: StageResults) -> list[Series]:
-    """Return a curve of each group of items that an objective is about.
+    """Return a curve of each group of items that an objective is about, with a note of its items.
 
     Left out are groups of the suite, which have curves like any item, and groups of rates, which are
     items.
-
-    Returns:
-        Series from the numbers of the verdicts, each with its group and a note of its items.
     """
     rows: list[dict[str, Any]] = []
     known: dict[tuple[str, str], dict[str, str]] = {}
@@ -51,11 +48,7 @@ def group_series(stage: StageResults) -> list[Series]:
 
 
 def advice(stage: StageResults) -> dict[str, Any] | None:
-    """Return the recommendation as pages show it.
-
-    Returns:
-        The recommendation with its words; None if no step or merge is recommended.
-    """
+    """Return the recommendation as pages show it; None if no step or merge is recommended."""
     content = stage.recommendation
     if content is None or content.candidate is None:
         return None
@@ -70,25 +63,14 @@ def advice(stage: StageResults) -> dict[str, Any] | None:
 
 
 def headline_item(tier: TierName, group: str | None) -> str:
-    """Return the item whose curve is the headline's.
-
-    Args:
-        group: The group that the objective is about; None for all items.
-
-    Returns:
-        The overall item, or that of the group.
-    """
+    """Return the item whose curve is the headline's: the overall item, or that of the group."""
     if group is None:
         return OVERALL
     return group if TIERS[tier].rates else group_item(group)
 
 
 def advice_of(stage: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
-    """Yield advice on undecided objectives of the recommended step, or else of the last step.
-
-    Yields:
-        One sentence an objective.
-    """
+    """Yield a sentence on each undecided objective of the recommended step, or else of the last step."""
     advised = stage.recommendation.candidate if stage.recommendation else None
     step = advised if advised in stage.deltas else max(steps_among(stage.deltas), default=None)
     if step is None:

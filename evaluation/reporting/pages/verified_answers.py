@@ -16,14 +16,10 @@ Sides = Mapping[str, Results]
 
 
 def verified_tables(sides: Sides, deltas: Mapping[Candidate, StepDeltas]) -> list[Table]:
-    """Return the tables of verified answers.
+    """Return the tables of verified answers: rates, two of groups such as levels or subjects, and settings.
 
     Args:
         sides: Results by step or merge, and the bridge's under `bridge`.
-        deltas: Deltas against the bridge, by step or merge.
-
-    Returns:
-        One of rates, two of groups such as levels or subjects, and one of settings.
     """
     groups = ("step", "task", "by", "group", "prompts")
     settings = dict.fromkeys((name, *_settings(entry)) for _, name, entry in _entries(sides))

@@ -32,19 +32,14 @@ Point = tuple[str, int, float]
 
 
 def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
-    """Write the values of all stages that have tables for a tool that shows curves.
+    """Write the values of all stages that have tables for a tool that shows curves; return their number.
 
     Args:
-        plans: The stages, in the order in which their values are written.
         output: Folder for the files; what an earlier export left there is replaced.
-        tool: Tool whose files are written: event files of TensorBoard, or an offline run of wandb.
-
-    Returns:
-        Number of values that were written.
 
     Raises:
-        EvaluationError: When the tool's package is not installed, or no stage has tables yet.
-        ResultsError: When a stage's table is damaged.
+        EvaluationError: The tool's package is not installed, or no stage has tables yet.
+        ResultsError: A stage's table is damaged.
     """
     package = _package(tool)
     points = [point for plan in plans for point in _points(plan)]

@@ -32,15 +32,7 @@ class Publisher:
 def write_every_eval_ever(
     checkpoint: SharedCheckpoint, output: Path, publisher: Publisher
 ) -> list[Path]:
-    """Write a checkpoint's items.
-
-    Args:
-        output: Folder in which `data/` is made.
-        publisher: Who evaluated it, and when this is written.
-
-    Returns:
-        The aggregate files.
-    """
+    """Write a checkpoint's items into `data/` of a folder; return the aggregate files."""
     return [_write_item(checkpoint, item, output, publisher) for item in checkpoint.items]
 
 

@@ -47,14 +47,11 @@ class HubTask:
 def write_hub_results(
     checkpoint: SharedCheckpoint, output: Path, tasks: Mapping[str, HubTask], now: int
 ) -> list[Path]:
-    """Write a file for each of the named items.
+    """Write a file for each of the named items; return the files.
 
     Args:
         tasks: The benchmark of each item that is written, by the item's name.
         now: Seconds since 1970, for the date of the results.
-
-    Returns:
-        The files.
 
     Raises:
         ConfigError: The checkpoint has no such item.

@@ -33,15 +33,11 @@ ACCURACIES: Mapping[str, str] = {
 def write_lm_eval_files(
     checkpoint: SharedCheckpoint, output: Path, now: int, developer: str = "local"
 ) -> Path:
-    """Write a checkpoint's results and samples.
+    """Write a checkpoint's results and samples into a folder of its own; return the file of results.
 
     Args:
-        output: Folder in which one for the checkpoint is made.
         now: Seconds since 1970, which stand in the names of files.
         developer: First part of the model's name; readers expect one.
-
-    Returns:
-        The file of results.
     """
     folder = output / checkpoint.name
     time = datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%dT%H-%M-%S.%f")

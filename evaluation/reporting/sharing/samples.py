@@ -51,14 +51,9 @@ class Sample:
 
 
 def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
-    """Yield the samples of an item.
+    """Yield the samples of an item in the order of the data set, those of one prompt together.
 
-    Args:
-        plan: The stage, whose caches hold the texts of questions.
-        name: The item; slices of text have no samples.
-
-    Yields:
-        Samples in the order of the data set, those of one prompt together.
+    Slices of text have no samples.
 
     Raises:
         ResultsError: Texts or completions that were scored are no longer there.

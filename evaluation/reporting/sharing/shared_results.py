@@ -99,10 +99,7 @@ def scored_candidates(plan: StagePlan) -> list[Candidate]:
 
 
 def shared_checkpoint(plan: StagePlan, candidate: Candidate) -> SharedCheckpoint:
-    """Read a checkpoint's results.
-
-    Returns:
-        Its items with the values of the stage's tables.
+    """Read a checkpoint's items with the values of the stage's tables.
 
     Raises:
         ResultsError: The checkpoint, or the stage's tables, have no results, or they are damaged.

@@ -25,10 +25,9 @@ class ShownTurn(NamedTuple):
 
 
 def turns_of(prompt: str) -> list[ShownTurn]:
-    """Return the turns of a prompt.
+    """Return the turns of a prompt in order.
 
-    Returns:
-        Turns in order; the whole prompt as one without a role where no markers of a chat account for all of it.
+    It is one turn without a role where no markers of a chat account for all of it.
     """
     for pattern in TURNS:
         matches = list(pattern.finditer(prompt))

@@ -261,11 +261,7 @@ def as_json(items: Sequence[ShownItem], query: Query) -> dict[str, Any]:
 
 
 def some_items(items: Sequence[ShownItem], most: int) -> dict[str, Any]:
-    """Return a few items for a page that has no server: as many wrong ones as right ones, if there are.
-
-    Args:
-        most: Most items of each kind.
-    """
+    """Return a few items for a page that has no server: at most so many wrong ones, and right ones."""
     shown = [*Query(which="wrong").select(items)[:most], *Query(which="right").select(items)[:most]]
     wrong = sum(item.is_of("wrong") for item in items)
     return {"of": len(items), "wrong": wrong, "shown": [_plain(item) for item in shown]}

@@ -54,12 +54,7 @@ class HttpAnswer(Exception):
 
 
 class Viewer:
-    """What there is to see: a folder of results, and the items of its stages.
-
-    Args:
-        folder: Folder of all results; nothing outside it is served.
-        plans: The plan of each stage by name, for the texts of questions.
-    """
+    """What there is to see: a folder of results, outside of which nothing is served, and its stages' items."""
 
     def __init__(self, folder: Path, plans: Mapping[str, StagePlan]) -> None:
         self.folder, self.plans = folder.resolve(), plans
@@ -193,10 +188,7 @@ class _ViewerServer(ThreadingHTTPServer):
 
 
 def make_server(viewer: Viewer, port: int) -> tuple[ThreadingHTTPServer, str]:
-    """Return a server that listens on the loopback interface, and the address to open.
-
-    Args:
-        port: The port; 0 for any that is free.
+    """Return a server on the loopback interface, and the address to open; port 0 is any free one.
 
     Raises:
         ConfigError: The port is taken, or not allowed.
