@@ -11,9 +11,7 @@ from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
 
-def shown_metrics(
-    keys: Iterable[tuple[TierName, str, str]],
-) -> dict[tuple[TierName, str], str]:
+def shown_metrics(keys: Iterable[tuple[TierName, str, str]]) -> dict[tuple[TierName, str], str]:
     """Return by tier and item the metric that represents it where only one is shown, without `delta_`."""
     metrics: dict[tuple[TierName, str], set[str]] = {}
     for tier, item, metric in keys:

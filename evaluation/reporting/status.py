@@ -18,12 +18,7 @@ from evaluation.reporting.time_left import ScoredTiers, time_left
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
 from evaluation.results.job_logs import is_running, job_progress, last_error, latest_log
 from evaluation.results.read import read_tier_file
-from evaluation.results.stage_files import (
-    QUALITY,
-    RECOMMENDATION,
-    Recommendation,
-    TaskQuality,
-)
+from evaluation.results.stage_files import QUALITY, RECOMMENDATION, Recommendation, TaskQuality
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import absent_checkpoints
@@ -70,8 +65,7 @@ def stage_status(
         _mark_outdated(plan, places, subjects, files, outdated)
     left = time_left(
         ScoredTiers(
-            folder=places[name].folder,
-            states={tier: subject["files"][tier] for tier in plan.tiers},
+            folder=places[name].folder, states={tier: subject["files"][tier] for tier in plan.tiers}
         )
         for name, subject in subjects.items()
     )

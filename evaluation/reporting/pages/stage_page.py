@@ -45,12 +45,7 @@ from evaluation.results.delta_notes import warnings_in_words
 from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import PAGE, TaskQuality
-from evaluation.settings.candidates import (
-    Candidate,
-    candidate_folder,
-    candidate_rank,
-    steps_among,
-)
+from evaluation.settings.candidates import Candidate, candidate_folder, candidate_rank, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import first_few

@@ -11,11 +11,7 @@ from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import QualityRow
-from evaluation.settings.candidates import (
-    candidate_columns,
-    candidate_rank,
-    steps_among,
-)
+from evaluation.settings.candidates import candidate_columns, candidate_rank, steps_among
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 

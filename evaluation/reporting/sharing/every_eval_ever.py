@@ -168,9 +168,7 @@ def _generation(item: SharedItem) -> dict[str, Any]:
         details["stop"] = json.dumps(decoding.get("stop") or [], ensure_ascii=False)
     if not (details or arguments):
         return {}
-    return {
-        "generation_config": {"generation_args": arguments, "additional_details": details},
-    }
+    return {"generation_config": {"generation_args": arguments, "additional_details": details}}
 
 
 def _sample_lines(
