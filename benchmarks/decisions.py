@@ -14,9 +14,9 @@ import numpy as np
 from evaluation.bridge.decision import decide
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import choose
-from evaluation.bridge.statistics import paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.terminal_layout import align
+from tests.bridge.paired import paired_measure
 from tests.bridge.simulation import IMPROVE, KEEP, Counts, World, draw_deltas, meets, simulate
 from tests.bridge.worlds import EQUAL_STEPS, WORLDS, called_behind, errors, of_recipes
 

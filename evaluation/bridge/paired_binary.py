@@ -37,7 +37,7 @@ from evaluation.bridge.exact_tests import exact_interval, mcnemar, tango_interva
 from evaluation.bridge.statistics import mean_difference
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, Names
-from evaluation.metrics.variance import Floats, grouped_variance
+from evaluation.metrics.variance import Floats, influence_variance
 
 FEW = 25
 """Discordant items below which the exact test is used."""
@@ -98,7 +98,7 @@ def _exact(difference: Floats, layout: Layout) -> Estimate:
     low, high = tango_interval(wins, losses, n, ALPHA)
     se = (high - low) / 2 / quantile(1 - ALPHA / 2, None)
     low, high = exact_interval(counts, ALPHA)
-    variance = grouped_variance((difference - value) / n)._replace(layout=layout)
+    variance = influence_variance((difference - value) / n, Layout(n))._replace(layout=layout)
     estimate = Estimate(
         value=value,
         n=n,

@@ -18,7 +18,7 @@ import numpy as np
 
 from evaluation.bridge.estimate import Estimate, by_t, identical, unknown
 from evaluation.metrics.differences import Differences
-from evaluation.metrics.layout import Layout, Names
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Floats, Variance
 
@@ -26,21 +26,10 @@ _FEWEST = 20
 """Fewest blocks, or batches of them, from which skewness is estimated."""
 
 
-def paired_mean(
-    ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
-) -> Estimate:
-    """Return the mean of ours - theirs over the same items, (n,) on each side."""
-    layout = Layout(len(ours), clusters, strata)
-    return mean_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
-
-
 def mean_difference(differences: Differences) -> Estimate:
     """Return the mean of paired differences of items that count alike, all of them known."""
-    layout, n, value = (
-        differences.layout,
-        len(differences.amounts),
-        float(differences.amounts.mean()),
-    )
+    layout, n = differences.layout, len(differences.amounts)
+    value = float(differences.amounts.mean())
     if n < 2 or (layout.groups is not None and not layout.groups.any()):
         only = "one item" if n == 1 else f"all {n} items belong to one cluster"
         return _without_variance(value, n, only)
@@ -49,14 +38,6 @@ def mean_difference(differences: Differences) -> Estimate:
     method += ", stratified" if layout.strata is not None else ""
     skew = _skewness(_units(variance), variance.value)
     return replace(_from_variance(value, variance, n, skew, method), differences=differences)
-
-
-def paired_measure(
-    ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
-) -> Estimate:
-    """Return the mean paired difference of a real-valued measure, as `measure_difference` does."""
-    layout = Layout(len(ours), clusters, strata)
-    return measure_difference(Differences(kind="measure", amounts=ours - theirs, layout=layout))
 
 
 def measure_difference(differences: Differences) -> Estimate:

@@ -17,7 +17,8 @@ import numpy as np
 from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.variance import LEVEL, Floats, grouped_variance, wilson
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.variance import LEVEL, Floats, influence_variance, wilson
 
 
 class Interval(NamedTuple):
@@ -68,7 +69,7 @@ def interval(credit: Floats) -> Interval:
     mean = float(credit.mean())
     if len(credit) < 2:
         return Interval(mean, None, None, None)
-    variance = grouped_variance((credit - mean) / len(credit))
+    variance = influence_variance((credit - mean) / len(credit), Layout(len(credit)))
     stderr = math.sqrt(variance.value)
     if np.isin(credit, (0.0, 1.0)).all():
         return Interval(mean, stderr, *wilson(mean, len(credit)))

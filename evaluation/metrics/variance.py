@@ -12,7 +12,6 @@ clusters that agree by chance must not make a mean look surer than independent i
 """
 
 import math
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,21 +57,11 @@ def wilson(rate: float, n: int) -> tuple[float, float]:
     return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half
 
 
-def grouped_variance(
-    influence: Floats,
-    clusters: Sequence[str] | None = None,
-    strata: Sequence[str] | None = None,
-) -> Variance:
-    """Return the variance of an estimate whose items may be in clusters or strata.
-
-    Args:
-        stratum of one unit has no variance within it; such units are pooled into one stratum.
-    """
-    return influence_variance(influence, Layout(len(influence), clusters, strata))
-
-
 def influence_variance(influence: Floats, layout: Layout) -> Variance:
-    """Return the variance of an estimate by its influences, whose items may be in clusters or strata."""
+    """Return the variance of an estimate by its influences, whose items may be in clusters or strata.
+
+    A stratum of one unit has no variance within it; such units are pooled into one stratum.
+    """
     if layout.groups is None and layout.strata is None:
         n = len(influence)
         return Variance(influence * math.sqrt(n / (n - 1)), None, n, n - 1, layout)

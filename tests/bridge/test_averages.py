@@ -7,12 +7,12 @@ import pytest
 
 from evaluation.bridge.averages import mean_results, scatter, with_checkpoints
 from evaluation.bridge.estimate import Estimate
-from evaluation.bridge.statistics import paired_measure
 from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import bridge_table
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import make_plans, read, write_side, write_stage_of
+from tests.bridge.paired import paired_measure
 
 STEPS = (10, 20, 30)
 OBJECTIVE = {"tier": "tier3", "want": "improve", "margin": 0.0, "average": 3}

@@ -9,11 +9,11 @@ from evaluation.bridge.delta import corrected
 from evaluation.bridge.deltas import estimates_of
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha, p_beyond, paired_rate
-from evaluation.bridge.statistics import paired_mean, paired_measure
 from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TIERS
 from tests.bridge.folders import accuracy_delta
 from tests.bridge.items import slice_of
+from tests.bridge.paired import paired_mean, paired_measure
 
 KINDS = ("pass or fail", "of 16 samples", "mean of 3", "ties", "measure", "nats")
 

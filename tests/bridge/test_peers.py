@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from evaluation.bridge.paired_binary import paired_rate
-from evaluation.bridge.statistics import holm, paired_mean
+from evaluation.bridge.statistics import holm
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.serial_dependence import cosines, ratio_influence
-from evaluation.metrics.variance import grouped_variance
+from evaluation.metrics.variance import influence_variance
+from tests.bridge.paired import paired_mean
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -85,5 +87,7 @@ def test_strata_are_the_residuals_of_their_means(seed: int) -> None:
     fit = sm.OLS(values, dummies).fit(cov_type="HC2")
     shares = dummies.mean(axis=0)
     influence = (values - values.mean()) / n
-    own = grouped_variance(influence, None, [str(name) for name in stratum])
+    own = influence_variance(
+        influence, Layout(len(influence), None, [str(name) for name in stratum])
+    )
     assert own.value == pytest.approx(float(shares @ fit.cov_params() @ shares))

@@ -10,10 +10,11 @@ from scipy import optimize, signal, stats
 
 from evaluation.bridge.estimate import Estimate, Link, derived
 from evaluation.bridge.paired_binary import p_beyond, paired_rate
-from evaluation.bridge.statistics import paired_mean, paired_measure, paired_ratio
+from evaluation.bridge.statistics import paired_ratio
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.serial_dependence import cosines, serial_variance
 from evaluation.metrics.variance import Floats
+from tests.bridge.paired import paired_mean, paired_measure
 
 RUNS = 1200
 """Coverage of 95 % is then known to about 0.6 %."""

@@ -14,11 +14,11 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.ranking import rank
 from evaluation.bridge.recipes import of_two_runs
 from evaluation.bridge.simultaneous_intervals import leaves
-from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout, shared_groups
 from evaluation.settings.tiers import TIERS
+from tests.bridge.paired import paired_measure
 from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas
 from tests.bridge.worlds import (
     EQUAL_STEPS,

@@ -12,10 +12,10 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.ranking import rank
 from evaluation.bridge.recipes import of_recipe
 from evaluation.bridge.simultaneous_intervals import leaves
-from evaluation.bridge.statistics import paired_measure
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout
+from tests.bridge.paired import paired_measure
 
 Dice = np.random.Generator
 Draw = Callable[[Dice], Estimate]

@@ -10,13 +10,14 @@ from statsmodels.stats.weightstats import CompareMeans, DescrStatsW
 
 from evaluation.bridge.delta import OVERALL
 from evaluation.bridge.deltas import compare
-from evaluation.bridge.statistics import paired_mean, unpaired_difference
+from evaluation.bridge.statistics import unpaired_difference
 from evaluation.errors import BridgeError
 from evaluation.results.read import Results, read_results
 from evaluation.runs.compare import compare_runs
 from evaluation.runs.find import find_run
 from evaluation.runs.matching import Matching
 from tests.bridge.folders import edit_json, edited
+from tests.bridge.paired import paired_mean
 from tests.runs.folders import write_run
 
 OTHER = {"tokenizer": {"name": "another", "fingerprint": "another"}}
