@@ -138,7 +138,7 @@ def read_final_answer(completion: str) -> FinalAnswer:
         return _corrected(turn[hashes[-1].end() :]) or FinalAnswer(hashes[-1][1], "mark")
     if (stated := _sentence(turn)) is not None:
         text, end = stated
-        return _corrected(turn[end:]) or FinalAnswer(text, "sentence")
+        return _corrected(turn[end:]) or _corrected(text) or FinalAnswer(text, "sentence")
     turn = _before_check(_without_footnotes(turn))
     if (bold := _last_bold(turn)) is not None:
         return FinalAnswer(bold, "bold")

@@ -30,6 +30,11 @@ _OF_MONEY = (
     (re.compile(rf"\b(\d{{1,12}}) {_MONEY} (\d) {_PART}"), r"$\1.0\2"),
 )
 _TEX = (
+    (re.compile(r"([-−–])\s*(?=\\frac)"), r" \1"),
+    (
+        re.compile(r"(?<=[-−–])\\frac\s*(?:\{\s*(\d+)\s*\}|(\d))\s*(?:\{\s*(\d+)\s*\}|(\d))"),
+        r"\1\2/\3\4",
+    ),
     (re.compile(r"\\frac\s*\{\s*([-−]?\d+)\s*\}\s*\{\s*(\d+)\s*\}"), r" \1/\2"),
     (re.compile(r"\\frac\s*(\d)\s*(\d)"), r" \1/\2"),
     (WRAPPING, " {"),

@@ -81,6 +81,8 @@ _OF_FORMULAS = (
     (re.compile(r"\bis (?:(?:greater|more|larger) than or equal to|at least|no less than)\b"), "≥"),
     (re.compile(r"\bis (?:strictly )?(?:less|smaller) than\b"), "<"),
     (re.compile(r"\bis (?:strictly )?(?:greater|more|larger) than\b"), ">"),
+    (re.compile(r"\bplus or minus\b"), "±"),
+    (re.compile(r"\b(?:the )?square root of (\d+|[a-z]\b)"), r"\\sqrt{\1}"),
     (re.compile(r"<="), "≤"),
     (re.compile(r">="), "≥"),
     (re.compile(r"\+/?-"), "±"),
