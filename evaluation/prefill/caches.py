@@ -193,10 +193,7 @@ def read_slice(folder: Path) -> SliceCache:
 
 
 def data_offset(path: Path, size: int) -> int:
-    """Return how many bytes of a file of `torch.save` precede those of its only tensor.
-
-    Args:
-        size: Bytes of the tensor.
+    """Return how many bytes of a file of `torch.save` precede those (`size`) of its only tensor.
 
     Raises:
         ValueError: The file holds a tensor of another size, or compresses it.

@@ -35,10 +35,7 @@ def provided_clusters(
 ) -> list[str | None]:
     """Return the cluster of each document of a provider's task; None for an independent one.
 
-    Args:
-        key: The task's key in the suite, for messages.
-        template: The suite's template; None without one.
-        documents: The fields of each document.
+    `template` is the suite's, and None without one.
 
     Raises:
         SourceError: The template writes nothing for a document.

@@ -32,11 +32,7 @@ def resolved_commit(source: Source) -> str | None:
 
 
 def note_commit(folder: Path, source: Source, commit: str) -> None:
-    """Store the commit that a dataset was read at; log a warning if an earlier prefill got another.
-
-    Args:
-        commit: The commit that the source's revision points at now.
-    """
+    """Store the commit that a dataset was read at; log a warning if an earlier prefill got another."""
     path = folder / f"{str(source.dataset).replace('/', '--')}.json"
     try:
         stored = json.loads(read_text(path))

@@ -91,10 +91,7 @@ def reason_of(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def memory_limit(more: int) -> Iterator[None]:
-    """Limit the memory that the block may take.
-
-    Args:
-        more: Bytes in addition to the present memory of the process.
+    """Limit the bytes that the block may take besides the present memory of the process.
 
     Raises:
         MemoryError: The block takes more.

@@ -32,9 +32,6 @@ _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 def mirror_of(dataset: str, mirrors: dict[str, str]) -> Path | None:
     """Return the folder or file that mirrors a dataset; None if it is not mirrored.
 
-    Args:
-        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
-
     Raises:
         SourceError: The configured folder does not exist.
     """

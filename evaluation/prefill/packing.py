@@ -167,9 +167,6 @@ class Packer:
     """Takes pieces in order and writes whole blocks to a raw file until it has enough of them.
 
     Args:
-        file: The raw file, open for writing.
-        sequence_length: Tokens of a block.
-        blocks: Number of blocks to write.
         dtype: Dtype of the ids in the file, as `smallest_dtype` gives it.
         before: Ids that are put before each document.
         after: Ids that are put after each document.
@@ -251,12 +248,7 @@ class Packer:
 def save_tokens(
     raw: IO[bytes], path: Path, *, blocks: int, sequence_length: int, dtype: torch.dtype
 ) -> None:
-    """Write raw ids as a torch file by chunks: torch writes an empty one, and ids are filled in.
-
-    Args:
-        raw: The file that a `Packer` wrote.
-        sequence_length: Tokens of a block, columns of the tensor.
-    """
+    """Write the ids of a `Packer` as a torch file: torch writes an empty one, which is filled in."""
     with torch.serialization.skip_data():
         torch.save(torch.empty((blocks, sequence_length), dtype=dtype), path)
     raw.seek(0)

@@ -168,12 +168,7 @@ def prompts_meta(
     rows: Sequence[Mapping[str, Any]],
     eos_ids: Sequence[int],
 ) -> dict[str, Any]:
-    """Return the keys of a meta.json that probes and generation tasks share.
-
-    Args:
-        about: Description of the tokenizer, as in its meta.json.
-        eos_ids: Token ids that end a completion.
-    """
+    """Return the keys of a meta.json that probes and generation tasks share."""
     return {
         "max_tokens": max(len(row["tokens"]) + row["max_new_tokens"] for row in rows),
         "vocab_size_needed": 1 + max([*eos_ids, *(max(row["tokens"]) for row in rows)]),
@@ -196,7 +191,6 @@ def render_chat(
 
     Args:
         variables: Values that the template reads besides the messages.
-        name: The prompt's key or id, for messages.
         answer: Whether the text ends where the next answer begins.
 
     Raises:
@@ -241,9 +235,7 @@ def answer_ends(
 ) -> tuple[list[int], list[str]]:
     """Return the token ids and strings that end a completion besides its task's settings.
 
-    Args:
-        template: Chat template; None where prompts are plain text.
-        variables: Values that the template reads besides the messages.
+    `template` is None where prompts are plain text.
 
     Raises:
         SourceError: The template writes no message.

@@ -84,10 +84,7 @@ class Recipe:
         self._asks = bool(fields_of(task.context) - {"choice", "index"})
 
     def question(self, row: DatasetRow, id: str, examples: str) -> Question:
-        """Return the question of a row.
-
-        Args:
-            examples: Solved examples as text, which stand before the question.
+        """Return the question of a row; `examples` are solved ones as text, which stand before it.
 
         Raises:
             SourceError: The row has no label, or a candidate is empty.

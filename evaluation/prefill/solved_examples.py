@@ -40,9 +40,7 @@ class SolvedExamples(Generic[Shown]):
     """The examples of a task: the first rows that are not the question; counts those that were.
 
     Args:
-        place: Where the rows come from, for messages.
         rows: Rows with their numbers in the split, in the order in which they are taken.
-        number: Examples before each question.
         orders: For each question in turn, places of rows in the order in which they are taken;
             None: all are taken in the order of `rows`.
     """
@@ -65,10 +63,9 @@ class SolvedExamples(Generic[Shown]):
         """Those among them for which there was no other example."""
 
     def before(self, identities: frozenset[str], shared: str = "") -> list[Shown]:
-        """Return the examples of a question, fewer than configured if one was the question itself.
+        """Return the examples of a question that have `shared` in common with it.
 
-        Args:
-            shared: What the examples must have in common with it.
+        There is one fewer than configured if one was the question itself.
 
         Raises:
             SourceError: There are too few such examples.
@@ -105,13 +102,9 @@ class SolvedExamples(Generic[Shown]):
 
 
 def drawn_anew(seed: int, rows: int, number: int) -> Iterator[Iterator[int]]:
-    """Yield for each question the places of its examples, drawn as lm-evaluation-harness does.
+    """Yield for each question the places of `number` examples, drawn as lm-evaluation-harness does.
 
     All other places follow in order, in case that one of the drawn is the question.
-
-    Args:
-        rows: How many rows there are to draw from.
-        number: Examples before each question.
     """
     generator = random.Random(seed)
     while True:

@@ -117,7 +117,6 @@ def locate(
     """Find a source's split, with its local files if it has them.
 
     Args:
-        mirrors: Folders by dataset; `*` is a folder with a subfolder for each dataset.
         config: The dataset's configuration; None: the source's own.
         split: Name of the split; None: the source's own.
         folders: Folders to look for local files in, before the working folder.

@@ -158,9 +158,7 @@ def _is_unchanged(files: Sequence[Path], known: Mapping[str, Any], checksums: Ch
 class Sources:
     """The sources of an entry: its `origins`, or the files that a provider reports to have read.
 
-    Args:
-        origins: Splits that are read; empty for a provider's task.
-        checksums: Checksums to be shared with other sources; None: those of the plan's results.
+    `checksums` are shared with other sources; None: those of the plan's results.
     """
 
     def __init__(
@@ -171,10 +169,9 @@ class Sources:
         self._commits = Path(plan.config.cache) / COMMITS
 
     def are_as(self, known: Any) -> bool:
-        """Return whether the sources are unchanged since a description; raise as `locate`.
+        """Return whether the sources are as meta.json has them, perhaps by another version.
 
-        Args:
-            known: Their state in meta.json, which another version may have written.
+        It raises as `locate`.
         """
         try:
             now = [origin.files for origin in self.origins] or self._provided(known)

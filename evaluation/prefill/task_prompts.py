@@ -40,14 +40,9 @@ class PromptRecipe:
         self._templates = RowTemplates(self.key, task.let, texts, document)
 
     def prompt(self, row: DatasetRow, number: int, shots: Sequence[Shot]) -> TaskPrompt:
-        """Return a row's prompt.
+        """Return a row's prompt: turns of a chat, or one text, with the document for verifiers.
 
-        Args:
-            number: The row's number, part of the prompt's id where the task has no template for ids.
-            shots: Solved examples: questions and answers.
-
-        Returns:
-            Turns of a chat, or one text, with the document for verifiers.
+        The row's number is part of its id where the task has no template for ids.
 
         Raises:
             SourceError: A template fails or writes nothing, or JSON has no form for the document.

@@ -160,7 +160,6 @@ class RowTemplates:
 
     Args:
         key: The task's key in the suite, with its section, for messages.
-        let: Expressions of variables that all templates can use.
         texts: Templates by name; None: the task does not have it.
         expressions: Expressions by name; None: the task does not have it.
     """
@@ -195,8 +194,7 @@ class RowTemplates:
     def text(self, name: str, values: Mapping[str, Any]) -> str | None:
         """Return a template's text, checked to be valid Unicode; None if there is no such template.
 
-        Args:
-            values: The values that `values` returned, and more if the template needs them.
+        `values` are those that `values` returned, and more if the template needs them.
         """
         if name not in self.texts:
             return None

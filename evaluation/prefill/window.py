@@ -45,12 +45,7 @@ def generation_window(plan: StagePlan) -> Window:
 
 
 def report_lengths(name: str, window: Window, longest: int, shortened: Iterable[str]) -> None:
-    """Log what the window means for a task's answers.
-
-    Args:
-        longest: Tokens of the longest prompt with its answer.
-        shortened: Prompts whose answers may have fewer tokens than `max_new_tokens`.
-    """
+    """Log what the window means for a task's answers, the `longest` of which has its prompt, too."""
     if count := len([*shortened]):
         log.warning(
             "%s: %d prompts leave fewer than `max_new_tokens` in the window of %d tokens; their answers "

@@ -58,10 +58,9 @@ def group_leaves(name: str, groups: Groups) -> list[str]:
 
 
 def group_weights(name: str, groups: Groups, questions: Mapping[str, int]) -> dict[str, float]:
-    """Return the weight of each slice or task in the mean of a group; they add up to 1.
+    """Return the weight of each slice or task in a group's mean, by its count of `questions`.
 
-    Args:
-        questions: Number of questions, prompts or blocks of each slice or task.
+    The weights add up to 1.
     """
     group = groups[name]
     groups = _of_its_tiers(group, groups)
@@ -85,11 +84,7 @@ def _of_its_tiers(group: Group, groups: Groups) -> Groups:
 def check_groups(
     origin: str, groups: Groups, items: Mapping[TierName, Mapping[str, object]]
 ) -> None:
-    """Refuse groups whose members cannot be averaged.
-
-    Args:
-        origin: Where the groups come from, for messages.
-        items: The slices, tasks and prompts of each tier, by name.
+    """Refuse groups whose members, the `items` of each tier, cannot be averaged.
 
     Raises:
         ConfigError: A group has unknown members, members of two metrics, or contains itself.

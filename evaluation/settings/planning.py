@@ -130,10 +130,7 @@ def absent_checkpoints(name: str, stage: Stage) -> str | None:
 
 
 def named_stage(stages: Mapping[str, Found], name: str, origin: Path) -> Found:
-    """Return a stage's value, or raise an error that lists the stages.
-
-    Args:
-        origin: Where the stages come from, for messages.
+    """Return a stage's value, or raise an error on `origin` that lists the stages.
 
     Raises:
         ConfigError: There is no such stage.
@@ -213,8 +210,7 @@ def _resolved(config: Config, name: str, stage: Stage, key: str, trained: str) -
 def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | None:
     """Return a number of the training configuration, or of the first checkpoint's; None without.
 
-    Args:
-        key: Keys joined by dots, such as `tokens.sequence_length`.
+    `key` is keys joined by dots, such as `tokens.sequence_length`.
     """
     try:
         _, value = _training_config(config, name, stage, key)

@@ -203,11 +203,7 @@ class ProviderTask(_ByName, ChatSettings):
         return {**self.asked, **own, "sampling": drawn}
 
     def settled(self, reported: Mapping[str, Any]) -> SettledTask:
-        """Complete the task by what the provider reported of it; the suite's keys come first.
-
-        Args:
-            reported: What the entry's meta.json holds under `provider`.
-        """
+        """Complete the task by what meta.json has under `provider`; the suite's keys come first."""
         return SettledTask(
             stop=tuple(reported["stop"]) if self.stop is None else self.stop,
             max_new_tokens=self.max_new_tokens or reported["max_new_tokens"],

@@ -252,9 +252,6 @@ CARRIED = frozenset(
 def merge_suites(named: list[tuple[str, Suite]], folder: Path) -> Suite:
     """Merge suites, in the order of the configuration; the last one's other settings hold.
 
-    Args:
-        folder: Folder of the user's suites, for messages.
-
     Raises:
         ConfigError: Two suites define a name differently.
     """

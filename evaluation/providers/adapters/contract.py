@@ -144,8 +144,7 @@ def main(
 def served(libraries: Iterable[str]) -> tuple[str, str]:
     """Wait for requests; fork for each, and return verb and folder only in the forks.
 
-    Args:
-        libraries: Modules that are imported once, before the first request.
+    The libraries are imported once, before the first request.
     """
     for library in libraries:
         with contextlib.suppress(Exception):  # the verb itself shows what is missing

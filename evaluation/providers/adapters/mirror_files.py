@@ -59,11 +59,7 @@ def is_lfs_pointer(path: Path) -> bool:
 
 
 def find_mirror(dataset: str, mirrors: Mapping[str, str]) -> Path | None:
-    """Return the folder or file that mirrors a dataset of the hub; None without a mirror.
-
-    Args:
-        mirrors: Folders by dataset; `*` names one that holds any.
-    """
+    """Return the folder or file that mirrors a dataset; `*` in `mirrors` names one that holds any."""
     if dataset in mirrors:
         return Path(mirrors[dataset])
     if "*" in mirrors and (Path(mirrors["*"]) / dataset).exists():
