@@ -132,19 +132,7 @@ class SpaceLeft:
         return True
 
 
-SHOWN = (
-    "tier",
-    "item",
-    "higher_is_better",
-    "delta",
-    "low",
-    "high",
-    "p_holm",
-    "mde",
-    "n",
-    "flag",
-    "note",
-)
+SHOWN = "tier item higher_is_better delta low high p_holm mde n flag note".split()
 """Columns of a delta that a page shows besides both sides' values."""
 
 
