@@ -12,11 +12,7 @@ from evaluation.bridge.companions import needed_gain, recipe_row
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import decisive_deltas, secondary_delta
 from evaluation.bridge.ranking import Ranking, rank
-from evaluation.bridge.simultaneous_intervals import (
-    Leaves,
-    leaves,
-    simultaneous_alpha,
-)
+from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import Candidate, steps_among

@@ -179,10 +179,7 @@ def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
 
 
 def _means(
-    tier_results: TierResults,
-    known: Mapping[str, Mapping[str, Estimate]],
-    *,
-    is_credit: bool,
+    tier_results: TierResults, known: Mapping[str, Mapping[str, Estimate]], *, is_credit: bool
 ) -> Iterator[ValueRow]:
     """Yield the means of each headline and secondary metric over the items of its kind, if all have it."""
     items = tier_results.items
