@@ -8,12 +8,7 @@ from typing import Literal
 
 from evaluation.checkpoints.locations import Location, Merge
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.settings.candidates import (
-    Candidate,
-    StepInterval,
-    Steps,
-    is_requested,
-)
+from evaluation.settings.candidates import Candidate, StepInterval, Steps, is_requested
 from evaluation.settings.checkpoint_folders import ListedCheckpoint, named_steps
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.steps import step_named, step_of_folder

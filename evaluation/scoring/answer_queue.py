@@ -45,11 +45,7 @@ def answer_lacking(job: Job) -> None:
         act()
 
 
-def answer(
-    job: Job,
-    asked: Sequence[Asked],
-    answers: Callable[..., Iterator[Answers]],
-) -> None:
+def answer(job: Job, asked: Sequence[Asked], answers: Callable[..., Iterator[Answers]]) -> None:
     """Answer all requests in one queue; give each part of the answers to their items.
 
     Args:

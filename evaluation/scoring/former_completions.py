@@ -13,12 +13,7 @@ import pyarrow as pa
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import Stopping
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import (
-    COMPLETIONS,
-    STOP,
-    prompt_key,
-    until_stopped,
-)
+from evaluation.scoring.stored_completions import COMPLETIONS, STOP, prompt_key, until_stopped
 from evaluation.settings.tiers import TIERS
 from evaluation.store import StoredScore
 

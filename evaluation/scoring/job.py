@@ -33,12 +33,7 @@ log = logging.getLogger(__name__)
 Scorer = Callable[[Job, Mapping[str, Any]], dict[str, Any]]
 
 SCORERS: Mapping[str, Scorer] = complete(
-    {
-        "tier2": score_slices,
-        "tier3": score_tasks,
-        "tier4": answer_probes,
-        "tier5": complete_tasks,
-    },
+    {"tier2": score_slices, "tier3": score_tasks, "tier4": answer_probes, "tier5": complete_tasks},
     "scoring.job.SCORERS",
 )
 """Scorer of each tier: it takes the tier's caches by name, and returns the tier's entry of the record."""

@@ -8,12 +8,7 @@ import pyarrow as pa
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import (
-    COMPLETIONS,
-    STOP,
-    sample_key,
-    stored_completions,
-)
+from evaluation.scoring.stored_completions import COMPLETIONS, STOP, sample_key, stored_completions
 from evaluation.store import StoredScore
 
 if TYPE_CHECKING:

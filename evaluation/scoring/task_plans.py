@@ -79,10 +79,7 @@ def plan_questions(questions: Mapping[str, TokenizedQuestion], window: FitWindow
         ScoringError: When a question cannot be scored; it names the item.
     """
     fit = functools.partial(
-        fit_requests,
-        max_length=window.max_length,
-        prefix_token=window.prefix_token,
-        bos=window.bos,
+        fit_requests, max_length=window.max_length, prefix_token=window.prefix_token, bos=window.bos
     )
     fitted = [fit(_requests(item)) for item in questions.values()]
     return TaskPlan(

@@ -92,10 +92,7 @@ class Vllm:
                 }
 
     def _write_request(
-        self,
-        folder: Path,
-        samples: Sequence[tuple[GenerationRequest, int]],
-        vocabulary: int,
+        self, folder: Path, samples: Sequence[tuple[GenerationRequest, int]], vocabulary: int
     ) -> None:
         """Write the weights, the settings, and each prompt with the index of a sample."""
         start, plan = time.perf_counter(), self.job.plan

@@ -7,13 +7,7 @@ import numpy as np
 import torch
 
 from evaluation.errors import NonFiniteError
-from evaluation.scoring.answers import (
-    Answer,
-    AnswerKey,
-    GenerationRequest,
-    StopReason,
-    StopSearch,
-)
+from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, StopReason, StopSearch
 from evaluation.scoring.engine.generation.kv_cache import (
     NOWHERE,
     WIDEN,
