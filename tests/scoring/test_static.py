@@ -17,7 +17,7 @@ from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Sto
 from evaluation.scoring.engine.generation import generate as generating
 from evaluation.scoring.engine.generation import static
 from evaluation.scoring.engine.generation.check import decoding_fault
-from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.generation.generate import DecodingBatch, generate
 from evaluation.scoring.engine.generation.static import StaticBatch
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
@@ -94,7 +94,10 @@ def graphs(monkeypatch: pytest.MonkeyPatch) -> StandInGraphs:
 
 
 def answers(
-    model: PreTrainedModel, given: list[GenerationRequest], batch: int, batches: Any = None
+    model: PreTrainedModel,
+    given: list[GenerationRequest],
+    batch: int,
+    batches: type[DecodingBatch] = DecodingBatch,
 ) -> dict[AnswerKey, Answer]:
     parts = generate(
         model, given, vocabulary=tiny.VOCABULARY, batch=batch, device="cpu", batches=batches

@@ -41,6 +41,29 @@ class PairScores(NamedTuple):
     log_total: NDArray[np.float64]
 
 
+class HostCopy:
+    """Tensors of one device on their way to the host."""
+
+    def __init__(self, *tensors: torch.Tensor) -> None:
+        self._copies = [_begun(tensor) for tensor in tensors]
+        self._done = torch.cuda.Event() if tensors[0].is_cuda else None  # type: ignore[no-untyped-call]
+        if self._done is not None:
+            self._done.record(torch.cuda.current_stream(tensors[0].device))
+
+    def wait(self) -> list[torch.Tensor]:
+        """Return the copies once they are complete."""
+        if self._done is not None:
+            self._done.synchronize()
+        return self._copies
+
+
+def _begun(tensor: torch.Tensor) -> torch.Tensor:
+    """Begin to copy to the host, in the stream of a GPU; a tensor that is there stays."""
+    if not tensor.is_cuda:
+        return tensor
+    return torch.empty_like(tensor, device="cpu", pin_memory=True).copy_(tensor, non_blocking=True)
+
+
 class Pending:
     """The scores of a pass, while they are being copied to the host.
 
@@ -51,38 +74,16 @@ class Pending:
 
     def __init__(self, scored: DeviceScores, order: NDArray[np.int64]) -> None:
         self._order = order
-        self._logprob = to_host(scored.logprob.double())
-        self._is_greedy = to_host(scored.is_greedy)
-        self._log_total = to_host(scored.log_total.double())
-        self._done = torch.cuda.Event() if scored.logprob.is_cuda else None  # type: ignore[no-untyped-call]
-        if self._done is not None:
-            self._done.record(torch.cuda.current_stream(scored.logprob.device))
+        self._copy = HostCopy(scored.logprob.double(), scored.is_greedy, scored.log_total.double())
 
     def scores(self) -> PairScores:
-        """Wait until the scores are on the host.
-
-        Returns:
-            Scores in the order of the batch's rows.
-        """
-        if self._done is not None:
-            self._done.synchronize()
-        logprob, log_total = np.empty(len(self._order)), np.empty(len(self._order))
-        is_greedy = np.empty(len(self._order), dtype=np.bool_)
-        logprob[self._order] = self._logprob.numpy()
-        is_greedy[self._order] = self._is_greedy.numpy()
-        log_total[self._order] = self._log_total.numpy()
-        return PairScores(logprob, is_greedy, log_total)
-
-
-def to_host(values: torch.Tensor) -> torch.Tensor:
-    """Copy to the host; from a GPU asynchronously, in its stream.
-
-    Returns:
-        The copy, which must not be read before the stream has come to it.
-    """
-    if not values.is_cuda:
-        return values
-    return torch.empty_like(values, device="cpu", pin_memory=True).copy_(values, non_blocking=True)
+        """Wait until the scores are on the host; return them in the order of the batch's rows."""
+        ordered = []
+        for copy in self._copy.wait():
+            values = np.empty_like(copy.numpy())
+            values[self._order] = copy.numpy()
+            ordered.append(values)
+        return PairScores(*ordered)
 
 
 def gives_float32(part: torch.Tensor) -> bool:

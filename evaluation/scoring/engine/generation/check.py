@@ -5,7 +5,7 @@ keep a state of its own, scale its logits after the head, or take arguments that
 it would write other tokens, or draw them at another temperature, without an error.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -46,15 +46,7 @@ def decoding_fault(
     Raises:
         NotEnoughMemory: When a GPU's memory is exhausted.
     """
-    try:
-        with gpu_faults():
-            return _fault(model, torch.device(device), max(length, SHORT), batches)
-    except NonFiniteError:
-        return None  # as for any other prompt: generation will name the first one
-    except (NotEnoughMemory, GpuFault):
-        raise
-    except (*REFUSALS, RuntimeError, ScoringError) as error:
-        return _told(error)
+    return _compared(lambda: _fault(model, torch.device(device), max(length, SHORT), batches))
 
 
 def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | None:
@@ -63,27 +55,31 @@ def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | Non
     Returns:
         Why the class's own cache cannot be used; None if it can be.
     """
+    return _compared(lambda: _plain_fault(model, torch.device(device)))
+
+
+def _compared(compare: Callable[[], str | None]) -> str | None:
+    try:
+        with gpu_faults():
+            return compare()
+    except NonFiniteError:
+        return None  # as for any other prompt: generation will name the first one
+    except (NotEnoughMemory, GpuFault):
+        raise
+    except (*REFUSALS, RuntimeError, ScoringError) as error:
+        return f"it does not run ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+
+
+def _plain_fault(model: PreTrainedModel, device: torch.device) -> str | None:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     request = _requests(SHORT, vocabulary)[0]
     seen: list[torch.Tensor] = []
-    try:
-        with gpu_faults():
-            answers = plain_answers(model, 0, request, vocabulary, torch.device(device), seen)
-            tokens = np.array([*request.tokens, *answers[AnswerKey(0, 0)].tokens[:-1]])
-            error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
-    except NonFiniteError:
-        return None  # generation will name the first prompt
-    except (NotEnoughMemory, GpuFault):
-        raise
-    except (*REFUSALS, RuntimeError) as error_of_class:
-        return _told(error_of_class)
+    answers = plain_answers(model, 0, request, vocabulary, device, seen)
+    tokens = np.array([*request.tokens, *answers[AnswerKey(0, 0)].tokens[:-1]])
+    error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
     if error > allowed:
         return f"the logits with its own cache differ from those without by {error:.1e}"
     return None
-
-
-def _told(error: Exception) -> str:
-    return f"it does not run ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
 
 
 def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:

@@ -48,56 +48,6 @@ PART_ANSWERS, PART_SECONDS = 128, 30.0
 Answers = dict[AnswerKey, Answer]
 
 
-def generate(
-    model: PreTrainedModel,
-    requests: Sequence[GenerationRequest],
-    *,
-    vocabulary: int,
-    batch: int | None = None,
-    device: str | torch.device,
-    batches: "type[DecodingBatch] | None" = None,
-) -> Iterator[Answers]:
-    """Yield answers in parts as they are finished, the longest prompts first.
-
-    If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
-
-    Args:
-        requests: Prompts, the indices of their samples, and the rules for ending each answer.
-        vocabulary: Number of ids that may be chosen.
-        batch: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer. None: MOST.
-        batches: How they are decoded; None: by DecodingBatch.
-
-    Yields:
-        Answers by request and sample, each once.
-
-    Raises:
-        NonFiniteError: When the model returns NaN or infinity; it names the prompt.
-        ScoringError: When memory is too small for a single row, or an answer may become too long.
-    """
-    _check(model, requests)
-    device = torch.device(device)
-    batch = batch or MOST[device.type]
-    wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
-        while wanted:
-            decoding = (batches or DecodingBatch)(
-                model,
-                requests,
-                wanted,
-                vocabulary=vocabulary,
-                rows=min(batch, len(wanted)),
-                device=device,
-            )
-            for part in decoding.parts():
-                wanted -= part.keys()
-                count_answers(bar, [len(answer.tokens) for answer in part.values()])
-                yield part
-            batch = decoding.most
-            del decoding  # frees its memory
-            if wanted:
-                batch = _fewer(min(batch, len(wanted)))
-
-
 class DecodingBatch:
     """A batch of rows, each of which decodes an answer and is refilled once that ends.
 
@@ -121,17 +71,17 @@ class DecodingBatch:
         self._model, self._device = model, device
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
         self._head = Head(model.get_output_embeddings())
-        self._windows = _windows(model)
+        windows, config = layer_windows(model.config), model.config
+        self._windows = (
+            [windows[kind] for kind in config.layer_types]
+            if isinstance(windows, dict)
+            else [windows] * config.num_hidden_layers
+        )
         samples: dict[int, list[int]] = {}
         for index, sample in sorted(wanted):
             samples.setdefault(index, []).append(sample)
         self._queue = PromptQueue(
-            requests,
-            samples,
-            forward=self._forward,
-            logits=self._logits,
-            windows=self._windows,
-            device=device,
+            requests, samples, self._forward, self._logits, self._windows, device
         )
         self._slots = Slots(rows)
         self._columns = max(
@@ -231,10 +181,16 @@ class DecodingBatch:
         self._finished[row.key] = row.answer()
         return True
 
+    def _widen(self) -> int:
+        """Make room for a token of every row; return the columns that are then needed."""
+        needed = max(row.used for row in self._rows) + 1
+        self._slots.widen(needed)
+        return needed
+
     def _advance(self) -> None:
         """Decode one more token of every row."""
         self._layout = self._layout or BatchTables(self._rows, self._device, self._head.device)
-        self._slots.widen(max(row.used for row in self._rows) + 1)
+        self._widen()
         table, step = self._layout.step(self._slots, self._windows)
         hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
         self._take(self._rows, self._logits(hidden), self._layout.rules)
@@ -268,13 +224,50 @@ class DecodingBatch:
         return hidden
 
 
-def _windows(model: PreTrainedModel) -> list[int | None]:
-    """Return the window of each layer, like `layer_windows`."""
-    config = model.config
-    windows = layer_windows(config)
-    if isinstance(windows, dict):
-        return [windows[kind] for kind in config.layer_types]
-    return [windows] * config.num_hidden_layers
+def generate(
+    model: PreTrainedModel,
+    requests: Sequence[GenerationRequest],
+    *,
+    vocabulary: int,
+    batch: int | None = None,
+    device: str | torch.device,
+    batches: type[DecodingBatch] = DecodingBatch,
+) -> Iterator[Answers]:
+    """Yield answers in parts as they are finished, the longest prompts first.
+
+    If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
+
+    Args:
+        requests: Prompts, the indices of their samples, and the rules for ending each answer.
+        vocabulary: Number of ids that may be chosen.
+        batch: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer. None: MOST.
+        batches: How they are decoded.
+
+    Yields:
+        Answers by request and sample, each once.
+
+    Raises:
+        NonFiniteError: When the model returns NaN or infinity; it names the prompt.
+        ScoringError: When memory is too small for a single row, or an answer may become too long.
+    """
+    _check(model, requests)
+    device = torch.device(device)
+    batch = batch or MOST[device.type]
+    wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
+    with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
+        while wanted:
+            rows = min(batch, len(wanted))
+            decoding = batches(
+                model, requests, wanted, vocabulary=vocabulary, rows=rows, device=device
+            )
+            for part in decoding.parts():
+                wanted -= part.keys()
+                count_answers(bar, [len(answer.tokens) for answer in part.values()])
+                yield part
+            batch = decoding.most
+            del decoding  # frees its memory
+            if wanted:
+                batch = _fewer(min(batch, len(wanted)))
 
 
 def _check(model: PreTrainedModel, requests: Sequence[GenerationRequest]) -> None:

@@ -71,6 +71,10 @@ def plain_answers(
         PartialAnswer.without_cache(index, request, sample, width) for sample in request.samples
     ]
     ids = torch.tensor([request.tokens] * len(rows), device=device)
+
+    def have_ended(*_: Any, **__: Any) -> torch.Tensor:
+        return torch.tensor([row.stop_reason is not None for row in rows], device=device)
+
     before = model.generation_config
     model.generation_config = GenerationConfig(pad_token_id=0)  # none of the model's own settings
     try:
@@ -81,7 +85,7 @@ def plain_answers(
                 do_sample=False, max_new_tokens=request.max_new_tokens, pad_token_id=0
             ),
             logits_processor=LogitsProcessorList([_Chooser(rows, vocabulary, width, seen)]),
-            stopping_criteria=StoppingCriteria([_all_ended(rows)]),
+            stopping_criteria=StoppingCriteria([have_ended]),
         )
     finally:
         model.generation_config = before
@@ -107,10 +111,3 @@ class _Chooser:
         chosen[going] = take_next(rows, logits[going], rules_of(rows, logits.device), self.width)
         only = torch.full_like(scores, -torch.inf)
         return only.scatter_(1, chosen[:, None], 0.0)
-
-
-def _all_ended(rows: Sequence[PartialAnswer]) -> Any:
-    def ended(ids: torch.Tensor, _: Any, **__: Any) -> torch.Tensor:
-        return torch.tensor([row.stop_reason is not None for row in rows], device=ids.device)
-
-    return ended

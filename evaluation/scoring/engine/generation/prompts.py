@@ -65,7 +65,6 @@ class PromptQueue:
         self,
         requests: Sequence[GenerationRequest],
         wanted: dict[int, list[int]],
-        *,
         forward: Forward,
         logits: Callable[[torch.Tensor], torch.Tensor],
         windows: Sequence[int | None],

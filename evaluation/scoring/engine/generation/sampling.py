@@ -23,9 +23,7 @@ from numpy.typing import NDArray
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.settings.generation import Sampling
 
-SORTED = (
-    128  # number of likeliest tokens that are sorted first; all are sorted if these are too few
-)
+SORTED = 128  # likeliest tokens that are sorted first; all are sorted if these are too few
 _BLOCK_LEVELS = 6  # the last halvings are within blocks; those before need only the blocks' sums
 
 
@@ -39,15 +37,8 @@ class Stream:
     """
 
     def __init__(self, request: GenerationRequest, sample: int, width: int) -> None:
-        sampling = request.sampling
-        key = [
-            sampling.seed,
-            sampling.temperature,
-            sampling.top_k,
-            sampling.top_p,
-            sample,
-            list(request.tokens),
-        ]
+        rules = request.sampling
+        key = [rules.seed, rules.temperature, rules.top_k, rules.top_p, sample, [*request.tokens]]
         digest = hashlib.blake2b(json.dumps(key).encode(), digest_size=16).digest()
         self._bits = np.random.Philox(key=int.from_bytes(digest, "little"))
         self._width = width
@@ -96,16 +87,11 @@ class Rules(NamedTuple):
             The table, on that device.
         """
         table = torch.tensor(
-            [[sampling.temperature, sampling.top_k, sampling.top_p] for sampling in sampling],
-            dtype=torch.float64,
-        ).to(device)
-        return cls(
-            table[:, 0],
-            table[:, 1].long(),
-            table[:, 2],
-            max(sampling.top_k for sampling in sampling),
-            any(sampling.top_p < 1 for sampling in sampling),
+            [[row.temperature, row.top_k, row.top_p] for row in sampling], dtype=torch.float64
         )
+        heat, top_k, top_p = table.to(device).unbind(1)
+        highest_k = max(row.top_k for row in sampling)
+        return cls(heat, top_k.long(), top_p, highest_k, any(row.top_p < 1 for row in sampling))
 
 
 def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:

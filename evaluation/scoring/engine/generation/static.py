@@ -25,11 +25,9 @@ from evaluation.scoring.engine.generation.partial_answers import (
 )
 from evaluation.scoring.engine.generation.prompts import PrefilledPrompt
 from evaluation.scoring.engine.generation.sampling import Rules
-from evaluation.scoring.engine.head import to_host
+from evaluation.scoring.engine.head import HostCopy
 
 log = logging.getLogger(__name__)
-
-Compute = Callable[[], torch.Tensor]
 
 
 class StaticBatch(DecodingBatch):
@@ -37,7 +35,7 @@ class StaticBatch(DecodingBatch):
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
-        self._pending: deque[tuple[Sequence[PartialAnswer], _Coming]] = deque()
+        self._pending: deque[tuple[Sequence[PartialAnswer], HostCopy]] = deque()
         self._graphs = Graphs()
         self._ruled: list[PartialAnswer] = []
         self._rules: Rules | None = None
@@ -67,8 +65,7 @@ class StaticBatch(DecodingBatch):
 
     def _advance(self) -> None:
         """Begin one more token of every row; read those of the step before."""
-        count, needed = len(self._rows), max(row.used for row in self._rows) + 1
-        self._slots.widen(needed)
+        count, needed = len(self._rows), self._widen()
         rows = min(1 << (count - 1).bit_length(), self.most)
         logits = self._computed(rows, -(-needed // WIDEN) * WIDEN)[:count]
         if self._ruled != self._rows:
@@ -87,20 +84,20 @@ class StaticBatch(DecodingBatch):
     ) -> torch.Tensor:
         """Choose tokens, and begin to copy them to the host; return ids that the next step can read."""
         chosen = next_tokens(rows, logits, rules, self._width)
-        self._pending.append((rows, _Coming(chosen)))
+        self._pending.append((rows, HostCopy(chosen)))
         return chosen.clamp(min=0).to(self._device)  # -1 stands for NaN
 
     def _read(self) -> None:
-        rows, coming = self._pending.popleft()
-        for row, token in zip(rows, coming.ids(), strict=True):
+        rows, copy = self._pending.popleft()
+        for row, token in zip(rows, copy.wait()[0].tolist(), strict=True):
             if row.stop_reason is None:
                 row.take(token)
                 self._has_ended(row)
 
     @working
     def _computed(self, rows: int, width: int) -> torch.Tensor:
-        shape = StepShape(rows, width)
-        return self._graphs.run(shape, self._slots.version, lambda: self._step(rows, width))
+        shape = StepShape(rows, width, self._slots.version)
+        return self._graphs.run(shape, lambda: self._step(rows, width))
 
     def _step(self, rows: int, width: int) -> torch.Tensor:
         """Return logits (B, V) of the rows' tokens, from buffers alone."""
@@ -112,10 +109,11 @@ class StaticBatch(DecodingBatch):
 
 
 class StepShape(NamedTuple):
-    """The integers that shape a step, besides those that stay as long as its memory."""
+    """The integers that shape a step; its memory has a version, as it is replaced now and then."""
 
     rows: int
     width: int
+    version: int
 
 
 class Graphs:
@@ -126,53 +124,36 @@ class Graphs:
     """
 
     def __init__(self) -> None:
-        self._seen: set[StepShape] = set()
-        self._captured: dict[StepShape, tuple[Callable[[], None], torch.Tensor]] = {}
-        self._version = 0
+        self._captured: dict[StepShape, Captured | None] = {}
         self._can_capture = True
 
-    def run(self, shape: StepShape, version: int, compute: Compute) -> torch.Tensor:
-        """Compute or replay.
-
-        Args:
-            version: Version of the memory that the computation uses.
-            compute: Computes from fixed buffers, without the host waiting for the device.
-
-        Returns:
-            The result, which the next run overwrites.
-        """
-        if version != self._version:
-            self._seen, self._captured, self._version = set(), {}, version
-        if shape in self._seen and shape not in self._captured and self._can_capture:
-            self._capture(shape, compute)
-        self._seen.add(shape)
-        if shape not in self._captured:
+    def run(self, shape: StepShape, compute: Callable[[], torch.Tensor]) -> torch.Tensor:
+        """Compute from fixed buffers, or replay; the next run overwrites the result."""
+        if any(other.version != shape.version for other in self._captured):
+            self._captured = {}
+        if shape in self._captured and self._captured[shape] is None and self._can_capture:
+            self._captured[shape] = self._capture(compute)
+        captured = self._captured.setdefault(shape, None)
+        if captured is None:
             return compute()
-        replay, result = self._captured[shape]
+        replay, result = captured
         replay()
         return result
 
-    def _capture(self, shape: StepShape, compute: Compute) -> None:
-        captured = None
+    def _capture(self, compute: Callable[[], torch.Tensor]) -> "Captured | None":
         try:
-            captured = capture(compute)
+            return capture(compute)
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
             reason = str(error).partition("\n")[0]
             log.warning("decoding steps cannot be captured (%s); each is launched", reason)
-        if captured is None:
             self._can_capture = False
-        else:
-            self._captured[shape] = captured
+            return None
 
 
-def capture(compute: Compute) -> tuple[Callable[[], None], torch.Tensor] | None:
-    """Capture a computation as a CUDA graph.
-
-    Returns:
-        What replays it, and the tensor that this writes; None without a GPU.
-    """
+def capture(compute: Callable[[], torch.Tensor]) -> "Captured | None":
+    """Capture a computation as a CUDA graph; return None without a GPU."""
     if not torch.cuda.is_available():
         return None
     graph = torch.cuda.CUDAGraph()
@@ -181,17 +162,5 @@ def capture(compute: Compute) -> tuple[Callable[[], None], torch.Tensor] | None:
     return graph.replay, result
 
 
-class _Coming:
-    """Ids on their way to the host."""
-
-    def __init__(self, ids: torch.Tensor) -> None:
-        self._ids = to_host(ids)
-        self._done = torch.cuda.Event() if ids.is_cuda else None  # type: ignore[no-untyped-call]
-        if self._done is not None:
-            self._done.record(torch.cuda.current_stream(ids.device))
-
-    def ids(self) -> list[int]:
-        if self._done is not None:
-            self._done.synchronize()
-        ids: list[int] = self._ids.tolist()
-        return ids
+Captured = tuple[Callable[[], None], torch.Tensor]
+"""What replays a computation, and the tensor that this writes."""
