@@ -31,8 +31,6 @@ def check_agreement(
 
     Args:
         plan: The stage that scores it.
-        checkpoint: The checkpoint; each member of a merge is checked.
-        is_bridge: Whether it is the stage's baseline.
         others: Other checkpoints of the stage; the remedy also names their tokenizers.
 
     Raises:
@@ -104,11 +102,7 @@ def _also_known_as(plan: StagePlan, names: Iterable[str]) -> str:
 
 
 def unknown_tokenizers(plan: StagePlan, plans: Mapping[str, StagePlan]) -> str | None:
-    """Return a warning of tokenizers that `check_agreement` will refuse, by the names in config.yaml.
-
-    Returns:
-        A sentence with the remedy; None if every name is known, or there is no checkpoint to read.
-    """
+    """Return a warning and remedy of tokenizers in config.yaml that `check_agreement` refuses; or None."""
     names: list[str | None] = []
     with contextlib.suppress(EvaluationError):
         for subject in stage_subjects(plan, plans) if not plan.stage.command else ():

@@ -13,16 +13,12 @@ from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 def parse_architecture(
     config: dict[str, Any], use_mup: bool | None, sequence_length: int | None, where: str
 ) -> Architecture:
-    """Read Nanotron's model configuration.
+    """Read Nanotron's model configuration, with its older defaults where a key is absent.
 
     Args:
         config: Content of model_config.json, or of the same table in config.yaml.
         use_mup: Whether the model uses muP, which this configuration does not record; None if not known.
         sequence_length: Tokens of a training sequence; the model gets at least as many positions.
-        where: File that the configuration was read from, for messages.
-
-    Returns:
-        Sizes and features, with Nanotron's older defaults where a key is absent.
 
     Raises:
         UnsupportedCheckpoint: No class in transformers represents the model.

@@ -22,10 +22,7 @@ SETTLE_SECONDS = 0.5
 
 
 def check_complete(checkpoint: Checkpoint) -> None:
-    """Check that every parameter exists in the right shape, and that none is being written.
-
-    Args:
-        checkpoint: The checkpoint; each member of a merge is checked.
+    """Check that every parameter of each member exists in its shape, and that none is being written.
 
     Raises:
         IncompleteCheckpoint: A part is missing, or is still being written.

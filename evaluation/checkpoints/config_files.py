@@ -32,9 +32,6 @@ def os_errors_named(path: Path) -> Iterator[None]:
 
     Args:
         path: File or folder to name if the OSError names none.
-
-    Raises:
-        CheckpointError: The block raised an OSError.
     """
     try:
         yield
@@ -45,32 +42,18 @@ def os_errors_named(path: Path) -> Iterator[None]:
 
 
 def exists(path: Path) -> bool:
-    """Return whether anything exists at a path, also a broken link, pipe or folder.
-
-    Returns:
-        False only if nothing is there; reading then refuses all but regular files.
-    """
+    """Return whether anything exists at a path, also a broken link or pipe, which reading refuses."""
     return path.exists() or path.is_symlink()
 
 
 def configuration_file(checkpoint: Path) -> Path | None:
-    """Return a file that is written anew whenever a checkpoint is saved.
-
-    Returns:
-        The first of `CONFIG_FILES` that exists; None if there is no checkpoint.
-    """
+    """Return the first of `CONFIG_FILES`, which each save writes anew; None if there is no checkpoint."""
     paths = (checkpoint / name for name in CONFIG_FILES if (checkpoint / name).is_file())
     return next(paths, None)
 
 
 def read_text(path: Path) -> str:
-    """Read a configuration file.
-
-    Args:
-        path: A regular UTF-8 file of at most 64 MiB.
-
-    Returns:
-        The file's text.
+    """Read a regular UTF-8 file of at most 64 MiB.
 
     Raises:
         CheckpointError: It cannot be read, is too large, or is not UTF-8.
@@ -88,9 +71,6 @@ def read_text(path: Path) -> str:
 def parse_json(path: Path) -> dict[str, Any]:
     """Read the table in a JSON file.
 
-    Returns:
-        Its keys and values.
-
     Raises:
         CheckpointError: It cannot be read, or is not a table in JSON.
     """
@@ -104,9 +84,6 @@ def parse_json(path: Path) -> dict[str, Any]:
 
 def parse_yaml(path: Path) -> dict[str, Any]:
     """Read the table in a YAML file.
-
-    Returns:
-        Its keys and values.
 
     Raises:
         CheckpointError: It cannot be read, or is not a table in YAML.
@@ -150,15 +127,7 @@ class Keys:
     prefix: str = ""
 
     def wrong(self, key: str, expected: str) -> CheckpointError:
-        """Return the error for a key whose value is missing or of another type.
-
-        Args:
-            key: The key, without the prefix.
-            expected: What the value should have been, for the message.
-
-        Returns:
-            The error, for the caller to raise.
-        """
+        """Return the error for a key whose value is missing or not what is expected."""
         state = f"is {short(self.config[key])}" if key in self.config else "is missing"
         return CheckpointError(f"{self.where}: `{self.prefix}{key}` {state}; expected {expected}")
 
@@ -166,12 +135,8 @@ class Keys:
         """Return a positive integer.
 
         Args:
-            key: The key, without the prefix.
             default: Value where the key is absent or null; None: it is required.
             most: Largest value that is accepted.
-
-        Returns:
-            The value, from 1 to `most`.
         """
         count = self.optional_count(key, most=most)
         value = default if count is None else count
@@ -180,45 +145,23 @@ class Keys:
         return value
 
     def optional_count(self, key: str, *, most: int = _LARGEST_COUNT) -> int | None:
-        """Return a positive integer, or None where the key is absent or null.
-
-        Args:
-            key: The key, without the prefix.
-            most: Largest value that is accepted.
-
-        Returns:
-            The value, from 1 to `most`; None if there is none.
-        """
+        """Return an integer from 1 to `most`, or None where the key is absent or null."""
         value = self.config.get(key)
         if value is not None and (type(value) is not int or not 1 <= value <= most):
             raise self.wrong(key, f"a positive integer up to {most}")
         return value
 
     def number(self, key: str, default: float) -> float:
-        """Return a positive number.
-
-        Args:
-            key: The key, without the prefix.
-            default: Value where the key is absent; a null is refused.
-
-        Returns:
-            The value, finite.
-        """
+        """Return a finite positive number; the default is for an absent key, and null is refused."""
         number = self.optional_number(key)
         if number is None and key in self.config:
             raise self.wrong(key, "a positive number")
         return default if number is None else number
 
     def optional_number(self, key: str) -> float | None:
-        """Return a positive number, or None where the key is absent or null.
+        """Return a finite positive number, or None where the key is absent or null.
 
         YAML reads `1e-05` as text, so text that is a number counts as one.
-
-        Args:
-            key: The key, without the prefix.
-
-        Returns:
-            The value, finite; None if there is none.
         """
         value = self.config.get(key)
         if value is None:
@@ -232,26 +175,14 @@ class Keys:
         return number
 
     def flag(self, key: str, default: bool) -> bool:
-        """Return whether a key is true.
-
-        Args:
-            key: The key, without the prefix.
-            default: Value where the key is absent; a null is refused.
-        """
+        """Return whether a key is true; the default is for an absent key, and null is refused."""
         value = self.config.get(key, default)
         if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
         return value
 
     def text(self, key: str) -> str | None:
-        """Return a text, or None where the key is absent or null.
-
-        Args:
-            key: The key, without the prefix.
-
-        Returns:
-            The text, not empty; None if there is none.
-        """
+        """Return a text that is not empty, or None where the key is absent or null."""
         value = self.config.get(key)
         if value is not None and not (isinstance(value, str) and value):
             raise self.wrong(key, "text")
@@ -259,14 +190,7 @@ class Keys:
 
 
 def short(value: Any) -> str:
-    """Return a value for a message.
-
-    Args:
-        value: A value of a configuration; a table may be very long, or refer to itself.
-
-    Returns:
-        At most 61 characters; for a table or list only its kind and length.
-    """
+    """Return a value in at most 61 characters; of a table or list only its kind and length."""
     if isinstance(value, dict | list):
         return f"{kind_of(value)} ({len(value)})"
     text = repr(value)

@@ -66,13 +66,7 @@ class Contents:
         self._folder = None if results is None else results / FOLDER / "contents"
 
     def identity(self, checkpoint: Checkpoint) -> str:
-        """Return a checkpoint's identity; files that are not remembered are read completely.
-
-        Args:
-            checkpoint: The checkpoint; the identity of a merge names its members and their weights.
-
-        Returns:
-            A fingerprint that excludes paths and times.
+        """Return a fingerprint without paths and times; files not remembered are read completely.
 
         Raises:
             IncompleteCheckpoint: A file changes while it is read.

@@ -87,16 +87,13 @@ class Checkpoint:
 def open_checkpoint(
     path: Path, *, use_mup: bool | None = None, follow_latest: bool = True
 ) -> Checkpoint:
-    """Open a Nanotron step or a Hugging Face folder.
+    """Open a Nanotron step or a Hugging Face folder: its configuration and headers; no weight is read.
 
     Args:
         path: The folder, or one of Nanotron steps, of which `latest.txt` names the one to open.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
         follow_latest: Whether `latest.txt` is followed; a stage's steps, bridge and merges are folders
             themselves.
-
-    Returns:
-        Facts from its configuration and the headers of its weights; no weight is read.
 
     Raises:
         CheckpointError: There is no checkpoint, it cannot be read, or it contradicts `use_mup`.
@@ -183,11 +180,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
 
 
 def text_config(config: dict[str, Any]) -> dict[str, Any]:
-    """Return the language model's part of a Hugging Face configuration.
-
-    Returns:
-        Its `text_config`; all of it if it has none.
-    """
+    """Return a Hugging Face configuration's `text_config`; all of it if it has none."""
     inner = config.get("text_config")
     return inner if isinstance(inner, dict) else config
 
@@ -269,14 +262,7 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
 
 
 def snapshot(folder: Path, headers: Iterable[Header]) -> str:
-    """Return a fingerprint of the configurations' text, and of each weight file's size and time.
-
-    Args:
-        headers: Headers of all its weight files, in any order.
-
-    Returns:
-        The fingerprint, which shows whether something writes to the checkpoint.
-    """
+    """Return a fingerprint of configurations and weight files' sizes and times: has any changed?"""
     configurations = [folder / name for name in CONFIG_FILES]
     texts = [read_text(path) for path in configurations if exists(path)]
     files = sorted([str(header.path), header.size, header.mtime_ns] for header in headers)

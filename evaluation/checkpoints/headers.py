@@ -58,10 +58,7 @@ class Header:
 
 
 def read_header(path: Path) -> Header:
-    """Read and check the header of a safetensors file.
-
-    Returns:
-        The header, and the file's state when it was read.
+    """Read and check the header of a safetensors file; it holds the file's state at that time.
 
     Raises:
         IncompleteCheckpoint: The file ends early.
@@ -129,10 +126,7 @@ def _unsound(path: Path, reason: str) -> CheckpointError:
 
 
 def read_folder_headers(folder: Path) -> list[Header]:
-    """Read the headers of a Hugging Face folder's weight files, and check them against its index.
-
-    Returns:
-        One header per file, sorted by name.
+    """Read the headers of a Hugging Face folder's files, sorted by name; check them against its index.
 
     Raises:
         IncompleteCheckpoint: A file or a tensor is missing.
@@ -195,10 +189,7 @@ def _is_file_name(name: Any) -> bool:
 
 
 def weight_files(checkpoint: Path) -> list[Path]:
-    """Return the safetensors files below `checkpoint/model`.
-
-    Returns:
-        The files, sorted.
+    """Return the safetensors files below `checkpoint/model`, sorted.
 
     Raises:
         IncompleteCheckpoint: There is none, or an unfinished one.

@@ -41,17 +41,13 @@ def import_hf(
     sequence_length: int | None = None,
     tokenizer_name: str | None = None,
 ) -> Path:
-    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder.
+    """Write `target/<step>` and `target/latest.txt` from a Llama or Qwen2 folder; return the former.
 
     Args:
-        target: Folder of Nanotron steps; it is made if it does not exist.
         tp: Tensor-parallel size. The vocabulary is padded to a multiple, as the trainer does.
         step: Step to save it as, from 0 on.
         sequence_length: Tokens of a training sequence to record; None: the model's number of positions.
         tokenizer_name: Tokenizer to record, a folder by its absolute path; None: `source`.
-
-    Returns:
-        Folder of the new step.
 
     Raises:
         UnsupportedCheckpoint: Nanotron has no such model.

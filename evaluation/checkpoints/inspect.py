@@ -22,14 +22,7 @@ _SIZES_AND_FEATURES = (
 
 
 def describe(checkpoint: Checkpoint) -> dict[str, Any]:
-    """Return facts about a complete checkpoint, ready for JSON.
-
-    Args:
-        checkpoint: A single checkpoint, not a merge; it is checked for completeness.
-
-    Returns:
-        Sizes, dtypes and features by name; which ones depends on the checkpoint's kind.
-    """
+    """Return sizes, dtypes and features of a single checkpoint, ready for JSON; it must be complete."""
     if checkpoint.kind == "nanotron":  # checked before all bytes are read for the identity
         parameters = [item for item, _ in complete_parameters(checkpoint).values()]
         left_out = {

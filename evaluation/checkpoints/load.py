@@ -40,17 +40,13 @@ def load_model(
     dtype: torch.dtype | None = None,
     device: torch.device | str | Sequence[torch.device] = "cpu",
 ) -> "PreTrainedModel":
-    """Return the checkpoint as a transformers model for inference.
+    """Return the checkpoint, or a merge, as a transformers model in evaluation mode, without gradients.
 
     As in Nanotron, routers of experts stay float32 and compute in it.
 
     Args:
-        checkpoint: The checkpoint, or a merge.
         dtype: Dtype of the parameters; None keeps the checkpoint's.
         device: Device of the parameters; several devices split the layers (`device_number`).
-
-    Returns:
-        The model in evaluation mode, without gradients.
 
     Raises:
         CheckpointError: It is incomplete or unsound, changes while it is read, or exceeds the memory.
@@ -73,10 +69,6 @@ def load_model(
 
 def device_number(parameter: str, layers: int, devices: int) -> int:
     """Return which device holds a parameter, by its name.
-
-    Args:
-        layers: Number of layers of the model.
-        devices: Number of devices.
 
     Returns:
         Index of the device: layers in equal successive parts, embeddings first, all else last.
@@ -146,12 +138,7 @@ def _check_representable(checkpoint: Checkpoint, arch: Architecture) -> None:
 def empty_model(
     arch: Architecture, dtype: torch.dtype, devices: Sequence[torch.device]
 ) -> "PreTrainedModel":
-    """Return the model with allocated but unset parameters, tied weights, and final buffers.
-
-    Args:
-        dtype: Dtype of the parameters; routers are float32.
-        devices: Devices that the layers are split over.
-    """
+    """Return the model with allocated but unset parameters (routers float32), and final buffers."""
     described = arch.transformers_model
     class_ = getattr(transformers, described.class_name)
     config = class_.config_class(**common_config(arch), **described.config)

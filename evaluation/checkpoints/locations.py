@@ -23,38 +23,17 @@ Location = Path | Merge
 
 
 def folders_of(location: Location) -> tuple[Path, ...]:
-    """Return the folders that weights are read from.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        That folder alone, or those of the merge's members in order.
-    """
+    """Return the folders that weights are read from: one, or those of a merge's members in order."""
     if isinstance(location, Merge):
         return tuple(path for path, _ in location.members)
     return (location,)
 
 
 def absent_folder(location: Location) -> Path | None:
-    """Return the first folder that holds no checkpoint.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        The folder; None if all hold one.
-    """
+    """Return the first folder of a location that holds no checkpoint; None if all hold one."""
     return next((path for path in folders_of(location) if not configuration_file(path)), None)
 
 
 def real_location(location: Location) -> str:
-    """Return the real path that links lead to now.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        Resolved folders, joined by `os.pathsep`.
-    """
+    """Return the real paths that links lead to now, joined by `os.pathsep`."""
     return os.pathsep.join(map(os.path.realpath, folders_of(location)))

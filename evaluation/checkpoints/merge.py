@@ -18,14 +18,7 @@ _ORDER = ("bfloat16", "float16", "float32", "float64")
 
 
 def open_subject(subject: Subject) -> Checkpoint:
-    """Open a checkpoint that a stage scores, with the muP that the stage assumes; raise as `open_location`.
-
-    Args:
-        subject: A step, a merge, or the bridge.
-
-    Returns:
-        The checkpoint.
-    """
+    """Open a checkpoint that a stage scores, with the stage's `use_mup`; raise as `open_location`."""
     assumed = subject.plan.stage.assume
     return open_location(subject.checkpoint, use_mup=assumed.use_mup if assumed else None)
 
@@ -34,7 +27,6 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
     """Open a checkpoint, or a merge of several.
 
     Args:
-        location: A checkpoint's folder, or a merge.
         use_mup: Whether the model uses muP, for folders without the config.yaml that records it.
 
     Returns:
@@ -67,14 +59,7 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
 
 
 def check_members(merge: Merge) -> None:
-    """Check that all members of a merge exist.
-
-    Args:
-        merge: The merge, whose members need not be complete.
-
-    Raises:
-        CheckpointError: A member's folder holds no checkpoint.
-    """
+    """Raise CheckpointError if a member's folder holds no checkpoint; it need not be complete."""
     absent = absent_folder(merge)
     if absent is not None:
         raise CheckpointError(

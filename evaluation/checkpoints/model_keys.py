@@ -78,11 +78,7 @@ def _is_neutral(value: Any) -> bool:
 
 
 def contradiction(first: dict[str, Any], second: dict[str, Any]) -> str | None:
-    """Return a key that has different values in two model configurations, of which one may have fewer.
-
-    Returns:
-        The first such key, or a model's marker; None if they agree.
-    """
+    """Return the first key, or marker, that two configurations have with different values; or None."""
     keys = frozenset().union(*(item.keys for item in nanotron_classes()))
     for key in sorted(keys & first.keys() & second.keys()):
         # A size that is null has its default; a feature that is null is off.

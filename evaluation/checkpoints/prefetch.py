@@ -27,11 +27,7 @@ class Prefetch:
         self._is_stopped = threading.Event()
 
     def plan(self, checkpoint: Path | None) -> None:
-        """Name the checkpoint to read once the current one is loaded.
-
-        Args:
-            checkpoint: Folder of a Nanotron step; None: there is no next one.
-        """
+        """Name the Nanotron step to read once the current one is loaded; None: there is no next one."""
         self._next = checkpoint
 
     def begin(self) -> None:

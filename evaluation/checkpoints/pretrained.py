@@ -53,10 +53,7 @@ def load_config(checkpoint: Checkpoint) -> Any:
 
 
 def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedModel":
-    """Return a Hugging Face folder's model on the CPU.
-
-    Returns:
-        The model, with all of its weights from the folder.
+    """Return a Hugging Face folder's model on the CPU, with all of its weights from there.
 
     Raises:
         CheckpointError: transformers cannot load it, or weights and class do not match.

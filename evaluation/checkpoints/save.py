@@ -29,13 +29,7 @@ _ALL = "None,None,None"
 
 @contextlib.contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Make a temporary folder that is renamed to `target` once the block succeeds.
-
-    Args:
-        target: Folder to be made, with those above it.
-
-    Yields:
-        The temporary folder; it is removed if the block fails.
+    """Make a temporary folder that is renamed to `target` once the block succeeds, and else removed.
 
     Raises:
         CheckpointError: `target` exists already, or cannot be written.
@@ -65,8 +59,6 @@ def write_parameters(
     """Write every expected parameter below `folder/model`, one at a time.
 
     Args:
-        expected: Parameters by Nanotron's name, as `expected_parameters` returns them.
-        tensor: Function that returns a whole parameter by name.
         tp: Tensor-parallel size: number of shards of each parameter that is split.
 
     Raises:
@@ -138,9 +130,6 @@ def _save_shard(path: Path, tensor: torch.Tensor, metadata: dict[str, str]) -> N
 
 def write_merge(merge: Checkpoint, target: Path) -> None:
     """Write a merge as a checkpoint, sharded and configured as its main member.
-
-    Args:
-        merge: A merge, opened as a checkpoint.
 
     Raises:
         CheckpointError: The folder exists already or cannot be written, or a member is unsound.

@@ -85,10 +85,7 @@ class Parameter:
 
 
 def read_parameters(checkpoint: Path) -> dict[str, Parameter]:
-    """Return all parameters below `checkpoint/model`, from the files' headers.
-
-    Returns:
-        Parameters by Nanotron's name, sorted.
+    """Return all parameters below `checkpoint/model` by Nanotron's name, sorted, from headers.
 
     Raises:
         IncompleteCheckpoint: A part is missing.
@@ -252,15 +249,9 @@ def _bad_slices(path: Path, text: str) -> CheckpointError:
 
 
 def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | None:
-    """Return why regions do not cover every element of a tensor exactly once.
+    """Return the first cell of a tensor that regions miss or cover twice, or that cells are too many.
 
     The regions' edges cut the tensor into a small grid of cells; a region covers whole cells only.
-
-    Args:
-        regions: Regions of the tensor, each within its shape.
-
-    Returns:
-        The first cell that is missing or covered twice, or that cells are too many; None if all is well.
     """
     edges = [sorted({0, size}) for size in shape]
     for region in regions:

@@ -39,7 +39,6 @@ def checkpoint_state(location: Location, *, with_status_times: bool = True) -> S
     checkpoint is broken, not deleted.
 
     Args:
-        location: A checkpoint's folder, or a merge.
         with_status_times: Whether the time counts at which a file's status changed: only a write that
             restored the other time shows there alone.
 
@@ -59,28 +58,14 @@ def _scored_state(folder: Path, with_status_times: bool) -> State:
 
 
 def checkpoint_states(locations: Iterable[Location]) -> dict[Location, State]:
-    """Return the states of many checkpoints, read in parallel.
-
-    Args:
-        locations: Checkpoints' folders or merges; duplicates are read once.
-
-    Returns:
-        The state of each, in their order.
-    """
+    """Return the states of many checkpoints, in their order; read in parallel, duplicates once."""
     locations = list(dict.fromkeys(locations))
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(zip(locations, pool.map(checkpoint_state, locations), strict=True))
 
 
 def recorded_state(location: Location) -> dict[str, Any]:
-    """Return the state of a checkpoint for the record of its scores.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        Its `checkpoint_state`, as `location` the real path that links lead to now, and its training.
-    """
+    """Return the record of its scores' checkpoint: its state, its training, and where links lead now."""
     return {
         "checkpoint_state": checkpoint_state(location),
         "location": real_location(location),
@@ -89,14 +74,7 @@ def recorded_state(location: Location) -> dict[str, Any]:
 
 
 def folder_state(location: Location) -> str:
-    """Return one digest of all files below a checkpoint's folder, or below those of a merge's members.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        The digest; empty if there are no files.
-    """
+    """Return one digest of all files of a checkpoint or merge; empty if there are none."""
     entries = [
         one for path in folders_of(location) for one in _state(_below(os.path.realpath(path)))
     ]
@@ -110,9 +88,6 @@ def is_left_of(state: State, recorded: object) -> bool:
 
     Args:
         recorded: The state in a record; anything but a list counts as no record.
-
-    Returns:
-        Whether the state now is a subset of the recorded one.
     """
     return isinstance(recorded, list | tuple) and {*map(str, recorded)}.issuperset(state)
 

@@ -116,38 +116,22 @@ def _is_checkpoint(path: Path) -> bool:
 
 
 def stage_steps(plan: StagePlan) -> tuple[int, ...]:
-    """Return the stage's steps; `all` and `every: N` are looked up on disk.
-
-    Returns:
-        Steps, in the order of `find_steps`, which also raises the errors.
-    """
+    """Return the stage's steps; `all` and `every: N` are looked up on disk. Raise like `find_steps`."""
     return find_steps(Path(plan.stage.checkpoints), plan.stage.steps, plan.stage.listed)
 
 
 def stage_candidates(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's steps in order, then its merges.
-
-    Returns:
-        Numbers of steps and names of merges.
-    """
+    """Return the stage's steps in order, then its merges."""
     return (*stage_steps(plan), *plan.stage.merges)
 
 
 def candidates_so_far(plan: StagePlan) -> tuple[Candidate, ...]:
-    """Return the stage's candidates; only its merges as long as there is no checkpoint.
-
-    Returns:
-        Numbers of steps in order, then names of merges.
-    """
+    """Return the stage's candidates; only its merges as long as there is no checkpoint."""
     return (*steps_so_far(plan), *plan.stage.merges)
 
 
 def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
-    """Return the stage's steps; none as long as there is no checkpoint.
-
-    Returns:
-        Steps, in the order of `find_steps`; empty where that raises an error.
-    """
+    """Return the stage's steps; none where `find_steps` raises an error, as without a checkpoint."""
     try:
         return stage_steps(plan)
     except CheckpointError:
@@ -155,26 +139,13 @@ def steps_so_far(plan: StagePlan) -> tuple[int, ...]:
 
 
 def stage_subjects(plan: StagePlan, plans: Mapping[str, StagePlan]) -> list[Subject]:
-    """Return all checkpoints of a stage.
-
-    Args:
-        plans: All stages by name; the bridge may be another stage's step.
-
-    Returns:
-        Steps in order, merges, and the bridge if there is one.
-    """
+    """Return a stage's checkpoints: steps in order, merges, and the bridge, maybe of another stage."""
     subjects = [candidate_subject(plan, candidate) for candidate in stage_candidates(plan)]
     return subjects if plan.stage.bridge is None else [*subjects, bridge_subject(plan, plans)]
 
 
 def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
-    """Return a step or a merge of a stage.
-
-    Args:
-        candidate: The step's number, or the merge's name.
-
-    Returns:
-        What is scored, and where its results are.
+    """Return a step of a stage by its number, or a merge by its name.
 
     Raises:
         ConfigError: The stage has no such merge.
@@ -190,25 +161,12 @@ def candidate_subject(plan: StagePlan, candidate: Candidate) -> Subject:
 
 
 def step_subject(plan: StagePlan, step: int) -> Subject:
-    """Return a step of a stage.
-
-    Args:
-        step: The step's number, which need not be on disk.
-
-    Returns:
-        What is scored, and where its results are.
-    """
+    """Return a step of a stage, which need not be on disk."""
     return Subject(plan, plan.checkpoint(step), step, "step", plan.step_folder(step))
 
 
 def bridge_subject(plan: StagePlan, plans: Mapping[str, StagePlan]) -> Subject:
-    """Return the checkpoint that a stage is compared with.
-
-    Args:
-        plans: All stages by name; the bridge may be another stage's step.
-
-    Returns:
-        What is scored, and where its results are.
+    """Return the checkpoint that a stage is compared with, which may be another stage's step.
 
     Raises:
         ConfigError: The stage has no bridge, or its bridge is one of its own steps.

@@ -38,10 +38,7 @@ class Training:
 
 
 def read_training(folder: Path) -> Training | None:
-    """Read `folder/config.yaml`.
-
-    Returns:
-        What it records; None if there is no such file.
+    """Read `folder/config.yaml`; None if there is no such file.
 
     Raises:
         IncompleteCheckpoint: The file was truncated.
@@ -112,15 +109,9 @@ def _step(content: dict[str, Any], path: Path) -> int | None:
 
 
 def consumed_tokens(location: Location) -> int | None:
-    """Return the number of tokens that a checkpoint has seen in training.
+    """Return the tokens that training has seen; None if not recorded, as for imports, and for a merge.
 
     No score depends on it, so an unreadable file is only logged.
-
-    Args:
-        location: A checkpoint's folder, or a merge.
-
-    Returns:
-        Number of tokens; None if it is not recorded, as for an imported model, and for a merge.
     """
     if isinstance(location, Merge):
         return None
@@ -136,14 +127,7 @@ def consumed_tokens(location: Location) -> int | None:
 
 
 def metadata_state(location: Location) -> str | None:
-    """Return the checksum of a checkpoint's metadata.
-
-    Args:
-        location: A checkpoint's folder, or a merge, which has none.
-
-    Returns:
-        The checksum; None if the file does not exist or cannot be read.
-    """
+    """Return the checksum of a checkpoint's metadata; None if it cannot be read, and for a merge."""
     if isinstance(location, Merge):
         return None
     try:

@@ -27,11 +27,7 @@ class TrainingId(NamedTuple):
 
 
 def training_id(location: Location) -> TrainingId | None:
-    """Return the training that saved a checkpoint.
-
-    Returns:
-        Its identification; None for a merge, and where no configuration can be read.
-    """
+    """Return the training that saved a checkpoint; None for a merge, and without a configuration."""
     if isinstance(location, Merge):
         return None
     try:
@@ -78,16 +74,13 @@ def leftovers(
 ) -> set[int]:
     """Return the deleted steps that another training saved in the same folder.
 
-    Steps that a continued training deletes come before those it still has. Another training's may come
-    between or after them, or are of another model.
+    Steps that a continued training deletes come before those it still has. Another training's may
+    come between or after them, or are of another model.
 
     Args:
         on_disk: Steps in the folder, with their training where it was looked at; not empty.
         deleted: Scored steps that are not there any more, with the training in their record.
         latest: The step that was saved last, if that is known.
-
-    Returns:
-        Steps of `deleted`.
     """
     now = on_disk[max(on_disk) if latest not in on_disk else latest]
     of_now = {step for step, one in deleted.items() if one == now}

@@ -44,7 +44,6 @@ def load_weights(
 
     Args:
         shards: Each shard with the targets of its whole tensor's rows.
-        parameters: The model's parameters by name, which are filled.
         readers: Number of reading threads; None: as `READERS` states.
 
     Raises:
@@ -169,12 +168,7 @@ class _WeightReader:
 def put_whole(
     whole: torch.Tensor, source: TensorSource, parameters: Mapping[str, torch.Tensor]
 ) -> None:
-    """Copy a whole tensor to the parameters that take its rows.
-
-    Args:
-        whole: A Nanotron tensor, in its whole shape.
-        parameters: The model's parameters by name, which are filled.
-    """
+    """Copy a whole tensor to the parameters that take its rows."""
     for target in source.targets:
         rows = whole[target.start : target.stop]
         place = (
@@ -228,13 +222,10 @@ def merged_parameters(merge: Checkpoint) -> Iterator[tuple[Parameter, TensorSour
 
         mean += (w / W) (member - mean)
 
-    so that the mean of equal members is bit-identical to them, whatever their weights. Each operation is
-    rounded by itself, so that every machine gets the same bits. If all members saved the tensor in the
-    same dtype, the mean is rounded to it: the scored model is the one that `write_merge` writes. Memory
-    holds two tensors, the mean and a member's.
-
-    Args:
-        merge: A merge, opened as a checkpoint.
+    so that the mean of equal members is bit-identical to them, whatever their weights. Each
+    operation is rounded by itself, so that every machine gets the same bits. If all members saved
+    the tensor in the same dtype, the mean is rounded to it: the scored model is the one that
+    `write_merge` writes. Memory holds two tensors, the mean and a member's.
 
     Yields:
         The main member's parameter, the targets of its rows, and the mean of all members (whole shape).

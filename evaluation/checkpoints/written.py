@@ -59,9 +59,6 @@ class _Finding:
 def check_written(checkpoint: Checkpoint, headers: Iterable[Header]) -> None:
     """Read samples at the beginning, in the middle and at the end of every tensor.
 
-    Args:
-        checkpoint: A single checkpoint, not a merge.
-
     Raises:
         IncompleteCheckpoint: A part that is never zero is zero.
         CheckpointError: A sample is not finite.

@@ -46,11 +46,7 @@ def answer_lacking(job: Job) -> None:
 
 
 def answer(job: Job, asked: Sequence[Asked], answers: Callable[..., Iterator[Answers]]) -> None:
-    """Answer all requests in one queue; give each part of the answers to their items.
-
-    Args:
-        answers: A backend's function of this name.
-    """
+    """Answer all requests in one queue, by a backend's `answers`; give each part to its items."""
     owners = [(item, place) for item in asked for place in range(len(item.requests))]
     if not owners:
         return

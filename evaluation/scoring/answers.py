@@ -50,14 +50,7 @@ class Stopping:
     """Returns the text of an answer's ids, given the ids before them."""
 
     def answer(self, prompt: Sequence[int], tokens: list[int], reason: StopReason) -> Answer:
-        """Return a finished answer; a stop string in its text overrides the given reason.
-
-        Args:
-            tokens: Generated ids, without the EOS.
-
-        Returns:
-            The answer, its text cut at the first stop string.
-        """
+        """Return a finished answer; a stop string in its text overrides the given reason."""
         raw = self.decode(prompt[-BEFORE:], tokens)
         text = cut(raw, self.strings)
         if text is None:
@@ -88,12 +81,7 @@ class GenerationRequest:
 def stopping_with(
     tokenizer: "LoadedTokenizer", eos: Iterable[int], strings: Iterable[str]
 ) -> Stopping:
-    """Return the rules for ending an answer, whose special tokens are decoded, too.
-
-    Args:
-        eos: Token ids that end an answer.
-        strings: Stop strings; an answer ends once one is complete.
-    """
+    """Return rules that end an answer at an id of `eos` or a complete string of `strings`."""
     return Stopping(frozenset(eos), tuple(strings), tokenizer.decode_answer)
 
 
@@ -107,14 +95,7 @@ class StopSearch:
         self._needed = max(map(len, stopping.strings), default=0) + _SLACK
 
     def reached(self, tokens: list[int]) -> bool:
-        """Return whether the last token completed a stop string; it must be called after every token.
-
-        Args:
-            tokens: All tokens of the answer so far.
-
-        Returns:
-            True once the answer must end; always False without stop strings.
-        """
+        """Return whether the last token completed a stop string; it must be called after every token."""
         strings, decode = self.stopping.strings, self.stopping.decode
         if not strings:
             return False
@@ -133,11 +114,7 @@ class StopSearch:
 
 
 def cut(text: str, strings: Sequence[str]) -> str | None:
-    """Cut a text at the first stop string in it.
-
-    Returns:
-        The text before it; None if there is no stop string.
-    """
+    """Return a text until the first stop string in it; None if there is none."""
     places = [place for string in strings if (place := text.find(string)) >= 0]
     return text[: min(places)] if places else None
 

@@ -36,14 +36,7 @@ SCHEMA = pa.schema(
 
 
 def score_tasks(job: Job, tasks: Mapping[str, TaskCache]) -> dict[str, Any]:
-    """Score the questions that are not stored.
-
-    Args:
-        tasks: Prefilled questions, by the task's name.
-
-    Returns:
-        The tier's entry of the job's record.
-    """
+    """Score the questions that are not stored; return the tier's entry of the job's record."""
     return {"items": {name: _score_task(job, name, cache) for name, cache in tasks.items()}}
 
 

@@ -166,11 +166,7 @@ def read_completions(path: Path, prompts: Mapping[str, str]) -> CompletionFile:
 
 
 class _Ids:
-    """Finds the prompt of a row.
-
-    Args:
-        prompts: Texts of the task's prompts, by id.
-    """
+    """Finds the prompt of a row."""
 
     def __init__(self, prompts: Mapping[str, str]) -> None:
         self._prompts = prompts

@@ -22,11 +22,7 @@ from evaluation.tokenizers.base import LoadedTokenizer
 
 
 def help_out(path: Path) -> int:
-    """Generate and store the completions that another process requests.
-
-    Args:
-        path: Its request, as `shared_completions` writes it.
-    """
+    """Generate and store the completions that another process requests, by `shared_completions`."""
     request = load_json(path.read_bytes())
     subject = _subject(request)
     job = Job(subject, read_meta(subject.plan.tokenizer_folder), request["vocab_size_needed"])

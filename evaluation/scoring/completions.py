@@ -28,14 +28,7 @@ from evaluation.settings.tiers import TIERS
 
 
 def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Answer greedily the prompts that have no answer yet.
-
-    Args:
-        probes: Prefilled prompts, by the stage's name.
-
-    Returns:
-        The tier's entry of the job's record.
-    """
+    """Answer greedily the prompts without an answer; return the tier's entry of the job's record."""
     cache = probes[job.plan.name]
     job.begin("probes")
     meta = cache.meta
@@ -58,14 +51,7 @@ def _answer_chat(job: Job, cache: PromptCache, chat: Mapping[str, Any]) -> dict[
 
 
 def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
-    """Complete the prompts that lack samples.
-
-    Args:
-        tasks: Prefilled prompts, by the task's name.
-
-    Returns:
-        The tier's entry of the job's record.
-    """
+    """Complete the prompts that lack samples; return the tier's entry of the job's record."""
     return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
 
 
@@ -159,14 +145,10 @@ def _complete(
 def missing_requests(
     sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, StoredCompletion]
 ) -> list[GenerationRequest]:
-    """Return the requests that must be generated; prompts of equal tokens are requested once.
+    """Return the requests that must be generated, in order; prompts of equal tokens are requested once.
 
     Args:
-        sampling: How samples are drawn, and how many for each prompt.
         stored: Stored completions, by `sample_key`.
-
-    Returns:
-        A request for each prompt that lacks samples, in the order of the prompts.
     """
     requests: dict[str, GenerationRequest] = {}
     for prompt in prompts:

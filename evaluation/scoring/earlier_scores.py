@@ -21,11 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def carry_over(subject: Subject, checkpoint: Checkpoint, store: ScoreStore) -> None:
-    """Copy a checkpoint's scores of version 1 into its store, unless the store exists already.
-
-    Args:
-        checkpoint: The same, opened.
-    """
+    """Copy a checkpoint's scores of version 1 into its store, unless the store exists already."""
     root = store.folder.parent
     if store.folder.exists() or not root.is_dir() or not any(root.iterdir()):
         return

@@ -45,11 +45,7 @@ LINE = "line"
 
 
 def command_name(command: str) -> str:
-    """Return the name of a command in results; the command itself may hold secrets.
-
-    Returns:
-        The program's name and the command's fingerprint.
-    """
+    """Return a command's program and fingerprint for results; the command itself may hold secrets."""
     try:
         words = shlex.split(command)
     except ValueError:
@@ -59,13 +55,7 @@ def command_name(command: str) -> str:
 
 
 def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
-    """Run the stage's command unless its results are stored already.
-
-    Args:
-        subject: A checkpoint of a stage that has a command.
-
-    Returns:
-        The job's record, the store, and the names of its scores there.
+    """Run the stage's command unless its results are stored; return record, store and names there.
 
     Raises:
         CommandError: When the command fails, or a tier file is missing or lacks a number that the

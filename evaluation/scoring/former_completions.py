@@ -24,11 +24,7 @@ TEXT = "text"
 
 
 def text_key(tokenizer: Mapping[str, Any]) -> dict[str, str]:
-    """Return the part of a key that says how ids are read; none where no version read them otherwise.
-
-    Args:
-        tokenizer: `meta.json` of the stage's tokenizer.
-    """
+    """Return the part of a key that says how ids are read; none where no version read them otherwise."""
     return {} if tokenizer["decodes_anywhere"] else {TEXT: "after the prompt"}
 
 
@@ -40,16 +36,10 @@ def read_anew(
     lacking: Set[str],
     stopping: Stopping,
 ) -> bool:
-    """Store the completions that are stored under a former key, with their text as it is read now.
+    """Store completions under a former key again, read as they are now; return whether there were any.
 
     Args:
-        job: The job, whose names get those of the new parts.
-        item: Name of the completions in the store.
-        prompts: The prompts of the task or the probes.
         lacking: The `sample_key` of each completion that is not stored under the key.
-
-    Returns:
-        Whether there were any.
     """
     wanted = set(lacking)
     of_prompt = {prompt_key(prompt): prompt for prompt in prompts}

@@ -38,11 +38,7 @@ Import = Mapping[str, Any]
 
 
 def imports_of(store: ScoreStore) -> dict[str, Import]:
-    """Return what was imported for a checkpoint, by task.
-
-    Raises:
-        ResultsError: The file is damaged.
-    """
+    """Return what was imported for a checkpoint, by task; raise ResultsError for a damaged file."""
     path = store.folder / IMPORTED
     try:
         content = json.loads(read_text(path))
@@ -71,15 +67,10 @@ def import_completions(
     given: CompletionFile,
     origin: Import,
 ) -> int:
-    """Store completions of a file as a checkpoint's.
+    """Store completions of a file as a checkpoint's, and return how many.
 
     Args:
-        plan: The stage, which has the tokenizer.
-        task: The task, which asks for `sampling.n` completions of each prompt.
         origin: The entry of `imported.json`.
-
-    Returns:
-        How many are stored.
 
     Raises:
         ScoringError: A completion of a prompt is missing, or there are more than the task asks for.
@@ -105,14 +96,7 @@ def import_completions(
 def imported_entry(
     store: ScoreStore, name: str, origin: Import, cache: PromptCache, n: int, stops: Sequence[str]
 ) -> tuple[str, list[str], dict[str, Any]]:
-    """Return the imported completions of a task.
-
-    Args:
-        origin: The entry of `imported.json`.
-        n: Completions of each prompt.
-
-    Returns:
-        Prefix of their names in the store, these names, and what results say about the engine.
+    """Return prefix and names of a task's imported completions, and what results say of the engine.
 
     Raises:
         ScoringError: A completion of a prompt is missing, as the prompts have changed since.

@@ -97,9 +97,6 @@ def read_stage_data(plan: StagePlan) -> StageData:
 
     Reading many questions takes seconds, for which a GPU would wait before each checkpoint.
 
-    Returns:
-        Every tier's cache entries by name, checked.
-
     Raises:
         CacheError: When an entry is missing or damaged; it names the first.
     """

@@ -50,11 +50,7 @@ class Lacking:
         return self._asked(self.requests, take)
 
     def still_lacking(self, job: Job) -> "Lacking":
-        """Return what is not stored even now, after other processes have stored answers.
-
-        Args:
-            job: The job, whose names get those of their parts.
-        """
+        """Return what is not stored after other processes have stored answers; the job gets their names."""
         keys = [
             sample_key(request.id, sample)
             for request in self.requests
@@ -75,14 +71,7 @@ class Lacking:
         return replace(self, requests=left)
 
     def compared(self, is_ours: bool) -> Asked:
-        """Return the requests that both engines answer.
-
-        Args:
-            is_ours: Whether the built-in engine answers them.
-
-        Returns:
-            The requests; none if the agreement is measured already.
-        """
+        """Return the requests that both engines answer; none if the agreement is measured already."""
         both = self.agreement
         if both is None or both.stored() is not None:
             return Asked(self.name, (), lambda answers, seconds: None)
@@ -97,14 +86,7 @@ class Lacking:
 def completion_table(
     requests: Sequence[GenerationRequest], answers: Answers, seconds: float
 ) -> StoredScore:
-    """Return a table of COMPLETIONS for some answers.
-
-    Args:
-        requests: All requests of an item; the answers' keys hold indices of them.
-
-    Returns:
-        The table, with its seconds and its tokens read (each prompt once) and written.
-    """
+    """Return a table of COMPLETIONS for answers, with its seconds, and tokens read once and written."""
     rows = [
         {
             "key": sample_key(requests[key.request].id, key.sample),

@@ -22,14 +22,7 @@ SCHEMA = arrow_schema(BLOCKS[1:])  # the first one names the item
 
 
 def score_slices(job: Job, slices: Mapping[str, SliceCache]) -> dict[str, Any]:
-    """Score the slices that are not stored.
-
-    Args:
-        slices: Packed text, by the slice's name.
-
-    Returns:
-        The tier's entry of the job's record.
-    """
+    """Score the slices that are not stored; return the tier's entry of the job's record."""
     return {"items": {name: _score(job, name, cache) for name, cache in slices.items()}}
 
 
@@ -41,14 +34,7 @@ def _score(job: Job, name: str, cache: SliceCache) -> dict[str, Any]:
 
 
 def score_slice(backend: EngineBackend, cache: SliceCache, attention: Attention) -> StoredScore:
-    """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention.
-
-    Args:
-        attention: Whether a token attends to its whole `block` or only to its own `document`.
-
-    Returns:
-        A table of SCHEMA, a row for each block.
-    """
+    """Score every block of a slice; `EngineBackend.block_nats` describes both kinds of attention."""
     starts = cache.document_starts if attention == "document" else None
     nats = backend.block_nats(cache.tokens, starts, label=_label(cache.meta))
     amounts = [np.arange(len(nats.nats)), nats.nats, nats.tokens, _scored_bytes(cache, attention)]

@@ -28,13 +28,7 @@ RequestRow = dict[str, Any]
 
 
 def read_rows(path: Path) -> list[RequestRow]:
-    """Read and check every line of a file of requests.
-
-    Args:
-        path: JSONL file of requests, a pipe, or `-` for standard input.
-
-    Returns:
-        The rows in the file's order, at least one.
+    """Read and check every line of a file of requests, a pipe or `-`: at least one.
 
     Raises:
         ScoringError: When there is no row, or a row is wrong; it names the first such line.
@@ -88,10 +82,6 @@ def check_output(requests: Path, output: Path) -> None:
 
     Makes the folder of the output file.
 
-    Args:
-        requests: File of the requests, which the answers must not replace.
-        output: Where answers go: a file, a pipe, a device, or `-` for standard output.
-
     Raises:
         OutputError: When answers cannot be written there; it names the path.
     """
@@ -109,15 +99,7 @@ def check_output(requests: Path, output: Path) -> None:
 
 
 def write_answers(output: Path, rows: Iterable[RequestRow]) -> int:
-    """Write one JSON object a line.
-
-    Args:
-        output: Where answers go: a file, a pipe, a device, or `-` for standard output.
-        rows: Requests with their scores, taken one by one.
-
-    Returns:
-        Number of rows written.
-    """
+    """Write one JSON object a line, taken one by one; return their number."""
     count = 0
     with _opened(output) as file:
         for row in rows:
@@ -127,13 +109,10 @@ def write_answers(output: Path, rows: Iterable[RequestRow]) -> int:
 
 
 def is_standard_output(path: Path) -> bool:
-    """Return whether a path is this program's standard output.
+    """Return whether a path is `-`, or the file, pipe or terminal behind this program's output.
 
     Args:
         path: Where answers go; it need not exist.
-
-    Returns:
-        True for `-`, and for the file, pipe or terminal behind standard output.
     """
     if path == STANDARD:
         return True

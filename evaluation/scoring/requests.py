@@ -35,23 +35,17 @@ def score_request_file(
     max_length: int | None,
     use_mup: bool | None = None,
 ) -> int:
-    """Score a file of requests with a checkpoint.
+    """Score a file of requests with a checkpoint; return the number of rows written.
 
-    The requests are read only once, so they may come from a pipe. An output file appears only once it
-    is complete; rows go straight to a pipe or device.
+    The requests are read only once, so they may come from a pipe. An output file appears only once
+    it is complete; rows go straight to a pipe or device.
 
     Args:
-        checkpoint_path: Folder of a Nanotron or Hugging Face checkpoint.
-        requests_path: JSONL file of requests, a pipe, or `-` for standard input.
-        output_path: Where answers go: a file, a pipe, a device, or `-` for standard output.
         tokenizer: Name or folder; None: the checkpoint's own. It is loaded only if a row needs it.
         dtype: Dtype that the model runs in, or `auto` as in the configuration.
         device: `cpu`, `cuda` or `auto`.
         max_length: Context window in tokens; None: the length of the sequences in training.
         use_mup: Whether the checkpoint uses µP; None reads it from the checkpoint.
-
-    Returns:
-        Number of rows written.
 
     Raises:
         ScoringError: When `max_length` is below 1, or a row cannot be scored; it names the line.
@@ -82,11 +76,6 @@ def prepare(
 
     Args:
         tokenizer: Encodes strings; None if all rows hold token ids.
-        source: The file's name, for messages.
-        max_length: Context window, in tokens.
-
-    Returns:
-        A request for each row, in their order.
 
     Raises:
         ScoringError: When a row cannot be scored; it names the file and the line.

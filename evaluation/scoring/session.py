@@ -38,10 +38,10 @@ PACKAGES = ("torch", "transformers", "safetensors", "numpy", "pyarrow")
 class Job:
     """A complete checkpoint that fits its stage, and whose items are scored through the store.
 
-    `names` collects the names of the scores that it used. `backend` loads the model at its first use.
+    `names` collects the names of the scores that it used. `backend` loads the model at its first
+    use.
 
     Args:
-        tokenizer: `meta.json` of the stage's tokenizer.
         vocab_size_needed: Rows that the model's embedding must have for the stage's token ids.
     """
 
@@ -94,14 +94,7 @@ class Job:
         return {"device": self.backend.device, "dtype": self.backend.dtype}
 
     def key(self, own: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the key of an item: everything that its scores depend on, besides its token ids.
-
-        Args:
-            own: The part of the key that only this tier has, such as its protocol.
-
-        Returns:
-            The key that the item's scores are stored under.
-        """
+        """Return an item's key: what its scores depend on besides token ids, with the tier's own part."""
         return {**own, "sequence_length": self.plan.sequence_length, **self.numeric_settings}
 
     def item(
@@ -111,17 +104,7 @@ class Job:
         meta: Mapping[str, Any],
         score: Callable[[], StoredScore],
     ) -> dict[str, Any]:
-        """Score an item unless it is stored.
-
-        Args:
-            name: The item's name in the suite and the store.
-            own: The part of the key that only this tier has, such as its protocol.
-            meta: The item's `meta.json`.
-            score: Function that scores the whole item; it is called only if the item is not stored.
-
-        Returns:
-            The item's entry of the record.
-        """
+        """Score an item, by `score`, unless it is stored; return its entry of the record."""
         self.begin(name)
         key = self.key({**own, "data": meta["checksum"]})
         rows = self.store.find(name, key)
@@ -149,14 +132,7 @@ class Job:
         self.names.append(self.store.put_part(item, key, part))
 
     def measured(self, name: str, score: Callable[[], StoredScore]) -> StoredScore:
-        """Run a function that scores; its errors name checkpoint and item.
-
-        Args:
-            score: Function that scores the item.
-
-        Returns:
-            Its score with seconds and tokens spent, excluding the time to load the model.
-        """
+        """Run a function that scores; add seconds and tokens, without loading; errors name the item."""
         before = self.backend.tokens_processed  # loads the model before the clock starts
         start = time.perf_counter()
         with self.naming(name):
@@ -169,25 +145,14 @@ class Job:
 
     @contextmanager
     def naming(self, name: str) -> Iterator[None]:
-        """Add checkpoint and item to the messages of the block's errors.
-
-        Raises:
-            EvaluationError: When the block raises one, of the same class.
-        """
+        """Add checkpoint and item to the messages of the block's errors."""
         try:
             yield
         except EvaluationError as error:
             raise type(error)(f"{self.location}: {name}: {error}") from error
 
     def stamped(self, score: StoredScore, spent: Mapping[str, Any]) -> StoredScore:
-        """Return a score whose summary also has its cost, GPU and versions of packages.
-
-        Args:
-            spent: Its `seconds`, and other counts.
-
-        Returns:
-            The same table with a longer summary.
-        """
+        """Return a score whose summary also has its cost, GPU and versions of packages."""
         stamp = {
             **spent,
             "seconds": round(spent["seconds"], 3),

@@ -34,12 +34,6 @@ def helped(job: Job, lacking: list[Lacking]) -> Iterator[list[Lacking]]:
     """Yield the samples that are left for this process, while helpers generate the others.
 
     A helper that fails is logged; what it lacks is not stored.
-
-    Args:
-        lacking: Samples of the built-in engine.
-
-    Yields:
-        The argument itself, if this process shares them with none.
     """
     devices = devices_of(job.plan, job.backend.device)
     mine, *theirs = shares(lacking, len(devices))
@@ -73,11 +67,9 @@ def helped(job: Job, lacking: list[Lacking]) -> Iterator[list[Lacking]]:
 def shares(lacking: Sequence[Lacking], parts: int) -> list[list[Lacking]]:
     """Divide samples into parts of about as many each.
 
-    Each item's prompts are dealt out in turn, so that all parts have easy and hard ones. The samples of a
-    prompt stay together, but those of the last prompts are divided if these are fewer than the parts.
-
-    Args:
-        parts: Number of parts; there are fewer where there are fewer samples, but at least one.
+    Each item's prompts are dealt out in turn, so that all parts have easy and hard ones. The
+    samples of a prompt stay together, but those of the last prompts are divided if these are fewer
+    than the parts.
     """
     dealt: list[dict[int, list[GenerationRequest]]] = [{} for _ in range(parts)]
     last: list[tuple[int, GenerationRequest, int]] = []
@@ -105,14 +97,7 @@ def shares(lacking: Sequence[Lacking], parts: int) -> list[list[Lacking]]:
 
 
 def devices_of(plan: StagePlan, device: str) -> list[str | None]:
-    """Return the GPUs of each process that shares completions, this one's first.
-
-    Args:
-        device: The device of this process: `cpu` or a GPU's kind.
-
-    Returns:
-        Values of CUDA_VISIBLE_DEVICES; None leaves it as it is, for each process on a CPU.
-    """
+    """Return CUDA_VISIBLE_DEVICES of each sharing process, this one's first; None: as it is."""
     wanted = plan.config.generation.processes
     if device == "cpu" or wanted == 1:
         return [None] * wanted

@@ -44,24 +44,12 @@ class StoredCompletion:
 
 
 def prompt_key(prompt: Prompt) -> str:
-    """Return the key of a prompt among those of one checkpoint and one set of decoding settings.
-
-    Returns:
-        A fingerprint of its tokens and of the largest number of new ones.
-    """
+    """Return the key of a prompt among those of one item: of its tokens and the most new ones."""
     return fingerprint([list(prompt.tokens), prompt.max_new_tokens])
 
 
 def sample_key(prompt: str, sample: int) -> str:
-    """Return the key of one sample's row.
-
-    Args:
-        prompt: The prompt's `prompt_key`.
-        sample: Index of the sample, from 0.
-
-    Returns:
-        Both, joined by a hyphen.
-    """
+    """Return the key of one sample's row: the prompt's, a hyphen, and the index from 0."""
     return f"{prompt}-{sample}"
 
 
@@ -75,8 +63,6 @@ def stored_completions(
     """Return the stored completions that are complete with these stop strings.
 
     Args:
-        prefix: Prefix of the names of the item's scores in the store.
-        keys: The `sample_key` of each requested sample.
         count: Counts the tokens of a completion that was generated with other stop strings; None: all
             generated tokens count.
 
@@ -110,14 +96,6 @@ def counted_completions(
 
     The tokenizer is loaded only if completions were generated with other stop strings.
 
-    Args:
-        plan: The stage, which has the tokenizer.
-        prefix: Prefix of the names of the item's scores in the store.
-        keys: The `sample_key` of each requested sample.
-
-    Returns:
-        Completions by key, and the summaries of their parts by the part's name.
-
     Raises:
         ScoringError: When a completion is not stored.
     """
@@ -144,9 +122,6 @@ def until_stopped(stopping: Stopping, prompt: Sequence[int]) -> Count:
 
     Args:
         prompt: Ids before the completion; without them, its first blank may not count.
-
-    Returns:
-        A function from a completion's ids to the number of those up to its stop string.
     """
 
     def count(tokens: Sequence[int]) -> int:

@@ -72,9 +72,6 @@ class TaskPlan:
 def plan_questions(questions: Mapping[str, TokenizedQuestion], window: FitWindow) -> TaskPlan:
     """Fit the requests of questions into the window, and plan them.
 
-    Args:
-        questions: Questions by the key that they are stored under.
-
     Raises:
         ScoringError: When a question cannot be scored; it names the item.
     """
@@ -110,11 +107,7 @@ def _name(item: str, place: int, candidates: int) -> str:
 
 
 class KeptPlan:
-    """The plan of one task, read from the shared cache if it is there.
-
-    Args:
-        folder: Folder of the task's plans; it need not exist.
-    """
+    """The plan of one task, read from the shared cache if it is there."""
 
     def __init__(self, folder: Path, cache: TaskCache, window: FitWindow) -> None:
         self._cache, self._window = cache, window

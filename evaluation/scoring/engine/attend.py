@@ -45,10 +45,8 @@ def attend(
     """Compute attention with a mask; None: causal attention.
 
     Args:
-        module: The model's attention layer, for messages.
         query: Queries, (B, H, S, D).
         key: Keys, (B, heads of keys, S, D).
-        value: Values, of the keys' shape.
         attention_mask: The mask of `layer_masks` for the layer's type.
         scaling: Factor of the products; None: one over the square root of D.
         **others: Other arguments of transformers; those that would change scores are refused.
@@ -72,15 +70,7 @@ AttentionInterface.register(NAME, attend)
 
 
 def refuse_unsupported(module: torch.nn.Module, others: Mapping[str, Any]) -> None:
-    """Refuse attention with a feature that this project's functions lack.
-
-    Args:
-        module: The model's attention layer, for messages.
-        others: Further arguments that transformers gives to an attention function.
-
-    Raises:
-        ScoringError: When one of them would change the result.
-    """
+    """Raise ScoringError if an argument of transformers asks for a feature that our attention lacks."""
     for name in ("softcap", "s_aux", "position_bias"):
         if others.get(name) is not None:
             raise ScoringError(
@@ -91,12 +81,7 @@ def refuse_unsupported(module: torch.nn.Module, others: Mapping[str, Any]) -> No
 
 @contextlib.contextmanager
 def attention_by(model: PreTrainedModel, name: str) -> Iterator[None]:
-    """Have a model use a registered attention function while the block lasts.
-
-    Args:
-        model: The model, changed within the block.
-        name: NAME, or another registered one.
-    """
+    """Have a model use a registered attention function while the block lasts."""
     before = model.config._attn_implementation
     model.set_attn_implementation(name)
     try:
@@ -137,16 +122,10 @@ def dense(
     mask: torch.Tensor | None,
     scale: float,
 ) -> torch.Tensor:
-    """Compute attention with a mask of `dense_mask`, or causal attention, by a fused kernel.
+    """Compute attention (B, H, S, D), causal or with a mask of `dense_mask`, by a fused kernel.
 
     Args:
-        query: Queries, (B, H, S, D).
-        key: Keys, (B, heads of keys, S, D).
-        value: Values, of the keys' shape.
         mask: Booleans, or the integers from which `mask_piece` makes them; None: causal.
-
-    Returns:
-        The output, (B, H, S, D).
     """
     groups = query.shape[1] // key.shape[1]
     if groups > 1 and not _shares_heads(query, mask):

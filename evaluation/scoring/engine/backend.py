@@ -90,10 +90,7 @@ class EngineBackend:
 
     @functools.cached_property
     def devices(self) -> list[torch.device]:
-        """Return the devices that the model's layers are distributed over.
-
-        Returns:
-            One device for each GPU of a checkpoint, in the order of layers.
+        """Return the devices of the model's layers, one for each GPU of a checkpoint, in their order.
 
         Raises:
             ConfigError: When this process sees too few GPUs.
@@ -111,9 +108,6 @@ class EngineBackend:
     @functools.cached_property
     def model(self) -> PreTrainedModel:
         """Load the model when it is first needed.
-
-        Returns:
-            The model on its devices.
 
         Raises:
             NotEnoughMemory: When a GPU has too little free memory for the weights.
@@ -140,11 +134,7 @@ class EngineBackend:
 
     @functools.cached_property
     def engine(self) -> Engine:
-        """Prepare the model for scoring when it is first needed.
-
-        Returns:
-            The engine, checked against the model itself.
-        """
+        """Prepare the model for scoring when it is first needed, and check it against the model itself."""
         model = self.model
         with gpu_faults():
             compiler = INDUCTOR[self.device] if self._compiles else None
@@ -179,14 +169,7 @@ class EngineBackend:
                 torch.cuda.empty_cache()
 
     def log_likelihoods(self, requests: Sequence[Request], *, label: str) -> list[Score]:
-        """Return the log-likelihood of each continuation after its context.
-
-        Args:
-            requests: Requests that fit the context window.
-
-        Returns:
-            A score for each request, in their order.
-        """
+        """Return the log-likelihood of each continuation; requests must fit the context window."""
         return self._within_memory(lambda: score_requests(self.engine, requests, progress=label))
 
     def block_nats(
@@ -198,9 +181,6 @@ class EngineBackend:
             tokens: Token ids, (blocks, length).
             document_starts: Flat positions at which documents begin; a token then attends only to its
                 own document. None: to all tokens before it in its block.
-
-        Returns:
-            The blocks' nats and their numbers of scored tokens.
         """
         return self._within_memory(
             lambda: score_blocks(self.engine, tokens, document_starts, progress=label)
@@ -215,11 +195,7 @@ class EngineBackend:
         seed, and the sample's index; not on other requests. The model is loaded at once.
 
         Args:
-            requests: Prompts, the indices of their samples, and the rules for ending each answer.
             vocabulary: Number of ids that may be chosen.
-
-        Returns:
-            An iterator over parts of the answers.
         """
         model = self.model  # loaded now, so that its time is not that of the first answers
         longest = max(len(request.tokens) + request.max_new_tokens for request in requests)

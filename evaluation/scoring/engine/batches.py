@@ -69,13 +69,9 @@ def collate(
     """Pad rows to one length; a padding token attends only to itself, and no other token to it.
 
     Args:
-        rows: Packed rows, at least one.
         length: Tokens of each row of the batch, S.
         count: Least number of rows of the batch; missing ones are padding.
         is_trie: Whether to use a mask even if each row happens to be one plain sequence.
-
-    Returns:
-        The batch, on the host.
     """
     is_causal = not is_trie and all(row.is_chain for row in rows)
     count = max(count, len(rows))
@@ -121,12 +117,6 @@ def group_rows(lengths: Sequence[int], tokens: int) -> Iterator[list[int]]:
 
     The longest come first, so that memory runs out at once or never. A row that is longer than
     `tokens` runs alone; rows whose padding would cost more than a forward pass run in a later one.
-
-    Args:
-        lengths: Tokens of each row.
-
-    Yields:
-        Indices into `lengths`, of one forward pass.
     """
     group: list[int] = []
     padding = 0
@@ -154,16 +144,7 @@ def _padded(tokens: int) -> int:
 
 
 def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
-    """Return the shape to which a row is padded if layers are compiled.
-
-    Args:
-        length: Tokens of the row.
-        row_tokens: Row budget of a forward pass, in tokens.
-        is_text: Whether rows are blocks of text.
-
-    Returns:
-        The shape of the row's forward pass.
-    """
+    """Return the shape to which a row is padded if layers are compiled."""
     if is_text:
         block = _padded(length)
         return Shape(max(1, row_tokens // block), block)
@@ -179,16 +160,7 @@ def shape_of(length: int, row_tokens: int, *, is_text: bool) -> Shape:
 def group_by_shape(
     lengths: Sequence[int], row_tokens: int, *, is_text: bool
 ) -> Iterator[list[int]]:
-    """Yield rows that run together if layers are compiled, the longest first.
-
-    Args:
-        lengths: Tokens of each row.
-        row_tokens: Row budget of a forward pass, in tokens.
-        is_text: Whether rows are blocks of text.
-
-    Yields:
-        Indices into `lengths`, of rows that are padded to one shape.
-    """
+    """Yield rows that run together if layers are compiled, the longest first."""
     order = sorted(range(len(lengths)), key=lambda i: -lengths[i])
     shapes = groupby(order, lambda i: shape_of(lengths[i], row_tokens, is_text=is_text))
     for shape, group in shapes:

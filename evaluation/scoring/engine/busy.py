@@ -24,11 +24,7 @@ _passes: deque[tuple[torch.cuda.Event, torch.cuda.Event]] = deque()
 
 
 def busy_seconds() -> float:
-    """Wait for the GPU's queue, and add up the time that it spent on this process's passes.
-
-    Returns:
-        Seconds since the process began; 0 on CPU.
-    """
+    """Wait for the GPU's queue; return the seconds that it spent on this process's passes, 0 on a CPU."""
     try:
         while _passes:
             _passes[0][1].synchronize()
@@ -39,14 +35,7 @@ def busy_seconds() -> float:
 
 
 def working(method: Callable[P, T]) -> Callable[P, T]:
-    """Count a method's calls, which must not be nested, as work of the GPU.
-
-    Args:
-        method: A method that starts work on a GPU.
-
-    Returns:
-        The same method, with events before and after it.
-    """
+    """Count a method's calls, which must not be nested, as work of the GPU."""
 
     @functools.wraps(method)
     def counted(*arguments: P.args, **keywords: P.kwargs) -> T:

@@ -102,15 +102,7 @@ class CompileCache:
 
 
 def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> CompileCache:
-    """Return the compile cache for this architecture and GPU.
-
-    Args:
-        dtype: Dtype that the model runs in.
-        gpu: The GPU's model, as torch names it.
-
-    Returns:
-        The cache; its folder need not exist.
-    """
+    """Return the compile cache for this architecture and model of GPU; its folder need not exist."""
     versions = (f"{name}-{importlib.metadata.version(name)}" for name in ("torch", "transformers"))
     place = "_".join([*versions, re.sub(r"[^A-Za-z0-9.-]+", "-", gpu)])
     model = fingerprint(
@@ -120,14 +112,11 @@ def compile_cache(cache: Path, checkpoint: Checkpoint, dtype: str, gpu: str) -> 
 
 
 def use_node_folder() -> Path | None:
-    """Have torch and Triton compile into a writable folder of this node.
+    """Have torch and Triton compile into a writable folder of this node; warn and return None without.
 
     It is the one that the user has set (TORCHINDUCTOR_CACHE_DIR), or a new temporary folder that is
-    deleted when this process ends. torch's default is unsafe: it runs code from a folder of predictable
-    name, which any user could have made.
-
-    Returns:
-        The folder; None, after a warning, if it cannot be used.
+    deleted when this process ends. torch's default is unsafe: it runs code from a folder of
+    predictable name, which any user could have made.
     """
     given = os.environ.get(_INDUCTOR)
     try:

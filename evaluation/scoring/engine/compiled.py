@@ -19,13 +19,5 @@ INDUCTOR = {"cuda": "inductor"}
 
 @cache
 def compiled(function: Callable[..., Any], compiler: Compiler) -> Callable[..., Any]:
-    """Compile a function of a class or module, once per process; graph breaks are errors.
-
-    Args:
-        function: A forward pass, or a function of tensors.
-        compiler: Backend of `torch.compile`.
-
-    Returns:
-        The compiled function.
-    """
+    """Compile a function of a class or module, once per process; graph breaks are errors."""
     return torch.compile(function, dynamic=False, fullgraph=True, backend=compiler)

@@ -45,13 +45,6 @@ def choose_device(requested: str, gpus: int = 1) -> str:
 
     A job that has a GPU but cannot use it would take days on the CPU, so it stops instead.
 
-    Args:
-        requested: `cpu`, `cuda` or `auto`.
-        gpus: Number of GPUs for each checkpoint.
-
-    Returns:
-        `cpu` or `cuda`.
-
     Raises:
         ConfigError: When a GPU is requested and there is none.
         ScoringError: When a GPU is dead, occupied by others, or not usable by this PyTorch,
@@ -78,14 +71,7 @@ def choose_device(requested: str, gpus: int = 1) -> str:
 
 
 def check_dtype(device: str, dtype: str) -> None:
-    """Check that the device computes in a dtype.
-
-    Args:
-        device: `cpu` or `cuda`.
-
-    Raises:
-        ConfigError: When the GPU only emulates the dtype.
-    """
+    """Raise ConfigError if a GPU only emulates a dtype."""
     if device != "cuda" or dtype != "bfloat16" or torch.version.hip is not None:
         return
     if torch.cuda.get_device_capability() < AMPERE:
@@ -107,11 +93,7 @@ def _check_not_lost() -> None:
 
 
 def why_unusable(gpu: Gpu) -> str:
-    """Return why PyTorch cannot use a GPU that NVML sees, and the remedy.
-
-    Args:
-        gpu: The GPU, from NVML.
-    """
+    """Return why PyTorch cannot use a GPU that NVML sees, and the remedy."""
     reason = driver_fault(driver_version()) or (
         "the GPU is dead, or this build does not fit the driver; install one that does, or exclude "
         "the node"
@@ -123,11 +105,7 @@ def why_unusable(gpu: Gpu) -> str:
 
 
 def amd_fault() -> str | None:
-    """Return why this PyTorch cannot use an AMD GPU of this machine.
-
-    Returns:
-        A sentence; None without such a GPU, or if PyTorch can use it.
-    """
+    """Return why this PyTorch cannot use an AMD GPU of this machine; None if it can, or there is none."""
     if torch.version.hip is not None or not AMD_DRIVER.exists():
         return None
     return (
@@ -137,13 +115,10 @@ def amd_fault() -> str | None:
 
 
 def driver_fault(driver: str | None) -> str | None:
-    """Return why this PyTorch cannot use a GPU under a driver.
+    """Return why this PyTorch cannot use a GPU under a driver, and remedies; None: no known reason.
 
     Args:
         driver: The driver's version, such as `535.129.03`; None if it is not known.
-
-    Returns:
-        The reason and remedies; None if no reason is known.
     """
     if torch.version.cuda is None:
         return f"it is built without CUDA; install another build ({ANOTHER_BUILD})"
@@ -166,11 +141,7 @@ def _leading(version: str | None) -> int:
 
 
 def compiler_fault() -> str | None:
-    """Return what Triton lacks to compile: a C compiler, or the headers of Python.
-
-    Returns:
-        The reason and remedies; None if nothing is missing, or with a PyTorch for CPU.
-    """
+    """Return that Triton lacks a C compiler or Python's headers, and remedies; None if it has both."""
     if torch.version.cuda is None and torch.version.hip is None:
         return None
     given = os.environ.get("CC")

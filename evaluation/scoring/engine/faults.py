@@ -97,9 +97,6 @@ def too_little_memory(what: str) -> NotEnoughMemory:
 
     Args:
         what: Beginning of the sentence: what exceeds the memory.
-
-    Returns:
-        The error, to be raised.
     """
     try:
         gpus = visible_gpus()

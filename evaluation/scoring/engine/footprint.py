@@ -26,30 +26,16 @@ class Footprint:
     logits: int
 
     def with_pass(self, tokens: int) -> int:
-        """Estimate the bytes that scoring needs in passes of this many tokens.
-
-        Args:
-            tokens: Tokens of a pass, padding included.
-
-        Returns:
-            Bytes on the fullest GPU, including CUDA's own.
-        """
+        """Estimate the bytes on the fullest GPU, with CUDA's own, in passes of this many tokens."""
         logits = min(self.logits * tokens, 4 * CHUNK_LOGITS["cuda"])
         return CONTEXT + self.weights + self.step * tokens + logits
 
 
 def footprint(checkpoint: Checkpoint, dtype: torch.dtype, gpus: int = 1) -> Footprint:
-    """Return the memory that a checkpoint needs.
+    """Return the memory that a checkpoint needs on the fullest of its GPUs.
 
-    For one layer at a time, a pass holds for each token: some copies of the hidden state, two of them
-    in float32 (the norm), queries, keys and values, and three times the width of the MLP.
-
-    Args:
-        dtype: Dtype that the model runs in.
-        gpus: Number of GPUs that its layers are distributed over.
-
-    Returns:
-        Bytes on the fullest GPU.
+    For one layer at a time, a pass holds for each token: some copies of the hidden state, two of
+    them in float32 (the norm), queries, keys and values, and three times the width of the MLP.
 
     Raises:
         CheckpointError: When its shapes are unknown.
@@ -89,15 +75,7 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[torch.device]) -> None:
-    """Check that the weights fit into the GPUs' total memory, regardless of other processes.
-
-    Args:
-        dtype: Dtype that the model runs in.
-        devices: GPUs that its layers are distributed over, in the order of layers.
-
-    Raises:
-        ScoringError: When the weights exceed the memory of a GPU that holds them.
-    """
+    """Raise ScoringError if the weights exceed the total memory of GPUs, whatever other processes hold."""
     for elements, device in zip(_elements(checkpoint, len(devices)), devices, strict=True):
         needed = elements * dtype.itemsize + CONTEXT
         _, total = torch.cuda.mem_get_info(device)
@@ -106,14 +84,7 @@ def check_fits(checkpoint: Checkpoint, dtype: torch.dtype, devices: Sequence[tor
 
 
 def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> str:
-    """Return a sentence for a model that is too large for such a GPU.
-
-    Args:
-        path: The checkpoint, for the message.
-        dtype: Dtype that the model runs in.
-        needed: Bytes that the model needs on one GPU.
-        total: Bytes that the GPU has.
-    """
+    """Return a sentence for a model that needs more bytes than such a GPU has."""
     name = str(dtype).removeprefix("torch.")
     narrower = "set scoring.dtype: bfloat16, or " if dtype == torch.float32 else ""
     return (
@@ -124,12 +95,5 @@ def too_large(path: Location, dtype: torch.dtype, needed: int, total: int) -> st
 
 
 def gigabytes(size: float) -> str:
-    """Return a size in a readable form.
-
-    Args:
-        size: Bytes.
-
-    Returns:
-        Units of 10^9 bytes, with one decimal.
-    """
+    """Return bytes in units of 10^9, with one decimal."""
     return f"{size / 1e9:,.1f} GB"

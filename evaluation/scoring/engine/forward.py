@@ -63,10 +63,6 @@ class Engine(PreparedModel):
     def groups(self, lengths: Sequence[int], *, is_text: bool) -> Iterator[list[int]]:
         """Return the groups of rows that run together, the longest rows first.
 
-        Args:
-            lengths: Tokens of each row.
-            is_text: Whether rows are blocks of text.
-
         Returns:
             Indices into `lengths`, for one forward pass after the other.
         """
@@ -75,14 +71,7 @@ class Engine(PreparedModel):
         return group_by_shape(lengths, self.row_tokens, is_text=is_text)
 
     def collate(self, rows: Sequence[PackedRow], *, is_text: bool) -> Batch:
-        """Make a batch of rows, padded to a shape that this engine runs.
-
-        Args:
-            is_text: Whether rows are blocks of text.
-
-        Returns:
-            The batch, on the host.
-        """
+        """Make a batch of rows, padded to a shape that this engine runs."""
         longest = max(map(len, rows))
         if not self.is_compiled:
             return collate(rows, longest)
@@ -93,16 +82,13 @@ class Engine(PreparedModel):
     def row_capacity(self, shared: Ints, shortest: int = 0) -> Ints:
         """Return the most tokens of a row whose inputs share a prefix.
 
-        A compiled engine fills a forward pass, or more if the prefix needs it. Otherwise attention is
-        dense: a row of S tokens costs a S + b S^2 for S - `shared` new tokens. The cost of a new token
-        is least at S = shared + sqrt(shared^2 + shared a / b), which is raised to `shortest`.
+        A compiled engine fills a forward pass, or more if the prefix needs it. Otherwise attention
+        is dense: a row of S tokens costs a S + b S^2 for S - `shared` new tokens. The cost of a new
+        token is least at S = shared + sqrt(shared^2 + shared a / b), which is raised to `shortest`.
 
         Args:
             shared: Tokens of each shared prefix.
             shortest: Least capacity of a row with dense attention.
-
-        Returns:
-            Tokens for each prefix, in the shape of `shared`.
         """
         if self.is_compiled:
             return np.maximum(self.row_tokens, shared + BLOCK)
@@ -112,11 +98,7 @@ class Engine(PreparedModel):
 
     @cached_property
     def costs(self) -> tuple[float, float]:
-        """Count the multiply-adds of the model's body.
-
-        Returns:
-            Multiply-adds for each token, and for each pair of tokens in a row.
-        """
+        """Count the multiply-adds of the model's body for a token, and for a pair of tokens in a row."""
         body = sum(weight.numel() for weight in self.model.base_model.parameters())
         body -= self.model.get_input_embeddings().weight.numel()
         config = self.model.config.get_text_config()
@@ -125,24 +107,11 @@ class Engine(PreparedModel):
         return float(body), float(2 * config.num_hidden_layers * config.num_attention_heads * width)
 
     def score(self, batch: Batch) -> PairScores:
-        """Score the pairs of a batch and wait for them; raise like `launch`.
-
-        Args:
-            batch: A batch made by `collate`.
-
-        Returns:
-            Scores in the order of the batch's rows.
-        """
+        """Score the pairs of a batch and wait for them; raise like `launch`."""
         return self.launch(batch).scores()
 
     def launch(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch.
-
-        Args:
-            batch: A batch made by `collate`.
-
-        Returns:
-            The scores, which are still being copied from the device.
+        """Begin to score the pairs of a batch; the scores are still being copied from the device.
 
         Raises:
             ScoringError: When a token has no embedding, or the layers cannot be compiled.
@@ -187,11 +156,7 @@ class Engine(PreparedModel):
 
 
 def longest_position(model: PreTrainedModel) -> float:
-    """Return the length up to which a model's rotary embedding is independent of the batch.
-
-    Returns:
-        A number of tokens; infinite for most models.
-    """
+    """Return the tokens up to which a rotary embedding does not depend on the batch; mostly infinite."""
     config = model.config
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") not in ("dynamic", "longrope"):

@@ -78,9 +78,6 @@ def visible_gpus() -> list[Gpu]:
 
     If a GPU is divided (MIG), CUDA shows one part: the one that is named, or else the first.
 
-    Returns:
-        GPUs in CUDA's order; none on a machine without GPUs.
-
     Raises:
         ScoringError: When NVML cannot reach a GPU, or does not return. Or CUDA_VISIBLE_DEVICES names
             a GPU that does not exist, or one twice: CUDA would hide that and all after it.
@@ -140,11 +137,7 @@ def _amd_gpus() -> list[Gpu]:
 
 
 def read_gpus() -> list[Gpu]:
-    """Return all GPUs of this machine from NVML; raise ScoringError if one is dead.
-
-    Returns:
-        GPUs in NVML's order, including those that this process may not use.
-    """
+    """Return all GPUs of this machine in NVML's order; raise ScoringError if one is dead."""
 
     def read() -> list[Gpu]:
         handles = map(pynvml.nvmlDeviceGetHandleByIndex, range(pynvml.nvmlDeviceGetCount()))
@@ -154,11 +147,7 @@ def read_gpus() -> list[Gpu]:
 
 
 def driver_version() -> str | None:
-    """Return the NVIDIA driver's version.
-
-    Returns:
-        A version such as `580.65.06`; None on a machine without the driver.
-    """
+    """Return the NVIDIA driver's version, such as `580.65.06`; None on a machine without the driver."""
     return _ask_nvml(lambda: str(pynvml.nvmlSystemGetDriverVersion()))
 
 
@@ -236,16 +225,14 @@ def _processes(handle: Any) -> tuple[str, ...]:
 
 
 def check_free(count: int = 1, patience: float = 30.0) -> str | None:
-    """Check that this process can use its GPUs, before it does.
+    """Check that this process can use its GPUs, before it does; return a remark on memory others use.
 
-    A job that has just ended may hold memory for a few more seconds, so such a GPU is checked again.
+    A job that has just ended may hold memory for a few more seconds, so such a GPU is checked
+    again.
 
     Args:
         count: Number of visible GPUs to check, from the first on.
         patience: Seconds for which a GPU that others use is checked again.
-
-    Returns:
-        A remark on memory that others use; None if there is none.
 
     Raises:
         ScoringError: When a GPU is dead, or others use more than HELD of its memory.

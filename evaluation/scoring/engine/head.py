@@ -68,7 +68,6 @@ class Pending:
     """The scores of a pass, while they are being copied to the host.
 
     Args:
-        scored: Scores from the head, on its device.
         order: Index of each pair in the order of the batch's rows, (P,).
     """
 
@@ -87,11 +86,7 @@ class Pending:
 
 
 def gives_float32(part: torch.Tensor) -> bool:
-    """Return whether a matrix product of a narrow dtype can output float32.
-
-    Returns:
-        True for narrow dtypes on CUDA; False on CPU and with ROCm.
-    """
+    """Return whether a product of a narrow dtype can output float32: on CUDA, not on CPU or ROCm."""
     return part.is_cuda and part.dtype != torch.float32 and torch.version.hip is None
 
 
@@ -102,7 +97,6 @@ class Head:
 
     Args:
         layer: The model's own output layer, (V, D), with or without bias.
-        compiler: Backend of `torch.compile` for scoring; None: uncompiled.
     """
 
     def __init__(self, layer: torch.nn.Linear, compiler: Compiler | None = None) -> None:
@@ -115,14 +109,7 @@ class Head:
         self._is_warm = False
 
     def logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return the logits of all tokens, on the head's device.
-
-        Args:
-            hidden: Last hidden states, (Q, D).
-
-        Returns:
-            Logits, (Q, V) float32.
-        """
+        """Return the logits (Q, V) of hidden states (Q, D) in float32, on the head's device."""
         hidden = hidden.to(self.device)
         if gives_float32(hidden):
             logits = torch.mm(hidden, self.weight.T, out_dtype=torch.float32)
@@ -141,9 +128,6 @@ class Head:
             hidden: Last hidden states, (Q, D).
             pair_query: Index into `hidden` of each pair, ascending, (P,).
             pair_token: Token id of each pair, (P,).
-
-        Returns:
-            Scores of the pairs, on the head's device.
         """
         starts = np.arange(0, len(hidden), self.rows)
         stops = np.searchsorted(pair_query.numpy(), starts + self.rows)

@@ -20,10 +20,7 @@ Copies = dict[tuple[int, torch.device], tuple[Any, Any]]
 
 
 def connect_layers(model: PreTrainedModel) -> None:
-    """Let each layer and the head accept inputs on another device.
-
-    Args:
-        model: A model whose layers are on several devices; the hooks stay on it.
+    """Let each layer and the head accept inputs on another device; the hooks stay on the model.
 
     Raises:
         ScoringError: When the model does not have its layers in a list.

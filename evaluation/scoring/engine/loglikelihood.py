@@ -77,10 +77,6 @@ def score_requests(
 
     Args:
         requests: Requests that fit the context window, or their plan.
-        progress: Label of a progress bar on stderr; None: no bar.
-
-    Returns:
-        A score for each request, in their order.
 
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the request.
@@ -109,13 +105,6 @@ def ahead(items: Iterable[Item], most: int) -> Iterator[Iterator[Item]]:
 
     An error in making an item is raised where that item is taken. When the block ends, also by an
     error, the thread has ended, too.
-
-    Args:
-        items: An iterable that makes items one by one.
-        most: Largest number of items that are made ahead.
-
-    Yields:
-        An iterator over the items.
     """
     pool = ThreadPoolExecutor(1, thread_name_prefix="ahead")
     source = iter(items)
@@ -214,10 +203,6 @@ def score_blocks(
     Args:
         tokens: Token ids, (blocks, length), any integer type.
         document_starts: Flat positions at which documents begin; None for scores within blocks.
-        progress: Label of a progress bar on stderr; None: no bar.
-
-    Returns:
-        The blocks' sums over their scored tokens.
     """
     blocks, length = tokens.shape
     begins = np.zeros((blocks, length), dtype=np.bool_)

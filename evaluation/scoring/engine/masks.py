@@ -78,8 +78,6 @@ def layer_masks(
     Args:
         depth: Position of each token in its sequence, (B, S).
         end: Row index from which on no token attends to it, (B, S).
-        windows: Result of `layer_windows`.
-        mask: Makes a mask from depth, end and window.
         is_causal: Whether every row is one plain sequence.
 
     Returns:
@@ -136,16 +134,11 @@ def mask_piece(made_of: torch.Tensor, start: int, stop: int) -> torch.Tensor:
 def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> BlockMask:
     """Return the mask of `dense_mask` as a sparse one for flex attention.
 
-    The extremes of each block tell which pairs of blocks are not empty, so no (S, S) tensor is made. A
-    pair that a window leaves empty may be listed as partial; the rule then masks all of it.
+    The extremes of each block tell which pairs of blocks are not empty, so no (S, S) tensor is
+    made. A pair that a window leaves empty may be listed as partial; the rule then masks all of it.
 
     Args:
         depth: Position of each token in its sequence, (B, S); S must be a multiple of BLOCK.
-        end: Row index from which on no token attends to it, (B, S).
-        window: Tokens that a token attends to, itself included; None: all.
-
-    Returns:
-        The mask, on the device of `end`.
     """
     length = end.shape[1]
     blocks = length // BLOCK
@@ -176,14 +169,7 @@ def block_mask(depth: torch.Tensor, end: torch.Tensor, window: int | None) -> Bl
 
 
 def moved_mask(mask: BlockMask, device: torch.device) -> BlockMask:
-    """Return a sparse mask on another device; it is made anew, as its rule holds tensors.
-
-    Args:
-        mask: A mask made by `block_mask`.
-
-    Returns:
-        The mask on that device; the given one if it is there already.
-    """
+    """Return a mask of `block_mask` on another device; it is made anew, as its rule holds tensors."""
     depth, end, window = _RULES[mask.mask_mod]
     return mask if depth.device == device else block_mask(depth.to(device), end.to(device), window)
 

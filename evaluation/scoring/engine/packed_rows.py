@@ -97,11 +97,7 @@ class Plan(Sequence[Request]):
 
 
 def plan_requests(requests: Sequence[Request]) -> Plan:
-    """Merge the inputs of all requests into one trie.
-
-    Args:
-        requests: Requests that fit the context window, none without a context. A plan is returned as it is.
-    """
+    """Merge the inputs of requests, each with a context, into one trie; a plan is returned as it is."""
     if isinstance(requests, Plan):
         return requests
     # Candidates of a question share its context, which may have many tokens.
@@ -116,14 +112,7 @@ def plan_requests(requests: Sequence[Request]) -> Plan:
 
 
 def packed_row(plan: Plan, piece: Piece) -> PackedRow:
-    """Write the inputs of a piece depth-first into one row.
-
-    Args:
-        piece: Inputs that share the row.
-
-    Returns:
-        The row, whose pairs are all tokens of the continuations.
-    """
+    """Write a piece's inputs depth-first into one row, whose pairs are all continuations' tokens."""
     trie, last = plan.trie, 0
     tokens: list[int] = []
     depth: list[int] = []

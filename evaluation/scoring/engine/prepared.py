@@ -61,14 +61,7 @@ class PreparedModel:
     @working
     @torch.inference_mode()
     def begin(self, batch: Batch) -> Pending:
-        """Begin to score the pairs of a batch, without any check; raise like `gpu_faults`.
-
-        Args:
-            batch: A batch made by `collate`.
-
-        Returns:
-            The scores, which are still being copied from the device.
-        """
+        """Begin to score the pairs of a batch, without any check; raise like `gpu_faults`."""
         with gpu_faults():
             hidden = self.hidden(batch)
             queries = batch.queries.to(hidden.device, non_blocking=True)
@@ -78,14 +71,7 @@ class PreparedModel:
 
     @torch.inference_mode()
     def hidden(self, batch: Batch) -> torch.Tensor:
-        """Return the last hidden states of a batch.
-
-        Args:
-            batch: A batch made by `collate`.
-
-        Returns:
-            Hidden states, (B, S, D).
-        """
+        """Return the last hidden states (B, S, D) of a batch."""
         tokens, depth, end = (
             part.to(self.device, non_blocking=True)
             for part in (batch.tokens, batch.depth, batch.end)
@@ -104,9 +90,6 @@ class PreparedModel:
         """Install this project's attention and compiled layers in the model; restore it afterwards.
 
         One block around many passes does this only once.
-
-        Yields:
-            Nothing.
         """
         if self._swaps is not None:
             yield

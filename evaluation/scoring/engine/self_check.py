@@ -65,10 +65,6 @@ class ComparedRow(NamedTuple):
 def check_eager(engine: PreparedModel, length: int = SHORT) -> None:
     """Compare a trie with the model's own passes.
 
-    Args:
-        engine: A model whose layers are not compiled.
-        length: Tokens of the trie.
-
     Raises:
         ScoringError: When they differ by more than rounding, or the class takes no mask.
         torch.OutOfMemoryError: When a GPU's memory is exhausted.
@@ -81,7 +77,6 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
     """Compare a row in a compiled shape with the model's own passes.
 
     Args:
-        shape: Rows of the pass, and tokens of each.
         is_causal: Whether the row is one plain sequence; otherwise it is a trie.
 
     Raises:
@@ -96,15 +91,9 @@ def check_shape(engine: PreparedModel, shape: Shape, *, is_causal: bool) -> None
 
 
 def beyond_windows(model: PreTrainedModel, length: int) -> int:
-    """Return a length beyond every window that is shorter than the rows.
+    """Return a length beyond every window that is shorter than rows of `length`; 0 if there is none.
 
     Every key of the configuration that is named like a window counts, even if the class ignores it.
-
-    Args:
-        length: Tokens of the rows.
-
-    Returns:
-        Tokens of the sequence; 0 if no window is shorter than the rows.
     """
     sizes = [size for size in _window_sizes(model.config.to_dict()) if size]
     most = min(LONGEST, max(length, getattr(model.config, "max_position_embeddings", 0)))
@@ -200,18 +189,15 @@ def difference(
     *,
     is_exact: bool = False,
 ) -> tuple[float, float]:
-    """Compare log-probabilities after a sequence's last tokens with the model's own.
+    """Return the relative L2 difference of log-probabilities from the model's own, and its tolerance.
 
-    In a narrow dtype the tolerance is at least twice the difference of the model's own pass from float64.
+    In a narrow dtype the tolerance is at least twice the difference of the model's own pass from
+    float64.
 
     Args:
-        model: The model, which runs as transformers has it.
         tokens: The sequence, (T,).
         logprobs: Log-probabilities of `compared_tokens` after each of the last tokens, (last, tokens).
         is_exact: Whether the model's own are computed in float64.
-
-    Returns:
-        The relative L2 norm of the difference, and the tolerance.
     """
     last = len(logprobs)
     expected = _reference(model, tokens, last, is_exact=is_exact)
@@ -253,11 +239,7 @@ def _reference(
 
 @contextlib.contextmanager
 def in_float64(model: PreTrainedModel) -> Iterator[None]:
-    """Have a model compute in float64; only one layer at a time is converted.
-
-    Args:
-        model: The model, changed within the block.
-    """
+    """Have a model compute in float64; only one layer at a time is converted."""
     parts = _parts(model, set(model._no_split_modules or ()))
     for part in parts:
         part.forward = partial(_widened, part)

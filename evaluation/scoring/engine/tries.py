@@ -41,14 +41,7 @@ class Trie:
         return len(self.starts)
 
     def input(self, index: int) -> NDArray[np.uint32]:
-        """Return the tokens of one input.
-
-        Args:
-            index: The input's index in lexicographic order.
-
-        Returns:
-            Token ids, (length,), as a view.
-        """
+        """Return a view of the tokens of one input, by its index in lexicographic order."""
         return self.tokens[self.starts[index] : self.starts[index] + self.lengths[index]]
 
 
@@ -65,23 +58,12 @@ class Piece(NamedTuple):
 
 
 def key_of(tokens: Sequence[int]) -> bytes:
-    """Return bytes that sort like the tokens.
-
-    Returns:
-        Four bytes for each token, so the key of a concatenation is the concatenation of keys.
-    """
+    """Return bytes that sort like the tokens, four for each: keys of parts can be joined."""
     return struct.pack(f">{len(tokens)}I", *tokens)
 
 
 def build_trie(keys: Sequence[bytes]) -> Trie:
-    """Sort inputs, and drop duplicates.
-
-    Args:
-        keys: Inputs by `key_of`, none of them empty.
-
-    Returns:
-        The trie, whose `place` has the given order.
-    """
+    """Sort inputs, by `key_of` and none empty, and drop duplicates; `place` has the given order."""
     ordered = sorted(set(keys))
     index = {key: i for i, key in enumerate(ordered)}
     lengths = np.array([len(key) // _TOKEN.itemsize for key in ordered])
@@ -155,14 +137,11 @@ class _Node:
 def pack(trie: Trie, capacity: Capacity) -> list[Piece]:
     """Cut a trie into rows.
 
-    Inputs whose longest common prefix has d tokens share rows of at most `capacity(d)` tokens. A longer
-    input has its own row.
+    Inputs whose longest common prefix has d tokens share rows of at most `capacity(d)` tokens. A
+    longer input has its own row.
 
     Args:
         capacity: Most tokens of a row, which must not fall as d grows.
-
-    Returns:
-        A piece for each row; together they have all inputs.
     """
     before = np.append(0, np.cumsum(trie.lengths - trie.shared))
     at_root = np.zeros(1, dtype=np.int64)

@@ -65,12 +65,8 @@ def fit_requests(
     """Give every request a context, and truncate it on the left to fit the window.
 
     Args:
-        max_length: Context window, in tokens.
         prefix_token: Id that replaces an empty context.
         bos: Id that stays in front of a truncated context which begins with it; None: none does.
-
-    Returns:
-        Requests that fit, in their order, and the number of truncated ones.
 
     Raises:
         ScoringError: When a continuation is empty or longer than the window.

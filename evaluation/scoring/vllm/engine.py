@@ -63,13 +63,6 @@ class Vllm:
     ) -> Iterator[dict[AnswerKey, Answer]]:
         """Yield answers like `EngineBackend.answers`.
 
-        Args:
-            requests: Prompts, the indices of their samples, and the rules for ending each answer.
-            vocabulary: Number of ids that may be chosen.
-
-        Yields:
-            Answers to the requests, in parts as they are finished.
-
         Raises:
             ScoringError: When vLLM cannot be started, or ends before it has written all answers.
         """
@@ -129,12 +122,7 @@ def answer_lines(
     """Yield the lines of answers as a program writes them, some at a time.
 
     Args:
-        program: Writes `answers.jsonl` into its folder.
-        count: Number of answers that the program must write.
         silent: Seconds without output after which it is stopped.
-
-    Yields:
-        Parsed lines, at least one.
 
     Raises:
         ScoringError: When the program cannot be run, ends too early, or prints nothing for too long.

@@ -21,11 +21,7 @@ class Output:
         )
 
     def __call__(self, line: str) -> None:
-        """Log a line.
-
-        Args:
-            line: A line of output, without line break.
-        """
+        """Log a line."""
         if line.strip():
             log.info("vLLM: %s", line)
         if self._margin is None:

@@ -28,11 +28,7 @@ REPORTED = 10.0
 
 
 def main(folder: Path) -> None:
-    """Write all answers that the files of a folder request.
-
-    Args:
-        folder: It has `request.json` and `cases.jsonl`; `version.json` and `answers.jsonl` are added.
-    """
+    """Write `version.json` and `answers.jsonl` for `request.json` and `cases.jsonl` of a folder."""
     request = json.loads((folder / "request.json").read_text(encoding="utf-8"))
     with open(folder / "cases.jsonl", encoding="utf-8") as lines:
         cases = [json.loads(line) for line in lines]

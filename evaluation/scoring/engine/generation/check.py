@@ -34,14 +34,7 @@ def decoding_fault(
     length: int = SHORT,
     batches: type[DecodingBatch] = DecodingBatch,
 ) -> str | None:
-    """Compare greedy answers to three prompts, which share prefixes and have samples.
-
-    Args:
-        length: Tokens of the longest prompt.
-        batches: How they are decoded.
-
-    Returns:
-        Why the model cannot be decoded with this project's cache; None if it can be.
+    """Return why answers with this project's cache differ from the class's logits; None if they agree.
 
     Raises:
         NotEnoughMemory: When a GPU's memory is exhausted.
@@ -50,11 +43,7 @@ def decoding_fault(
 
 
 def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | None:
-    """Compare the logits of the class's own `generate` with its whole forward pass.
-
-    Returns:
-        Why the class's own cache cannot be used; None if it can be.
-    """
+    """Return why the class's own `generate` differs from its whole forward pass; None if it does not."""
     return _compared(lambda: _plain_fault(model, torch.device(device)))
 
 

@@ -98,11 +98,7 @@ class DecodingBatch:
         return self._slots.rows
 
     def parts(self) -> Iterator[Answers]:
-        """Yield all answers, a part at a time; end early if memory is exhausted.
-
-        Yields:
-            Answers by request and sample, at least one.
-        """
+        """Yield all answers, at least one at a time; end early if memory is exhausted."""
         is_going = True
         while is_going:
             try:
@@ -238,13 +234,8 @@ def generate(
     If a GPU's memory is exhausted, unfinished answers are decoded again with half the batch size.
 
     Args:
-        requests: Prompts, the indices of their samples, and the rules for ending each answer.
         vocabulary: Number of ids that may be chosen.
         batch: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer. None: MOST.
-        batches: How they are decoded.
-
-    Yields:
-        Answers by request and sample, each once.
 
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the prompt.

@@ -49,7 +49,6 @@ class PrefillCache:
 
     Args:
         before: Prefixes that all prompts share, one after the other.
-        windows: Window of each layer, in tokens; None: no window.
         positions: Positions of the input tokens, (1, T).
     """
 
@@ -61,11 +60,7 @@ class PrefillCache:
         self._masks: dict[int | None, torch.Tensor | None] = {}
 
     def to(self, device: torch.device) -> Self:
-        """Return this cache for layers on another device.
-
-        Returns:
-            A copy on that device, which adds its keys and values to the same list.
-        """
+        """Return this cache for layers on another device."""
         if device == self._positions.device:
             return self
         moved = copy.copy(self)
@@ -97,14 +92,7 @@ class PrefillCache:
         return self._masks[window]
 
     def prefix(self, row: int, length: int) -> Prefix:
-        """Return the cache of one prompt.
-
-        Args:
-            length: Number of its tokens, without padding.
-
-        Returns:
-            A copy of its keys and values in all layers.
-        """
+        """Return a copy of one prompt's keys and values, without the padding after `length` tokens."""
         keys = [keys[row, :, :length].clone() for keys, _ in self.layers]
         values = [values[row, :, :length].clone() for _, values in self.layers]
         return Prefix(keys, values, self._before[-1].stop if self._before else 0)
@@ -127,22 +115,14 @@ class Slots:
     """Increases whenever they get other memory."""
 
     def open(self, like: Prefix) -> None:
-        """Make empty slots, of width 0.
-
-        Args:
-            like: Example of the keys and values that will be stored.
-        """
+        """Make empty slots, of width 0, for such keys and values."""
         self.keys, self.values = (
             [part.new_zeros(self.rows, part.shape[0], 0, part.shape[2]) for part in parts]
             for parts in (like.keys, like.values)
         )
 
     def widen(self, width: int) -> None:
-        """Make the slots at least this wide; new columns are 0, as NaN would pass any mask.
-
-        Args:
-            width: Number of columns that are needed.
-        """
+        """Make the slots at least this wide; new columns are 0, as NaN would pass any mask."""
         before = self.keys[0].shape[2]
         if width <= before:
             return
@@ -153,24 +133,14 @@ class Slots:
                 store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, width - before))
 
     def put(self, row: int, column: int, prefix: Prefix) -> None:
-        """Copy keys and values of a part of a prompt to a slot.
-
-        Args:
-            row: Index of the slot.
-            column: The slot's column of the first token.
-        """
+        """Copy keys and values of a part of a prompt to a slot, from a column on."""
         end = column + prefix.length
         for layer, (keys, values) in enumerate(zip(prefix.keys, prefix.values, strict=True)):
             self.keys[layer][row, :, column:end] = keys
             self.values[layer][row, :, column:end] = values
 
     def move(self, origin: int, target: int, length: int) -> None:
-        """Copy the beginning of a slot to another.
-
-        Args:
-            target: Slot that is overwritten.
-            length: Number of columns in use.
-        """
+        """Copy the first columns of a slot to another."""
         for store in (*self.keys, *self.values):
             store[target, :, :length] = store[origin, :, :length]
 
@@ -191,12 +161,10 @@ class DecodingStep:
     """The cache of rows in one decoding step, in which each row reads one token.
 
     Args:
-        slots: Keys and values of each row's own tokens.
         shares: Prefixes of the rows, before their slots.
         columns: Position of each column for each row, (B, T); NOWHERE: empty.
         at: Position of each row's token, (B,).
         places: Column of the slot that each row writes, (B,).
-        windows: Window of each layer, in tokens; None: no window.
     """
 
     def __init__(
@@ -221,11 +189,7 @@ class DecodingStep:
         }
 
     def to(self, device: torch.device) -> Self:
-        """Return this step for layers on another device, where their slots and prefixes are.
-
-        Returns:
-            A copy on that device.
-        """
+        """Return this step for layers on another device, where their slots and prefixes are."""
         if device == self._rows.device:
             return self
         moved = copy.copy(self)

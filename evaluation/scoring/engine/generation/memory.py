@@ -24,15 +24,10 @@ _PER_LOGIT = 48
 
 
 def rows_in_memory(example: Prefix, columns: int, vocabulary: int) -> int | None:
-    """Return how many rows fit.
+    """Return how many rows fit, from a prompt's keys and values; None where memory is not planned.
 
     Args:
-        example: A prompt's keys and values, on the devices of their layers.
         columns: Tokens of the longest prompt with its answer.
-        vocabulary: Number of ids that may be chosen.
-
-    Returns:
-        At least 1; None where memory is not planned, as on a CPU.
     """
     needed: Counter[torch.device] = Counter()
     for keys, values in zip(example.keys, example.values, strict=True):

@@ -44,12 +44,7 @@ class PartialAnswer:
         """Begin an answer; several samples share a long prompt.
 
         Args:
-            sample: Index of the sample.
-            width: Number of random numbers for each token, as in `Stream`.
             shares: Whether it reads shared prefixes where they are; otherwise it gets a copy of all.
-
-        Returns:
-            An answer without tokens.
         """
         request = prompt.request
         is_shared = len(request.samples) > 1 and prompt.rest.length >= _SHARED_FROM
@@ -66,16 +61,7 @@ class PartialAnswer:
     def without_cache(
         cls, index: int, request: GenerationRequest, sample: int, width: int
     ) -> "PartialAnswer":
-        """Begin an answer whose keys and values are kept elsewhere.
-
-        Args:
-            index: Index of the request.
-            sample: Index of the sample.
-            width: Number of random numbers for each token, as in `Stream`.
-
-        Returns:
-            An answer without tokens.
-        """
+        """Begin an answer whose keys and values are kept elsewhere."""
         stream = Stream(request, sample, width) if request.sampling.temperature else None
         search = StopSearch(request.stopping, request.tokens)
         return cls(AnswerKey(index, sample), request, search, stream, (), (), 0)
@@ -86,14 +72,7 @@ class PartialAnswer:
         return self.shares[-1].stop if self.shares else 0
 
     def take(self, token: int) -> None:
-        """Add a token, and set `stop_reason` if it ends the answer.
-
-        Args:
-            token: The chosen id; -1 stands for NaN or infinity.
-
-        Raises:
-            NonFiniteError: When the token is -1; it names the prompt.
-        """
+        """Add a token, and set `stop_reason` if it ends the answer; -1, for NaN, is a NonFiniteError."""
         if token < 0:
             raise NonFiniteError(
                 f"prompt {self.request.id}: the model returns NaN or infinite logits for token "
@@ -110,24 +89,13 @@ class PartialAnswer:
             self.stop_reason = "length"
 
     def answer(self) -> Answer:
-        """Return the decoded answer, cut at a stop string.
-
-        Returns:
-            The answer; its reason is `length` if no other one ended it.
-        """
+        """Return the decoded answer, cut at a stop string; its reason is `length` without another one."""
         reason = self.stop_reason or "length"
         return self.search.stopping.answer(self.request.tokens, self.tokens, reason)
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
-    """Return the sampling settings of rows.
-
-    Args:
-        device: Device on which tokens are chosen.
-
-    Returns:
-        A table of the rows' settings; None if all rows are greedy.
-    """
+    """Return the sampling settings of rows; None if all rows are greedy."""
     if all(row.stream is None for row in rows):
         return None
     return Rules.of([row.request.sampling for row in rows], device)
@@ -136,16 +104,7 @@ def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | Non
 def next_tokens(
     rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None, width: int
 ) -> torch.Tensor:
-    """Choose each row's next token.
-
-    Args:
-        logits: Their logits, (B, V).
-        rules: The result of `rules_of`.
-        width: Number of random numbers for each token, as in `Stream`.
-
-    Returns:
-        The chosen ids, (B,); -1 for NaN or infinity.
-    """
+    """Choose each row's next token from logits (B, V); -1 for NaN or infinity."""
     if rules is None:
         return choose(logits, None, None)
     drawn = np.zeros((len(rows), width))
@@ -166,12 +125,7 @@ def take_next(
 
 
 class BatchTables:
-    """The tables of a batch that stay constant from step to step while it has the same rows.
-
-    Args:
-        rows: Answers being decoded, in the order of their slots.
-        head: Device of the output head, on which tokens are chosen.
-    """
+    """The tables of a batch that stay constant from step to step while it has the same rows."""
 
     def __init__(
         self, rows: Sequence[PartialAnswer], device: torch.device, head: torch.device
@@ -196,15 +150,7 @@ class BatchTables:
     def step(
         self, slots: Slots, windows: Sequence[int | None]
     ) -> tuple[torch.Tensor, DecodingStep]:
-        """Return the input of the next step, and count one more column of each slot as used.
-
-        Args:
-            slots: Keys and values of each row's own tokens.
-            windows: Window of each layer, in tokens; None: no window.
-
-        Returns:
-            Ids and positions of the tokens, (2, B), and the cache that they attend to.
-        """
+        """Return the next step's ids and positions (2, B), and its cache; a column more is then used."""
         places = [row.used for row in self.rows]
         width = -(-(max(places) + 1) // WIDEN) * WIDEN
         if self._columns.shape[1] != self._begin + width:

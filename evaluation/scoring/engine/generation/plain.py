@@ -30,13 +30,6 @@ def generate_plainly(
 ) -> Iterator[dict[AnswerKey, Answer]]:
     """Yield the answers of one prompt after the other, like `generate`.
 
-    Args:
-        requests: Prompts, the indices of their samples, and the rules for ending each answer.
-        vocabulary: Number of ids that may be chosen.
-
-    Yields:
-        Answers by request and sample.
-
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the prompt.
     """
@@ -62,8 +55,6 @@ def plain_answers(
     """Return all samples of a prompt; those that have ended are decoded on, to no effect.
 
     Args:
-        index: Index of the request.
-        vocabulary: Number of ids that may be chosen.
         seen: Gets the logits (V,) of each token of the first sample; None: they are not kept.
     """
     width = stream_width(vocabulary)

@@ -56,9 +56,6 @@ class PromptQueue:
 
     Args:
         wanted: Requested samples, by index of the request.
-        forward: Runs the model on tokens.
-        logits: Computes logits from hidden states, (B, D) to (B, V).
-        windows: Window of each layer, in tokens; None: no window.
     """
 
     def __init__(
@@ -85,11 +82,7 @@ class PromptQueue:
         return len(request.tokens) + request.max_new_tokens, len(request.tokens)
 
     def next(self) -> PrefilledPrompt | None:
-        """Return a prompt with a sample that is in no row yet; prefill more prompts if there is none.
-
-        Returns:
-            The prompt, from whose `samples` the caller takes some; None when all are taken.
-        """
+        """Return a prompt with samples to be taken, prefilled if need be; None when all are taken."""
         while self._ready and not self._ready[0].samples:
             self._ready.pop(0)
         if not self._ready and self._families:

@@ -28,11 +28,9 @@ _BLOCK_LEVELS = 6  # the last halvings are within blocks; those before need only
 
 
 class Stream:
-    """The random numbers of one sample.
+    """The random numbers of one sample, keyed by the prompt and its settings.
 
     Args:
-        request: The prompt and its sampling settings, which key the stream.
-        sample: Index of the sample.
         width: Number of random numbers for each token.
     """
 
@@ -44,25 +42,14 @@ class Stream:
         self._width = width
 
     def next(self) -> NDArray[np.float64]:
-        """Return the random numbers for the next token.
-
-        Returns:
-            Numbers in [0, 1), (width,).
-        """
+        """Return the random numbers (width,) in [0, 1) for the next token."""
         raw = self._bits.random_raw(self._width)
         numbers: NDArray[np.float64] = (raw >> 11).astype(np.float64) * 2.0**-53
         return numbers
 
 
 def stream_width(vocabulary: int) -> int:
-    """Return how many random numbers a draw takes: one for each halving of the vocabulary.
-
-    Args:
-        vocabulary: Number of ids that may be chosen.
-
-    Returns:
-        At least 1.
-    """
+    """Return how many numbers a draw takes: one for each halving of the vocabulary, and at least one."""
     return max(1, (vocabulary - 1).bit_length())
 
 
@@ -77,15 +64,7 @@ class Rules(NamedTuple):
 
     @classmethod
     def of(cls, sampling: list[Sampling], device: torch.device) -> "Rules":
-        """Return a table of rows' settings.
-
-        Args:
-            sampling: Settings of each row.
-            device: Device on which tokens are chosen.
-
-        Returns:
-            The table, on that device.
-        """
+        """Return a table of rows' settings on the device on which tokens are chosen."""
         table = torch.tensor(
             [[row.temperature, row.top_k, row.top_p] for row in sampling], dtype=torch.float64
         )
@@ -95,16 +74,9 @@ class Rules(NamedTuple):
 
 
 def filtered(logits: torch.Tensor, rules: Rules) -> torch.Tensor:
-    """Return probabilities after temperature, then top_k, then top_p.
+    """Return probabilities (B, V) after temperature, top_k and top_p, after which they do not sum to 1.
 
     As in transformers, tokens that tie with the last one that is kept are kept, too.
-
-    Args:
-        logits: Logits, (B, V).
-        rules: The sampling settings of each row.
-
-    Returns:
-        Probabilities, (B, V); they do not sum to 1 after top_p.
     """
     heat = torch.where(rules.temperature > 0, rules.temperature, 1.0)
     logits = logits / heat[:, None].to(logits.dtype)
@@ -160,9 +132,6 @@ def draw(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
     Args:
         shares: Probability of each token, (B, V), up to a factor.
         numbers: Random numbers in [0, 1), (B, width).
-
-    Returns:
-        Ids, (B,).
     """
     rows, vocabulary = shares.shape
     inner = min(_BLOCK_LEVELS, numbers.shape[1])
@@ -192,17 +161,9 @@ def _descend(shares: torch.Tensor, numbers: torch.Tensor) -> torch.Tensor:
 
 
 def choose(logits: torch.Tensor, rules: Rules | None, numbers: torch.Tensor | None) -> torch.Tensor:
-    """Return the next id of each row.
+    """Return each row's next id from logits (B, V), -1 for NaN or infinity; without rules greedily.
 
     Greedy rows take the lowest id of those that tie.
-
-    Args:
-        logits: Logits, (B, V).
-        rules: The sampling settings of each row; None: all rows are greedy.
-        numbers: Random numbers in [0, 1), (B, width); None if `rules` is None.
-
-    Returns:
-        Ids, (B,); -1 for rows whose logits are NaN or infinite.
     """
     largest, best = logits.max(dim=-1)  # NaN counts as larger than any number
     chosen = best
