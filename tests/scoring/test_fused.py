@@ -25,6 +25,7 @@ FUSED = {
     "ArceeForCausalLM": 0,  # its blocks are not gated
     "Qwen3ForCausalLM": 0,  # its queries and keys are normed
     "Starcoder2ForCausalLM": 0,
+    "Glm4MoeForCausalLM": 0,  # half of each head is rotated; its first layer has no experts
     "GPT2LMHeadModel": 0,
 }
 """Number of layers that run fused, of three."""

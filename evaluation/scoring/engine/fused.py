@@ -64,7 +64,7 @@ def _matching(model: PreTrainedModel) -> "Iterator[FusedLayer]":
                 *REFUSALS, RuntimeError, ScoringError
             ):  # then it stays as it is
                 fused = FusedLayer(layer)
-                if _is_right(fused, model.config.hidden_size):
+                if _is_right(fused, model):
                     yield fused
 
 
@@ -150,12 +150,14 @@ class _Nowhere:
         return (mixed + value.repeat_interleave(groups, dim=1)).transpose(1, 2)
 
 
-def _is_right(fused: FusedLayer, size: int) -> bool:
-    """Compare with the class's own layer on random input, at random angles."""
+def _is_right(fused: FusedLayer, model: PreTrainedModel) -> bool:
+    """Compare with the class's own layer on random input, rotated as the model does it."""
     weight, random = fused.layer.self_attn.q_proj.weight, torch.Generator().manual_seed(0)
-    hidden = torch.randn(2, 3, size, generator=random).to(weight)
-    angles = torch.rand(2, 3, fused._width // 2, generator=random).repeat(1, 1, 2) * 6
-    named = {"position_embeddings": (angles.cos().to(weight), angles.sin().to(weight))}
-    ours, own = (run(hidden, memory=_Nowhere(), **named) for run in (fused, fused.layer))
+    hidden = torch.randn(2, 3, model.config.hidden_size, generator=random).to(weight)
+    places = torch.tensor([[0, 7, 40], [3, 8, 200]], device=model.device)
+    cos, sin = model.base_model.rotary_emb(hidden.to(model.device), position_ids=places)
+    turned = (cos.to(weight), sin.to(weight))
+    ours = fused(hidden, position_embeddings=turned, memory=_Nowhere())
+    own = fused.layer(hidden, position_embeddings=turned, memory=_Nowhere())
     error = torch.linalg.vector_norm((ours - own).double()) / torch.linalg.vector_norm(own.double())
     return bool(error <= TOLERANCE.get(weight.dtype, 3 * NARROW))  # both round
