@@ -94,9 +94,9 @@ class Contents:
             memory = self._memory(folder)
             remembered = _remembered(memory)
             hashes = {
-                name: known[1]
+                name: entry[1]
                 for name, status in now.items()
-                if (known := remembered.get(name)) is not None and known[0] == status
+                if (entry := remembered.get(name)) is not None and entry[0] == status
             }
             unread = {name: path for name, path in files.items() if name not in hashes}
             began = time.time()

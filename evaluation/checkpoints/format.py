@@ -158,8 +158,8 @@ def _open_huggingface(folder: Path) -> Checkpoint:
     config = parse_json(folder / "config.json")
     headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
-    known = dtypes & TORCH_NAMES.keys()
-    if not known:
+    supported = dtypes & TORCH_NAMES.keys()
+    if not supported:
         raise UnsupportedCheckpoint(
             f"{folder}: its tensors are {sorted(dtypes)}; only {sorted(TORCH_NAMES)} can be read"
         )
@@ -175,7 +175,7 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         tokenizer_name=None,
         sequence_length=None,
         vocab_size=_vocab_size(text_config(config), folder),
-        dtype=TORCH_NAMES[min(known, key=list(TORCH_NAMES).index)],
+        dtype=TORCH_NAMES[min(supported, key=list(TORCH_NAMES).index)],
     )
 
 

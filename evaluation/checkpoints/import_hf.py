@@ -127,8 +127,8 @@ def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architectur
 def _update_latest(target: Path, step: int) -> None:
     """Write the highest step into latest.txt, in whatever order steps are imported."""
     latest = target / "latest.txt"
-    known = step_named(read_text(latest).strip()) if latest.is_file() else None
-    if known is None or known < step:
+    latest_step = step_named(read_text(latest).strip()) if latest.is_file() else None
+    if latest_step is None or latest_step < step:
         write_text(latest, str(step))
 
 

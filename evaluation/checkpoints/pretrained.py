@@ -158,18 +158,18 @@ def _check_tied(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
 
 def _drop_unknown_keys(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
     """Warn of keys that the configuration's class does not have; remove those that vLLM would apply."""
-    config, known = model.config, type(model.config)
+    config, config_class = model.config, type(model.config)
     unknown = [
         key
         for key, value in checkpoint.model_config.items()
-        if value and not key.startswith(("_", "rope_")) and not hasattr(known, key)
-        and key not in (*known.attribute_map, "auto_map", "torch_dtype")
+        if value and not key.startswith(("_", "rope_")) and not hasattr(config_class, key)
+        and key not in (*config_class.attribute_map, "auto_map", "torch_dtype")
     ]  # fmt: skip
     if unknown:
         log.warning(
             "%s: %s does not have %s and ignores it; correct `model_type` if the model uses it",
             checkpoint.path / "config.json",
-            known.__name__,
+            config_class.__name__,
             ", ".join(unknown)[:300],
         )
     for key in {"sliding_window", "layer_types"} & {*unknown} & vars(config).keys():

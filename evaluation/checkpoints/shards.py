@@ -258,7 +258,7 @@ def coverage_problem(regions: list[Slices], shape: tuple[int, ...]) -> str | Non
         edges = [sorted({*edge, *pair}) for edge, pair in zip(edges, region, strict=True)]
     if math.prod(len(edge) - 1 for edge in edges) > _MOST_CELLS:
         return f"{len(regions)} regions, more than any trainer writes"
-    places = [{edge: index for index, edge in enumerate(known)} for known in edges]
+    places = [{edge: index for index, edge in enumerate(cuts)} for cuts in edges]
     counts = np.zeros([len(edge) - 1 for edge in edges], dtype=np.int32)
     for region in regions:
         counts[tuple(slice(p[a], p[b]) for p, (a, b) in zip(places, region, strict=True))] += 1

@@ -141,9 +141,9 @@ def _consumed(metas: dict[str, Any], folder: Path) -> int | None:
     if total is not None:
         return total
     stages = metas.get("data_stages")
-    known = [_consumed_in_stage(stage) for stage in stages] if isinstance(stages, list) else []
-    counts = [count for count in known if count is not None]
-    if known and len(counts) == len(known):
+    of_stages = [_consumed_in_stage(stage) for stage in stages] if isinstance(stages, list) else []
+    counts = [count for count in of_stages if count is not None]
+    if of_stages and len(counts) == len(of_stages):
         return sum(counts)
     samples, training = _count(metas.get("consumed_train_samples")), read_training(folder)
     return samples * training.sequence_length if training and samples is not None else None

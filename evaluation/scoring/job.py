@@ -115,8 +115,8 @@ def _entry(
     tier: TierName, folder: Path, before: Mapping[Path, tuple[Mapping[str, Any], Cached]]
 ) -> Cached:
     meta = read_meta(folder)  # it has checksums of all files next to it
-    known = before.get(folder)
-    if known is None or known[0] != meta:
-        known = meta, PREFILLS[tier].read(folder)
-    _read[folder] = known
-    return known[1]
+    earlier = before.get(folder)
+    if earlier is None or earlier[0] != meta:
+        earlier = meta, PREFILLS[tier].read(folder)
+    _read[folder] = earlier
+    return earlier[1]

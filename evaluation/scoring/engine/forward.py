@@ -161,5 +161,5 @@ def longest_position(model: PreTrainedModel) -> float:
     rope = getattr(config, "rope_parameters", None) or {}
     if rope.get("rope_type") not in ("dynamic", "longrope"):
         return math.inf
-    known = rope.get("original_max_position_embeddings") or config.max_position_embeddings
-    return float(known)
+    longest = rope.get("original_max_position_embeddings") or config.max_position_embeddings
+    return float(longest)
