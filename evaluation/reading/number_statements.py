@@ -42,7 +42,7 @@ _BESIDE = re.compile(
 )
 """What begins a clause that says more about a statement."""
 DENIED_BEFORE = re.compile(
-    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非)\s*(?:be|equal|exactly|\$)?\s*$",
+    r"(?:\b(?:can)?not|n't|\bnever|\bneither|\brather than|\binstead of|\bnicht|\bpas|\bkein\w*|\bno (?:es|son|era|fue)|\bnon|\bnão|\bне|\bniet|不是|而非|(?<=[a-z)] )[<>]|(?<=[^<A-Za-z/][a-z])[<>]|[≤≥]|\b(?:more|less|fewer|greater|smaller|larger) than)\s*(?:be|equal|exactly|\$)?\s*$",
     re.IGNORECASE,
 )
 """What denies a value right behind it."""

@@ -18,7 +18,8 @@ _WORDS = {
     "million": 1_000_000,
 }
 WRITTEN = re.compile(
-    rf"\b(?:{'|'.join(_WORDS)})(?:(?:[\s-]|\sand\s)(?:{'|'.join(_WORDS)}))*\b", re.IGNORECASE
+    rf"\b(?!(?:dozen|hundred|thousand|million)\b)(?:{'|'.join(_WORDS)})(?:(?:[\s-]|\sand\s)(?:{'|'.join(_WORDS)}))*\b",
+    re.IGNORECASE,
 )
 """A number in words, such as `two hundred and thirty-five`."""
 

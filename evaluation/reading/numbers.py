@@ -78,8 +78,8 @@ def _compiled(is_european: bool) -> re.Pattern[str]:
 
 
 _COMPILED = {is_european: _compiled(is_european) for is_european in (False, True)}
-_VARIABLE = re.compile("[xyzn](?![A-Za-z])")
-"""A variable that a number multiplies, as in `5y`."""
+_VARIABLE = re.compile(r"[xyzni](?![A-Za-z])|\s?(?:π|√|\\sqrt)")
+"""A variable or irrational number that a number multiplies, as in `5y` or `5π`."""
 _SPACED_LETTER = re.compile("[A-Za-z_^\\\\\u00c0-\u024f\u0370-\u052f]")
 _MINUS_WORD = re.compile(r"(?:\bminus|\bnegative|负|マイナス)\s*$", re.IGNORECASE)
 _EUROPEAN = re.compile(

@@ -195,7 +195,7 @@ def _of_statement(text: str, gold: str) -> Iterator[str]:
         if _FORMULA.search(_WORDS_IN_TEX.sub("", gold)):
             return
         text = _SEGMENT.sub(" ", text)
-    bare = text.strip("*_ .")
+    bare = text.strip("*_ ").rstrip("*_ .")
     if bare:
         yield bare
     yield _ARTICLE.sub("", bare[:1].lower() + bare[1:])
