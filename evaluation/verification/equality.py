@@ -90,7 +90,7 @@ def _parsed(text: str) -> Tree | None:
 def one_spelling(text: str) -> str:
     """Return a text without layout, case of words, and signs around them."""
     read = tidy(text).replace("\u27ea", "").replace("\u27eb", "").replace("\ue000", "")
-    read = "".join(read.split()).strip(".,;:!\"'")
+    read = "".join(read.split()).rstrip(".,;:!\"'").lstrip(",;:!\"'")
     if sum(map(str.isalpha, read)) == len(read) and len(read) > 1:
         return read.casefold()
     inner = read.strip("()").rstrip(".)")
