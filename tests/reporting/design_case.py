@@ -73,7 +73,9 @@ def design_plans(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, StageP
 def write_design_case(root: Path, checkpoints: int = CHECKPOINTS) -> dict[str, StagePlan]:
     """Results and pages of all stages; accuracy rises, then falls, within each."""
     plans = design_plans(root, checkpoints)
-    for number, (name, before) in enumerate(STAGES.items()):
+    depth: dict[str | None, int] = {None: -1}
+    for name, before in STAGES.items():
+        depth[name] = number = depth[before] + 1
         plan, steps = plans[name], steps_of(name, checkpoints)
         sides = {"items": 60, "blocks": 30, "prompts": 24}
         if before is not None:

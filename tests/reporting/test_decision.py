@@ -25,7 +25,8 @@ def test_a_checkpoint_that_is_taken(found: StageResults) -> None:
     headline = found.judged(content["step"]).objectives[0]
     change = headline.definition.change(headline.delta, headline.low, headline.high)
     assert decision.sentence == (
-        f"Take step {content['step']}: it meets the objective against first/100 (accuracy {change})."
+        f"Take step {content['step']}: it meets the objective against first/100 (accuracy {change}), "
+        "and no other that meets it gains more."
     )
     assert decision.path == content["checkpoint"]
     rows = found.judged(content["step"]).objectives
@@ -82,7 +83,7 @@ def test_the_risk_is_the_worse_end_of_the_interval(found: StageResults) -> None:
 
 
 def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> None:
-    """A recipe with another verdict, a folder that is gone; else the page says that nothing is worse."""
+    """What is known of the recipe, a folder that is gone; else the page says that nothing is worse."""
     assert found.recommendation is not None
     candidate = found.recommendation.candidate
     assert candidate is not None
@@ -97,8 +98,10 @@ def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> No
     change = row.definition.change(row.delta, -0.1, 0.2)
     assert decision.risks == (
         "its folder no longer exists",
-        f"for its recipe, with the noise between checkpoints, {row.definition.words} is {change} "
-        "(undecided)",
+        NO_RISK,
+        "verdicts are about these weights; for the recipe, with the noise between checkpoints: "
+        f"{row.definition.words} {change} (undecided)",
+        f"more checkpoints or runs, not more questions, would decide {row.definition.words} of the recipe",
     )
     row = row.model_copy(update={"recipe": None})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
@@ -119,10 +122,11 @@ def test_a_plateau_is_called_one(found: StageResults) -> None:
     decision = stage_decision(replace(found, recommendation=changed))
     assert decision is not None
     assert decision.runner_up == (
-        "step 40, not significantly different (accuracy -1.00 [-3.00, +1.00] points); nor is step 50"
+        "step 40, not significantly different (accuracy -1.00 [-3.00, +1.00] points "
+        "from the one to take); likewise step 50"
     )
     assert decision.intervals == (
-        "Intervals hold for all 3 checkpoints at once, as one was chosen among them"
+        "95 % intervals of the changes hold for all 3 checkpoints at once, as one was chosen among them"
     )
 
 

@@ -17,7 +17,7 @@ KINDS = {
     "objective": r".* \(tier\d\), .*: .* \(.* is (wanted|allowed): (met|not met|undecided)\)",
     "risk": r"Risk: .*\.",
     "runner-up": r"Runner-up: .*\.",
-    "intervals": r"Intervals .*\.",
+    "intervals": r"95 % intervals .*\.",
     "open": r"What would decide: .*",
     "stage": r"\S+",
 }

@@ -43,7 +43,7 @@ def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDec
         sentence=_sentence(stage, content, stage.plan.label(content.candidate)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
-        risks=(*gone, *_risks(objectives)) or (NO_RISK,),
+        risks=(*gone, *(list(_risks(objectives)) or [NO_RISK]), *_of_recipe(objectives)),
         runner_up=_runner_up(content, stage.plan),
         intervals=_intervals(len(stage.deltas) + len(content.awaited)),
         open=to_do if content.verdict == "undecided" else (),
@@ -55,7 +55,9 @@ def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
     wait = " so far" if content.provisional else ""
     much = _by_how_much(content)
     if content.verdict == "met":
-        return f"Take {named}{wait}: it meets the objective against {against}{much}."
+        others = len(stage.deltas) > 1
+        most = ", and no other that meets it gains more" if others else ""
+        return f"Take {named}{wait}: it meets the objective against {against}{much}{most}."
     if content.verdict == "undecided":
         return (
             f"Nothing is decided{wait}: {named} is the best candidate, but against {against} the "
@@ -83,7 +85,7 @@ def _change(row: ObjectiveRow) -> str:
 
 
 def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
-    """Yield what an objective may lose at the worse end of its interval, what got worse, and if a recipe differs."""
+    """Yield what an objective may lose at the worse end of its interval, and what got worse."""
     for row in objectives:
         metric = row.definition
         worst = row.low if metric.higher_is_better else row.high
@@ -94,19 +96,31 @@ def _risks(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
                 yield f"{metric.words}{of} may be worse by as much as {metric.change(loss, sign='')}"
         if row.regressions:
             yield f"significantly worse: {', '.join(row.regressions)}"
-        if row.recipe is not None and row.recipe.verdict != row.verdict:
-            change = metric.change(row.delta, row.recipe.low, row.recipe.high)
-            yield (
-                f"for its recipe, with the noise between checkpoints, {metric.words}{of} is "
-                f"{change} ({row.recipe.verdict})"
-            )
+
+
+def _of_recipe(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
+    """Say what the noise between checkpoints leaves of the verdicts, which are about weights."""
+    parts, undecided = [], []
+    for row in objectives:
+        if row.recipe is not None:
+            words = row.definition.words + (f" of {row.group}" if row.group else "")
+            change = row.definition.change(row.delta, row.recipe.low, row.recipe.high)
+            parts.append(f"{words} {change} ({row.recipe.verdict})")
+            undecided += [words] if row.recipe.verdict == "undecided" else []
+    if parts:
+        yield (
+            "verdicts are about these weights; for the recipe, with the noise between checkpoints: "
+            f"{', '.join(parts)}"
+        )
+    if undecided:
+        yield f"more checkpoints or runs, not more questions, would decide {' and '.join(undecided)} of the recipe"
 
 
 def _intervals(count: int) -> str:
     """Say what the intervals hold for."""
     if count == 1:
-        return "Intervals are 95 %"
-    return f"Intervals hold for all {count} checkpoints at once, as one was chosen among them"
+        return "95 % intervals hold for this one checkpoint"
+    return f"95 % intervals of the changes hold for all {count} checkpoints at once, as one was chosen among them"
 
 
 def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
@@ -117,5 +131,5 @@ def _runner_up(content: Recommendation, plan: StagePlan) -> str | None:
     text = f"{plan.label(runner_up.candidate)}, {runner_up.why}"
     similar = {entry.candidate: entry for entry in content.similar}
     if headline is not None and (entry := similar.pop(runner_up.candidate, None)):
-        text += f" ({_headline_change(headline, entry)})"
-    return f"{text}; nor is {steps_in_words([*similar])}" if similar else text
+        text += f" ({_headline_change(headline, entry)} from the one to take)"
+    return f"{text}; likewise {steps_in_words([*similar])}" if similar else text

@@ -1,7 +1,10 @@
 """The front page: the stages, the latest first, then what they share on one axis of training steps."""
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +78,40 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
 def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
     """Return the decision of each stage that has one, the latest first: it is what comes next."""
     decisions = {name: stage_decision(stages[name]) for name in reversed([*stages])}
-    return {name: decision for name, decision in decisions.items() if decision is not None}
+    return {
+        name: replace(
+            decision,
+            risks=(*decision.risks, *_other_bridge(stages[name], stages)),
+            open=(*decision.open, *_rivals(stages[name], stages)),
+        )
+        for name, decision in decisions.items()
+        if decision is not None
+    }
+
+
+def _rivals(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+    """Name the command that compares a stage with an earlier one of the same bridge."""
+    for other in takewhile(lambda other: other is not stage, stages.values()):
+        if not (stage.bridge and other.bridge and stage.chosen and other.chosen):
+            continue
+        if other.bridge.results.label == stage.bridge.results.label:
+            ours, theirs = (s.plan.step_folder(s.chosen) for s in (stage, other) if s.chosen)
+            yield (
+                f"between {stage.plan.name} and {other.plan.name}, which have the same bridge: "
+                f"python -m evaluation compare {shlex.quote(str(ours))} {shlex.quote(str(theirs))}"
+            )
+
+
+def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+    """Say that a stage is compared with another checkpoint than its earlier stage recommends."""
+    bridge = stage.plan.stage.bridge
+    earlier = stages.get(bridge.stage or "") if bridge else None
+    if stage.bridge is None or earlier is None or earlier.recommendation is None:
+        return
+    advised, label = earlier.recommendation.candidate, stage.bridge.results.label
+    if advised is not None and label != f"{earlier.plan.name}/{advised}":
+        name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
+        yield f"its bridge is {label}, while {name} is recommended"
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:
@@ -221,7 +257,8 @@ def _headline(stage: StageResults, spark: Series) -> str:
     if low is not None:
         bounds = f"[{', '.join(metric.level(one) for one in (low, high))}]{paired}"
     bridge = spark["bridge"]
-    against = f", bridge {metric.level(bridge['value'])}" if bridge else ""
+    of = stage.bridge.results.label if stage.bridge else "the bridge"
+    against = f", {metric.level(bridge['value'])} at {of}" if bridge else ""
     value = f"{metric.level(point['value'])} {bounds} at {stage.plan.label(chosen)}{against}"
     group = "" if spark["item"] == OVERALL else f" of {spark.get('group', spark['item'])}"
     return f"{TIERS[spark['tier']].title} ({spark['tier']}), {metric.words}{group}: {value}"
@@ -233,4 +270,5 @@ def _counts(stage: StageResults) -> str | None:
         return None
     flags = [row.flag for row in stage.deltas[stage.chosen].deltas if row.primary]
     better, worse = flags.count("better"), flags.count("worse")
-    return f"{better} better, {worse} worse, {len(flags) - better - worse} unclear"
+    unclear = len(flags) - better - worse
+    return f"Of {len(flags)} slices, tasks and rates: {better} better, {worse} worse, {unclear} unclear"

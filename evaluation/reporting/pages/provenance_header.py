@@ -47,9 +47,9 @@ def front_header(stages: Mapping[str, StageResults]) -> Header:
 
 
 def _steps(stage: StageResults) -> str:
-    counts = ((len(stage.steps), "step"), (len(stage.merges), "merge"))
+    counts = ((len(stage.steps), "checkpoint"), (len(stage.merges), "merge"))
     parts = [f"{count} {kind}{'' if count == 1 else 's'}" for count, kind in counts if count]
-    return " and ".join(parts) or "0 steps"
+    return " and ".join(parts) or "0 checkpoints"
 
 
 def _shared(stages: Sequence[StageResults]) -> Header:
