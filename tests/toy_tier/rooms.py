@@ -166,7 +166,7 @@ def _front(plans: dict[str, StagePlan]) -> None:
     assert "toy" in {one["tier"] for one in data["series"]}
     (spark,) = data["sparks"]["second"]
     assert (spark["tier"], spark["metric"]) == ("toy", "solved")
-    assert "toy solved: " in path.read_text(encoding="utf-8")
+    assert "Riddles (toy), solved: " in path.read_text(encoding="utf-8")
 
 
 def doctor(root: Path) -> None:
