@@ -26,6 +26,7 @@ from tests.histories.drawing import Drawer
 from tests.histories.edits_of_settings import build_other_run
 from tests.histories.history import Action, Player, Report, is_change, read
 from tests.histories.runner import Server, server
+from tests.histories.users import why_not_played
 from tests.histories.world import World
 
 SEED = 9
@@ -108,6 +109,8 @@ def play_all(places: list[Place], chosen: dict[str, list[Action]], keep: Path) -
     used = Counter(str(action[0]) for actions in chosen.values() for action in actions)
     cells = [f"{count:5} {name:<26}" for name, count in sorted(used.items())]
     print("", *("".join(cells[at : at + 4]).rstrip() for at in range(0, len(cells), 4)), sep="\n")
+    if used["other_user"] and (why := why_not_played()):
+        print(f"\nother_user did nothing here: {why}")
     wrong = Counter(kind for report in reports for kind in _kinds(report))
     if wrong:
         print(f"\nWhat was wrong, in how many histories (kept in {keep}):")

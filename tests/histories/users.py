@@ -25,7 +25,7 @@ def play_other_user(player: "Player", umask: str) -> None:
     A cache that both can read is used as it is; what cannot be read is told in a sentence.
     """
     has_own = any("results" in stage for stage in player.model.stages.values())
-    if os.getuid() != 0 or not _is_python_readable() or has_own or not player.is_well():
+    if why_not_played() or has_own or not player.is_well():
         return
     player.run("all", why="for another user")
     with _given(player.folder, umask):
@@ -35,9 +35,12 @@ def play_other_user(player: "Player", umask: str) -> None:
             _beside(player, umask)
 
 
-def _is_python_readable() -> bool:
-    """Whether others may read the Python of this process, which may lie in root's home."""
-    return all(path.stat().st_mode & 0o001 for path in Path(sys.base_prefix).parents)
+def why_not_played() -> str | None:
+    """Why this machine cannot play another user: root's home may hold the Python, unreadable for others."""
+    if os.getuid() != 0:
+        return "only root can play another user"
+    closed = [path for path in Path(sys.base_prefix).parents if not path.stat().st_mode & 0o001]
+    return f"another user cannot read Python in {closed[0]}" if closed else None
 
 
 def _together(player: "Player") -> None:
