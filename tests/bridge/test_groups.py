@@ -165,8 +165,8 @@ def test_objectives_pages_and_tables_have_groups(tmp_path: Path) -> None:
     assert all(f"{name} (group) & " in table for name in ("core", "whole"))
     whole = written(tmp_path / "whole", OF_WHOLE)
     pages = [write_front_page({"second": one}).read_text() for one in (plan, whole)]
-    assert "tier3 accuracy of core (group): " in pages[0]
-    assert "tier5 pass rate of whole (group): " in pages[1]
+    assert "Ranked choices (tier3), accuracy of core (group): " in pages[0]
+    assert "Verified answers (tier5), pass rate of whole (group): " in pages[1]
 
 
 def test_a_loss_of_one_task_of_any_tier_breaks_a_keep(tmp_path: Path) -> None:
