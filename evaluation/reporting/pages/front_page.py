@@ -109,7 +109,11 @@ def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> It
     if stage.bridge is None or earlier is None or earlier.recommendation is None:
         return
     advised, label = earlier.recommendation.candidate, stage.bridge.results.label
-    if advised is not None and label != f"{earlier.plan.name}/{advised}":
+    if (
+        advised is not None
+        and earlier.recommendation.verdict == "met"
+        and label != f"{earlier.plan.name}/{advised}"
+    ):
         name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
         yield f"its bridge is {label}, while {name} is recommended"
 
