@@ -225,7 +225,7 @@ def test_the_chosen_checkpoint_comes_first(browser: Browser, tmp_path: Path) -> 
             assert cell["x"] + cell["width"] <= frame["x"] + frame["width"] + 1
     with opened(browser, write_front_page(plans)) as page:
         headline = page.locator(".headline[data-stage=second]").inner_text()
-    assert re.search(r"\[.* at step 30, bridge", headline)
+    assert re.search(r"\[.* at step 30, 40.25 % at first/100", headline)
 
 
 HIGHEST_IS = """([selectors, first]) => {

@@ -55,7 +55,7 @@ def test_noise_is_no_cliff(browser: Browser, tmp_path: Path) -> None:
 
 def test_the_header_says_where_numbers_come_from(browser: Browser, written: Path) -> None:
     known = {
-        "report.html": ("second (3 steps)", "Evaluation of the stages · results"),
+        "report.html": ("second (3 checkpoints)", "Evaluation of the stages · results"),
         "second/report.html": ("step 200", "second · results"),
     }
     for name, page in both(browser, written):

@@ -29,6 +29,7 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
+from evaluation.reporting.tables.task_quality import quality_of
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
 from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.config import Config
@@ -77,7 +78,9 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
 
 def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
     """Return the decision of each stage that has one, the latest first: it is what comes next."""
-    decisions = {name: stage_decision(stages[name]) for name in reversed([*stages])}
+    decisions = {
+        name: stage_decision(stages[name], _to_do(stages[name])) for name in reversed([*stages])
+    }
     return {
         name: replace(
             decision,
@@ -87,6 +90,14 @@ def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
         for name, decision in decisions.items()
         if decision is not None
     }
+
+
+def _to_do(stage: StageResults) -> tuple[str, ...]:
+    """Return what would decide an undecided stage."""
+    content = stage.recommendation
+    if content is None or content.verdict != "undecided":
+        return ()
+    return quality_of(stage).advice
 
 
 def _rivals(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
