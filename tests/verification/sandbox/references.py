@@ -55,7 +55,7 @@ def mbpp(shared: Path) -> Iterator[Reference]:
                 )
 
 
-def sample(references: list[Reference], every: int) -> list[Reference]:
+def light_sample(references: list[Reference], every: int) -> list[Reference]:
     light = [reference for reference in references if not reference.name.endswith(HEAVY)]
     return references if EVERYTHING else light[::every]
 

@@ -6,14 +6,15 @@ import pytest
 
 from evaluation.verification.sandbox.model import Limits
 from evaluation.verification.sandbox.run import MODES, run_program
+from tests.tables import sample
 from tests.verification.sandbox.references import (
     HEAVY,
     Reference,
     human_eval,
+    light_sample,
     mbpp,
     needs_sandbox,
     passes_unsandboxed,
-    sample,
     variants,
 )
 
@@ -23,7 +24,7 @@ _LONG = Limits(seconds=60)
 
 @pytest.mark.parametrize("mode", MODES)
 def test_canonical_solutions_pass(shared: Path, mode: str) -> None:
-    references = [*sample(human_eval(shared), 3), *sample(list(mbpp(shared)), 7)]
+    references = [*light_sample(human_eval(shared), 3), *light_sample(list(mbpp(shared)), 7)]
     failed = {}
     for reference in references:
         outcome = run_program(reference.program, reference.tests, _LONG, modes=[mode])
@@ -34,7 +35,7 @@ def test_canonical_solutions_pass(shared: Path, mode: str) -> None:
 
 @pytest.mark.parametrize("body", ["    pass", "    return None"])
 def test_stubs_fail(shared: Path, body: str) -> None:
-    references = sample(human_eval(shared), 3)
+    references = light_sample(human_eval(shared), 3)
     stubs = [Reference(r.name, f"{r.tests.given}\n{body}\n", r.tests) for r in references]
     outcomes = {stub.name: run_program(stub.program, stub.tests, Limits()) for stub in stubs}
     assert {name for name, outcome in outcomes.items() if outcome.passed is not False} == set()
@@ -44,8 +45,7 @@ def test_stubs_fail(shared: Path, body: str) -> None:
 def test_verdicts_are_those_of_a_plain_interpreter(shared: Path) -> None:
     references = [r for r in (*human_eval(shared), *mbpp(shared)) if not r.name.endswith(HEAVY)]
     differ, passed = {}, 0
-    programs = variants(references, 200)
-    for variant in sample(5, programs):
+    for variant in sample(5, variants(references, 200)):
         sandboxed = run_program(variant.program, variant.tests, Limits(seconds=2))
         passed += sandboxed.passed is True
         if sandboxed.passed is not passes_unsandboxed(variant, seconds=2):

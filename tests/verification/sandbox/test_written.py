@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import MODES, run_program
-from tests.tables import sample
+from tests.tables import EVERYTHING, sample
 from tests.verification.sandbox.references import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -58,7 +58,7 @@ def test_ordinary_programs_pass(mode: str) -> None:
     failed = {name for name, outcome in outcomes.items() if outcome.passed is not True}
     assert failed == set(), {name: outcomes[name] for name in failed}
     unguarded = [name for name, o in outcomes.items() if o.note == UNGUARDED]
-    assert len(unguarded) < 0.7 * len(outcomes)
+    assert len(unguarded) < (0.7 if EVERYTHING else 0.8) * len(outcomes)  # 0.67 of all 308
 
 
 def test_forged_programs_fail() -> None:
