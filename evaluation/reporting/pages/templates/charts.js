@@ -65,9 +65,9 @@ function metricOf({ tier, metric }) {
 }
 const read = (value, of) => (value === null || value === undefined ? value : scaleIn(of) * value);
 const levelUnit = (of) => (scaleIn(of) === PERCENT ? " %" : "");
-const level = (value, of) => `${aligned(value, of)}${levelUnit(of)}`;
+const levelText = (value, of) => `${aligned(value, of)}${levelUnit(of)}`;
 const signed = (value, of) => `${value > 0 ? "+" : ""}${aligned(value, of)}`;
-const change = (value, low, high, of) => `${signed(value, of)} ${interval(low, high, of, signed)}${scaleIn(of) === PERCENT ? " points" : ""}`;
+const changeText = (value, low, high, of) => `${signed(value, of)} ${interval(low, high, of, signed)}${scaleIn(of) === PERCENT ? " points" : ""}`;
 const interval = (low, high, of, write = aligned) => (low === null || low === undefined ? "no interval" : `[${write(low, of)}, ${write(high, of)}]`);
 const named = (steps) => `${steps.length === 1 ? "step" : `${steps.length} steps:`} ${short(steps.join(", "), 120)}`;
 

@@ -69,7 +69,7 @@ const MARK = 34;
 
 function drawMerge(root, series, merge, x, y, bare) {
   const mark = svg(root, "path", { d: `M${x},${y - 4}l4,4l-4,4l-4,-4z`, class: "point merge", "data-value": merge.value });
-  hover(mark, `${labelOf(merge.name)}: ${level(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
+  hover(mark, `${labelOf(merge.name)}: ${levelText(merge.value, series)}\n95 % over items ${interval(merge.low, merge.high, series)}`);
   if (!bare) svg(root, "text", { x, y: y - 8, "text-anchor": "middle" }, short(merge.name, 6));
 }
 
@@ -113,9 +113,9 @@ function drawHits(root, series, x, area) {
     const to = i < places.length - 1 ? (x(value) + x(places[i + 1])) / 2 : area.right;
     const points = series.points.filter((p) => p.x === value), [first] = points;
     const lines = points.flatMap((p) => pointText(p, series));
-    if (series.bridge) lines.push(`bridge ${level(series.bridge.value, series)}`);
-    lines.push(...series.levels.map(({ name, value }) => `${name} ${level(value, series)}`));
-    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${level(series.chance, series)}`);
+    if (series.bridge) lines.push(`bridge ${levelText(series.bridge.value, series)}`);
+    lines.push(...series.levels.map((line) => `${line.name} ${levelText(line.value, series)}`));
+    if (series.chance !== null && series.chance !== undefined) lines.push(`chance ${levelText(series.chance, series)}`);
     const place = { x: from, y: area.top, width: Math.max(0, to - from), height: area.height };
     hover(svg(root, "rect", { ...place, class: "hit", "data-value": first.value, "data-step": first.step ?? "" }), lines.join("\n"));
   });
@@ -123,7 +123,7 @@ function drawHits(root, series, x, area) {
 
 function pointText(p, series) {
   const words = [p.line, p.line ? "" : p.stage, p.step === undefined ? "" : `step ${p.step}`, p.label].filter(Boolean).join(" ");
-  const lines = [`${words}: ${level(p.value, series)}`];
+  const lines = [`${words}: ${levelText(p.value, series)}`];
   if (p.low !== undefined) lines.push(`95 % over items ${interval(p.low, p.high, series)}`);
   if (p.paired_low !== null && p.paired_low !== undefined) lines.push(`95 % paired with the bridge ${interval(p.paired_low, p.paired_high, series)}`);
   return lines;

@@ -55,8 +55,8 @@ function drawDelta(line, row, { x, y, left, width }) {
   if (row.low !== null) svg(line, "line", { x1: x(row.low), x2: x(row.high), y1: y, y2: y, class: `mark-${flag}`, "stroke-width": 2 });
   svg(line, "path", { d: MARKS[flag], transform: `translate(${x(row.delta)} ${y})`, class: `mark-${flag}` });
   svg(line, "rect", { x: 0, y: y - 11, width, height: 22, class: "hit", "data-value": row.delta });
-  const known = [`${row.name}: ${change(row.delta, row.low, row.high, row)}`,
-    `${level(row.value, row)}, ${OTHER} ${level(row.bridge, row)}`,
+  const known = [`${row.name}: ${changeText(row.delta, row.low, row.high, row)}`,
+    `${levelText(row.value, row)}, ${OTHER} ${levelText(row.bridge, row)}`,
     `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}, minimum detectable ${aligned(row.mde, row)}`];
   hover(line, (row.note ? [...known, row.note] : known).join("\n"));
 }

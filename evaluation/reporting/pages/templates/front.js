@@ -31,8 +31,8 @@ function keptRow(rows) {
     const any = rows.find((row) => row.later === label || row.earlier === label);
     if (!any) return null;
     const value = any.later === label ? any.value : any.earlier_value;
-    const lines = [`${item} at ${label}: ${level(value, rows[0])}`];
-    if (paired) lines.push(`${change(paired.delta, paired.low, paired.high, paired)} against ${from}`, `p (Holm) ${format(paired.p_holm)}, ${paired.n} ${DATA.tiers[tier].unit}`);
+    const lines = [`${item} at ${label}: ${levelText(value, rows[0])}`];
+    if (paired) lines.push(`${changeText(paired.delta, paired.low, paired.high, paired)} against ${from}`, `p (Holm) ${format(paired.p_holm)}, ${paired.n} ${DATA.tiers[tier].unit}`);
     const isLower = (DATA.tiers[tier].metrics[metric] || DATA.tiers[tier]).lower;
     return { value, delta: paired?.delta, isGain: paired && paired.delta > 0 !== isLower, flag: paired?.flag, tip: lines.join("\n") };
   });

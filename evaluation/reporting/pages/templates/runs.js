@@ -36,9 +36,9 @@ function runCell(series, name, first, at) {
   const pair = DATA.comparisons.find((one) => one.run === name && one.stage === chosen("stage"));
   const row = pair?.deltas.find((one) => one.step === at.get(first) && (pair.others[one.step] ?? one.step) === at.get(name) && one.tier === series.tier && one.item === series.item && one.metric === series.metric);
   const delta = row ? -row.delta : before === undefined ? undefined : value - before; // rows are of the first run minus this one
-  const tip = [`${nameOf(series)}, ${name} at step ${at.get(name)}: ${level(value, series)}`];
-  if (row) tip.push(`${change(-row.delta, row.high === null ? null : -row.high, row.low === null ? null : -row.low, row)} against ${first}, p (Holm) ${format(row.p_holm)}`);
-  return { value, delta, isGain: delta > 0 !== Boolean(lower), flag: { better: "worse", worse: "better" }[row?.flag], tip: tip.join("\n") };
+  const lines = [`${nameOf(series)}, ${name} at step ${at.get(name)}: ${levelText(value, series)}`];
+  if (row) lines.push(`${changeText(-row.delta, row.high === null ? null : -row.high, row.low === null ? null : -row.low, row)} against ${first}, p (Holm) ${format(row.p_holm)}`);
+  return { value, delta, isGain: delta > 0 !== Boolean(lower), flag: { better: "worse", worse: "better" }[row?.flag], tip: lines.join("\n") };
 }
 
 let pairDeltas = [];

@@ -42,7 +42,7 @@ function drawMatrix() {
   const rows = SERIES.filter(isRow).map((series) => {
     const values = new Map([...series.points.map((p) => [p.step, p.value]), ...series.merges.map((m) => [m.name, m.value])]);
     const cells = steps.map((step) => matrixCell(series, step, values.get(step), deltas));
-    if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${level(series.bridge.value, series)}` } : null);
+    if (DATA.bridge) cells.unshift(series.bridge ? { value: series.bridge.value, tip: `${nameOf(series)} at ${DATA.bridge}: ${levelText(series.bridge.value, series)}` } : null);
     const isTotal = series.item === "overall" || series.group, name = `${series.tier}/${series.item}`;
     return { tier: series.tier, metric: isRate(series) ? undefined : series.metric, unitOf: series, cells, link: isTotal ? (cell) => cell.append(nameOf(series)) : pick("item", name, series.item, { flip: "" }) };
   });
@@ -54,9 +54,9 @@ function drawMatrix() {
 
 function matrixCell(series, step, value, deltas) {
   if (value === undefined) return null;
-  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${level(value, series)}`];
+  const row = deltas.get(`${step} ${series.tier} ${series.item} ${series.metric}`), lines = [`${nameOf(series)} at ${labelOf(step)}: ${levelText(value, series)}`];
   if (!row) return { value, tip: lines[0] };
-  lines.push(`${change(row.delta, row.low, row.high, row)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
+  lines.push(`${changeText(row.delta, row.low, row.high, row)} against the bridge`, `${row.flag || "not tested"}, p (Holm) ${format(row.p_holm)}`);
   return { value, delta: row.delta, isGain: row.delta > 0 === row.higher_is_better, flag: row.flag, tip: lines.join("\n") };
 }
 
