@@ -44,7 +44,7 @@ vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `
 try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
 	@python -m benchmarks.provider_tasks
 
-test: lint pytest  ## what every change must pass: linters and tests, in twenty minutes
+test: lint pytest  ## what every change must pass: linters and tests, in about 25 minutes
 
 test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (two hours)
 	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""

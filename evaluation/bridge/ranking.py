@@ -5,8 +5,8 @@ All pairs are tested together by the largest |z| of a pair, with z the normal qu
 without the rejected pairs, until none is rejected (Romano and Wolf, Econometrica 73, 2005). The remaining
 steps include every best one with confidence, as in Hansen, Lunde and Nason's model confidence set (2011).
 
-Pairs without the step that is shown matter only by whether they are rejected, which leaves fewer tests. Their
-z follow from the covariance of all steps at once, as an estimate for each would take hours for thousands.
+Of more than MOST_ESTIMATED steps, pairs without the shown one have no estimate of their own, which would take
+hours for thousands. They matter only by whether they are rejected; their z follow from the steps' covariance.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,6 +25,9 @@ from evaluation.metrics.variance import Floats
 
 _DRAWS, _MOST_DRAWS, _PAIRS_DRAWN = 10_000, 40_000, 10**7
 """Draws for a ranking: fewest, most, and in between as many as give _PAIRS_DRAWN draws of pairs."""
+
+MOST_ESTIMATED = 60
+"""Most steps of which every pair has its own estimate, as in a comparison: that takes less than a second."""
 
 _FEWER_DRAWS, _MOST_PAIRS_DRAWN = 2_000, 10**9
 """Fewest draws where _DRAWS would give more than _MOST_PAIRS_DRAWN draws of pairs: from 450 steps on."""
@@ -65,11 +68,13 @@ def rank(
         columns: Leaves of each, in the same order; the names are the same in all.
         item: Name of the item, for estimates of a single one.
         sign: 1 if more is better, else -1.
-        chosen: Number of the step whose pairs are shown; None for all pairs, each by its own estimate.
+        chosen: Number of the step whose pairs are shown: of more than MOST_ESTIMATED steps, only they
+                have estimates. None for all pairs.
     """
     cov = covariance_of(columns)
     if cov is None or len(columns) < 2:
         return None
+    chosen = chosen if len(columns) > MOST_ESTIMATED else None
     pairs = {}
     for i, j in combinations(range(len(columns)), 2):
         if chosen in (None, i, j):

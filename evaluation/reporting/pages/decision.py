@@ -1,10 +1,13 @@
 """The decision that heads a page: which checkpoint to take, against what, by how much, at what risk."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.stage_results import StageResults
+from evaluation.reporting.tables.task_quality import quality_of
 from evaluation.results.deltas_file import ObjectiveRow
 from evaluation.results.stage_files import Headline, Recommendation, SimilarCandidate
 from evaluation.settings.plan import StagePlan
@@ -48,6 +51,59 @@ def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDec
         intervals=_intervals(len(stage.deltas) + len(content.awaited)),
         open=to_do if content.verdict == "undecided" else (),
     )
+
+
+def stage_decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
+    """Return the decision of each stage that has one, the latest first: it is what comes next."""
+    decisions = {
+        name: stage_decision(stages[name], _to_do(stages[name])) for name in reversed([*stages])
+    }
+    return {
+        name: replace(
+            decision,
+            risks=(*decision.risks, *_other_bridge(stages[name], stages)),
+            open=(*decision.open, *_rivals(stages[name], stages)),
+        )
+        for name, decision in decisions.items()
+        if decision is not None
+    }
+
+
+def _to_do(stage: StageResults) -> tuple[str, ...]:
+    """Return what would decide an undecided stage."""
+    content = stage.recommendation
+    if content is None or content.verdict != "undecided":
+        return ()
+    return quality_of(stage).advice
+
+
+def _rivals(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+    """Name the command that compares a stage with an earlier one of the same bridge."""
+    for other in takewhile(lambda other: other is not stage, stages.values()):
+        if not (stage.bridge and other.bridge and stage.chosen and other.chosen):
+            continue
+        if other.bridge.results.label == stage.bridge.results.label:
+            ours, theirs = (s.plan.step_folder(s.chosen) for s in (stage, other) if s.chosen)
+            yield (
+                f"between {stage.plan.name} and {other.plan.name}, which have the same bridge: "
+                f"python -m evaluation compare {shlex.quote(str(ours))} {shlex.quote(str(theirs))}"
+            )
+
+
+def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+    """Say that a stage is compared with another checkpoint than its earlier stage recommends."""
+    bridge = stage.plan.stage.bridge
+    earlier = stages.get(bridge.stage or "") if bridge else None
+    if stage.bridge is None or earlier is None or earlier.recommendation is None:
+        return
+    advised, label = earlier.recommendation.candidate, stage.bridge.results.label
+    if (
+        advised is not None
+        and earlier.recommendation.verdict == "met"
+        and label != f"{earlier.plan.name}/{advised}"
+    ):
+        name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
+        yield f"its bridge is {label}, while {name} is recommended"
 
 
 def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:

@@ -1,10 +1,7 @@
 """The front page: the stages, the latest first, then what they share on one axis of training steps."""
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +17,7 @@ from evaluation.reporting.pages.curves import (
     stage_series,
     with_scales,
 )
-from evaluation.reporting.pages.decision import StageDecision, stage_decision
+from evaluation.reporting.pages.decision import stage_decisions
 from evaluation.reporting.pages.levels import with_levels
 from evaluation.reporting.pages.page import DEFAULTS, page_link, render, write_page
 from evaluation.reporting.pages.provenance_header import front_header
@@ -29,7 +26,6 @@ from evaluation.reporting.status import failures
 from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
-from evaluation.reporting.tables.task_quality import quality_of
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
 from evaluation.results.stage_files import OVERVIEW, PAGE
 from evaluation.settings.config import Config
@@ -58,7 +54,7 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
         "sparks": {name: with_scales(spark) for name, spark in sparks.items()},
         "series": with_scales(_joined(stages, series)),
     }
-    decisions = _decisions(stages)
+    decisions = stage_decisions(stages)
     in_order = [*decisions, *(name for name in reversed([*stages]) if name not in decisions)]
     cards = [_card(stages[name], sparks[name]) for name in in_order]
     runs = _runs_in_words(config)
@@ -74,59 +70,6 @@ def write_front_page(plans: Mapping[str, StagePlan]) -> Path:
     write_text(output.with_name(OVERVIEW), _overview(cards, runs))
     write_retention(kept, output.parent)
     return output
-
-
-def _decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecision]:
-    """Return the decision of each stage that has one, the latest first: it is what comes next."""
-    decisions = {
-        name: stage_decision(stages[name], _to_do(stages[name])) for name in reversed([*stages])
-    }
-    return {
-        name: replace(
-            decision,
-            risks=(*decision.risks, *_other_bridge(stages[name], stages)),
-            open=(*decision.open, *_rivals(stages[name], stages)),
-        )
-        for name, decision in decisions.items()
-        if decision is not None
-    }
-
-
-def _to_do(stage: StageResults) -> tuple[str, ...]:
-    """Return what would decide an undecided stage."""
-    content = stage.recommendation
-    if content is None or content.verdict != "undecided":
-        return ()
-    return quality_of(stage).advice
-
-
-def _rivals(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
-    """Name the command that compares a stage with an earlier one of the same bridge."""
-    for other in takewhile(lambda other: other is not stage, stages.values()):
-        if not (stage.bridge and other.bridge and stage.chosen and other.chosen):
-            continue
-        if other.bridge.results.label == stage.bridge.results.label:
-            ours, theirs = (s.plan.step_folder(s.chosen) for s in (stage, other) if s.chosen)
-            yield (
-                f"between {stage.plan.name} and {other.plan.name}, which have the same bridge: "
-                f"python -m evaluation compare {shlex.quote(str(ours))} {shlex.quote(str(theirs))}"
-            )
-
-
-def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
-    """Say that a stage is compared with another checkpoint than its earlier stage recommends."""
-    bridge = stage.plan.stage.bridge
-    earlier = stages.get(bridge.stage or "") if bridge else None
-    if stage.bridge is None or earlier is None or earlier.recommendation is None:
-        return
-    advised, label = earlier.recommendation.candidate, stage.bridge.results.label
-    if (
-        advised is not None
-        and earlier.recommendation.verdict == "met"
-        and label != f"{earlier.plan.name}/{advised}"
-    ):
-        name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
-        yield f"its bridge is {label}, while {name} is recommended"
 
 
 def _pages(plans: Mapping[str, StagePlan], output: Path) -> dict[str, dict[str, str]]:

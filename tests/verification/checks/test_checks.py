@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from evaluation.settings.checks import Check
 from evaluation.verification.checks.registry import CHECKS, named, verify_check
-from tests.tables import EVERYTHING, cases, table
+from tests.tables import EVERYTHING, cases, sample, table
 
 CHECK: TypeAdapter[Check] = TypeAdapter(Check)
 ALL = [CHECK.validate_python(case["check"]) for case in table("verification/checks/check_cases")]
@@ -74,11 +74,13 @@ def test_what_cannot_be_seen_changes_no_verdict_on_words(text: str) -> None:
             assert passes(check, hidden) == passes(check, text), check.check
 
 
-SHORTER = 1 if EVERYTHING else 5
+LONG = [
+    *((ONE_OF_EACH, one, 300_000, 10) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**", "[a](")),
+    *((ONE_OF_EACH, unit, 1_000_000, 30) for unit in ("* ", "I can't. ", "\0", "- some more words\n")),
+]  # fmt: skip
 ENDLESS = [
     *((ALL, unit, 10_000, 2) for unit in (".", "…", " ", "\n", "* ", "1. ", "i can't ", "a", "<|", "```\n", "(")),
-    *((ONE_OF_EACH, one, 300_000 // SHORTER, 10 // SHORTER) for one in ("(", "[", "{", "```\n(", '{"a":', "[1,", "f(", "**", "[a](")),
-    *((ONE_OF_EACH, unit, 1_000_000 // SHORTER, 20 // SHORTER) for unit in ("* ", "I can't. ", "\0", "- some more words\n")),
+    *sample(2, LONG),
 ]  # fmt: skip
 
 

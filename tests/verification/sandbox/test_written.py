@@ -1,6 +1,6 @@
 """Programs by language models that knew the documentation alone: ordinary, forged and hostile ones.
 
-Every ordinary one passes in a plain interpreter. An eighth of each kind is run, all with EVAL_FULL.
+Every ordinary one passes in a plain interpreter. A fifth of each kind is run, all with EVAL_FULL.
 """
 
 import functools
@@ -13,7 +13,7 @@ import pytest
 
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED, Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import MODES, run_program
-from tests.tables import EVERYTHING, sample
+from tests.tables import sample
 from tests.verification.sandbox.references import needs_sandbox
 
 pytestmark = needs_sandbox
@@ -41,7 +41,7 @@ def _written(kind: str) -> list[dict[str, Any]]:
 
 def _outcomes(kind: str, mode: str) -> dict[str, ProgramVerdict]:
     found = {}
-    for row in sample(8, _written(kind)):
+    for row in sample(5, _written(kind)):
         tests = Tests(asserts=tuple(row["tests"]), setup=row["setup"])
         found[row["id"]] = run_program(row["program"], tests, _LIMITS, modes=[mode])
     return found
@@ -58,7 +58,7 @@ def test_ordinary_programs_pass(mode: str) -> None:
     failed = {name for name, outcome in outcomes.items() if outcome.passed is not True}
     assert failed == set(), {name: outcomes[name] for name in failed}
     unguarded = [name for name, o in outcomes.items() if o.note == UNGUARDED]
-    assert len(unguarded) < (0.7 if EVERYTHING else 0.8) * len(outcomes)  # 0.67 of all 308
+    assert len(unguarded) < 0.7 * len(outcomes)
 
 
 def test_forged_programs_fail() -> None:
