@@ -8,7 +8,7 @@ from evaluation.errors import ResultsError
 from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
 from evaluation.results.columns import COMPLETED, read_table
-from evaluation.results.files import SCORE_AGAIN
+from evaluation.results.files import COLLECT_AGAIN
 from evaluation.wording import no_such
 
 Order = Literal["easiest", "hardest"]
@@ -59,10 +59,10 @@ def stored_rates(results: Path, task: str, verifier: str | None) -> Iterator[tup
         inside = sorted(path.parents[2] for path in results.glob(f"*/*/{FOLDER}/{task}/{FILE}"))
         hint = f"; give a checkpoint's folder, such as {inside[-1]}" if inside else ""
         raise ResultsError(f"{results}: {no_such('results of', task, there)}{hint}")
-    rows = read_table(path, COMPLETED[1:], SCORE_AGAIN).to_pylist()
+    rows = read_table(path, COMPLETED[1:], COLLECT_AGAIN).to_pylist()
     views = list(dict.fromkeys(row["verifier"] for row in rows))
     if not views:
-        raise ResultsError(f"{path}: it has no rows; {SCORE_AGAIN}")
+        raise ResultsError(f"{path}: it has no rows; {COLLECT_AGAIN}")
     chosen = verifier or views[0]
     if chosen not in views:
         raise ResultsError(f"{path}: {no_such('verifier', chosen, views)}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 from pydantic import Field, model_validator
 
 from evaluation.results.files import (
-    SCORE_AGAIN,
+    COLLECT_AGAIN,
     FileModel,
     optional,
     parse_model,
@@ -142,11 +142,11 @@ def read_generations(path: Path) -> dict[str, Generation]:
     """
     generations: dict[str, Generation] = {}
     # Only a line feed ends a line: texts in JSON may contain other line separators.
-    for number, line in enumerate(read_text(path, SCORE_AGAIN).split("\n"), start=1):
+    for number, line in enumerate(read_text(path, COLLECT_AGAIN).split("\n"), start=1):
         if not line:
             continue
         where = path.with_name(f"{path.name}, line {number}")
-        model = parse_model(where, line, Generation, SCORE_AGAIN)
+        model = parse_model(where, line, Generation, COLLECT_AGAIN)
         if model.id in generations:
             raise unusable(where, f"the id {model.id!r} appears twice")
         generations[model.id] = model

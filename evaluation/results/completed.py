@@ -13,7 +13,7 @@ from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import GenerationEntry, Tier5File
 from evaluation.results.columns import rows_of
-from evaluation.results.files import SCORE_AGAIN, unusable
+from evaluation.results.files import COLLECT_AGAIN, unusable
 from evaluation.results.kinds import Item, Items, Units
 from evaluation.settings.tiers import Tier
 
@@ -34,7 +34,7 @@ def _item(
 ) -> Item:
     rows: Rows = []
     if table is not None:
-        rows = rows_of(table, "task", name, path, SCORE_AGAIN).to_pylist()
+        rows = rows_of(table, "task", name, path, COLLECT_AGAIN).to_pylist()
     rates = {_metric(tier, entry, view): verifier for view, verifier in entry.verifiers.items()}
     values = {metric: rate.pass_rate for metric, rate in rates.items()}
     described = (metric for metric in tier.metrics if not metric.is_secondary)

@@ -15,7 +15,7 @@ from evaluation.json_text import load_json
 RUN_AGAIN = "run Snakemake again with the configuration of that run"
 """How to make a stage's file again."""
 
-SCORE_AGAIN = "score this checkpoint again"
+COLLECT_AGAIN = "collect this checkpoint again (`python -m evaluation collect`)"
 """How to make a checkpoint's file again."""
 
 LONGEST = 60
@@ -36,7 +36,7 @@ def optional(description: str, default: Any = None, **limits: Any) -> Any:
 AnyFileModel = TypeVar("AnyFileModel", bound=FileModel)
 
 
-def unusable(path: Path, what: str, again: str = SCORE_AGAIN) -> ResultsError:
+def unusable(path: Path, what: str, again: str = COLLECT_AGAIN) -> ResultsError:
     """Return the error of a file that has to be made again."""
     return ResultsError(f"{path}: {what}; remove it and {again}")
 

@@ -30,7 +30,7 @@ from evaluation.metrics.variance import Floats
 from evaluation.results.answer_files import Generation, PromptEntry, Tier4File, Tier5File
 from evaluation.results.columns import BLOCKS, COMPLETED, MEASURED, read_table, rows_of
 from evaluation.results.completed import completed_items
-from evaluation.results.files import SCORE_AGAIN, unusable
+from evaluation.results.files import COLLECT_AGAIN, unusable
 from evaluation.results.kinds import Item, ItemReader, Items, Units
 from evaluation.results.tier_files import TaskEntry, Tier2File, Tier3File, TierFile
 from evaluation.settings.metric import LARGEST
@@ -74,7 +74,7 @@ def _agreeing(path: Path, tier: Tier, file: TierFile, content: Items) -> Items:
             continue
         raise ResultsError(
             f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
-            f"{stated:.7g}; the two are not of one scoring: remove both and {SCORE_AGAIN}"
+            f"{stated:.7g}; the two are not of one scoring: remove both and {COLLECT_AGAIN}"
         )
     return content
 
@@ -83,7 +83,7 @@ def _per_item(path: Path, file: TierFile, columns: Any) -> "pa.Table | None":
     """Return a per-item table; None where an external program wrote none."""
     if file.is_external and not path.exists():
         return None
-    return read_table(path, columns, SCORE_AGAIN)
+    return read_table(path, columns, COLLECT_AGAIN)
 
 
 def _blocks(
@@ -93,7 +93,7 @@ def _blocks(
 
     `data` identifies the text, which two slices may share.
     """
-    rows = rows_of(table, "slice", name, path, SCORE_AGAIN).sort_by("block")
+    rows = rows_of(table, "slice", name, path, COLLECT_AGAIN).sort_by("block")
     columns = {column: rows[column].to_numpy() for column in ("block", "nats", "tokens", "bytes")}
     ids: list[int] = columns["block"].astype(np.int64).tolist()
     if len({*ids}) < len(ids):
@@ -154,7 +154,7 @@ def _task(tier: Tier, name: str, entry: TaskEntry, table: "pa.Table | None", pat
     )
     if table is None:
         return item
-    rows = rows_of(table, "task", name, path, SCORE_AGAIN)
+    rows = rows_of(table, "task", name, path, COLLECT_AGAIN)
     with _named(path, name):
         groups = check_items(rows, entry.kind)
     measured = _task_credits(tier, name, entry, rows, groups, path)
@@ -188,7 +188,7 @@ def _task_credits(
     if primary not in by_metric:
         raise ResultsError(
             f"{path}: {name!r} has no unconditional log-probabilities, which the primary metric "
-            f"{primary} in {tier.summary_file} needs; remove both and {SCORE_AGAIN}"
+            f"{primary} in {tier.summary_file} needs; remove both and {COLLECT_AGAIN}"
         )
     others = {f"{tier.headline}_{key}": one for key, one in by_metric.items() if key != primary}
     return {tier.headline: by_metric[primary], **others}

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.results.files import READ_FILES, SCORE_AGAIN, read_model
+from evaluation.results.files import COLLECT_AGAIN, READ_FILES, read_model
 from evaluation.results.items import reader_of
 from evaluation.results.kinds import Item
 from evaluation.results.tier_files import TierFile
@@ -73,12 +73,12 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
     """Read a tier's summary file, and check that its per-item file exists, too; raise ResultsError."""
     tier = TIERS[name]
-    file = read_model(folder / tier.summary_file, reader_of(name).file, SCORE_AGAIN)
+    file = read_model(folder / tier.summary_file, reader_of(name).file, COLLECT_AGAIN)
     items = folder / tier.items_file
     if not file.is_external and not items.exists():
-        raise ResultsError(f"{items}: no such file; {SCORE_AGAIN}")
+        raise ResultsError(f"{items}: no such file; {COLLECT_AGAIN}")
     if items.is_file() and not items.stat().st_size:
-        raise ResultsError(f"{items}: it is empty; {SCORE_AGAIN}")
+        raise ResultsError(f"{items}: it is empty; {COLLECT_AGAIN}")
     return file
 
 
@@ -158,5 +158,5 @@ def read_results(folder: Path, tiers: Iterable[TierName]) -> Results:
     """
     by_tier = {name: read_tier(folder, name) for name in tiers}
     if not by_tier:
-        raise ResultsError(f"{folder}: no tier files; {SCORE_AGAIN}")
+        raise ResultsError(f"{folder}: no tier files; {COLLECT_AGAIN}")
     return Results(folder=folder, tiers=by_tier)
