@@ -165,9 +165,14 @@ def test_the_check_decodes_by_the_same_steps(
 
 def test_nan_names_the_prompt() -> None:
     model = tiny.build("LlamaForCausalLM")
-    model.model.embed_tokens.weight[7] = float("nan")
-    given = [replace(one, stopping=FREE) for one in asks(4) if 7 not in one.tokens]
-    given.append(GenerationRequest("broken", (1, 7, 2, 3), 1, stopping=FREE))
+    given = [replace(one, stopping=FREE) for one in asks(4)]
+    texts = [
+        *(one.tokens for one in given),
+        *(one.tokens for one in answers(model, given, 3).values()),
+    ]
+    unused = min(set(range(tiny.VOCABULARY)) - {token for text in texts for token in text})
+    model.model.embed_tokens.weight[unused] = float("nan")
+    given.append(GenerationRequest("broken", (1, unused, 2, 3), 1, stopping=FREE))
     with pytest.raises(NonFiniteError, match="prompt broken: "):
         answers(model, given, 3, StaticBatch)
 

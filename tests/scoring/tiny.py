@@ -45,13 +45,13 @@ MODELS = {
 
 def build(class_name: str, **keys: object) -> PreTrainedModel:
     """A model of random weights, tiny but for the keys of its configuration that are given."""
+    torch.manual_seed(0)  # whatever ran before
     model_class = getattr(transformers, class_name)
     return model_class(model_class.config_class(**SHAPE | keys)).eval().requires_grad_(False)
 
 
 @cache
 def model(name: str) -> PreTrainedModel:
-    torch.manual_seed(0)
     class_name, keys = MODELS[name]
     built = build(class_name, **keys)
     for parameter in built.parameters():
