@@ -1,11 +1,12 @@
 """The decision at the head of a page: what it says follows from the stage's files."""
 
 import json
+import shlex
 from dataclasses import replace
 
 import pytest
 
-from evaluation.reporting.pages.decision import NO_RISK, stage_decision
+from evaluation.reporting.pages.decision import NO_RISK, stage_decision, stage_decisions
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.results.deltas_file import RecipeRow
 from evaluation.results.stage_files import RunnerUp, SimilarCandidate
@@ -99,15 +100,17 @@ def test_what_an_interval_does_not_show_is_a_risk_too(found: StageResults) -> No
     assert decision.risks == (
         "its folder no longer exists",
         NO_RISK,
-        "verdicts are about these weights; for the recipe, with the noise between checkpoints: "
-        f"{row.definition.words} {change} (undecided)",
-        f"more checkpoints or runs, not more questions, would decide {row.definition.words} of the recipe",
+    )
+    assert decision.recipe == (
+        "the verdicts above are about these weights. With the noise between checkpoints, for one "
+        f"checkpoint: {row.definition.words} {change} (undecided)",
+        f"More checkpoints or runs, not more questions, would decide {row.definition.words}",
     )
     row = row.model_copy(update={"recipe": None})
     verdicts = {candidate: judged.model_copy(update={"objectives": (row,)})}
     decision = stage_decision(replace(found, verdicts=verdicts, deleted=()))
     assert decision is not None
-    assert decision.risks == (NO_RISK,)
+    assert (decision.risks, decision.recipe) == ((NO_RISK,), ())
 
 
 def test_a_plateau_is_called_one(found: StageResults) -> None:
@@ -132,3 +135,42 @@ def test_a_plateau_is_called_one(found: StageResults) -> None:
 
 def test_nothing_is_decided_without_a_bridge(reported: dict[str, StagePlan]) -> None:
     assert stage_decision(read_stage(reported["first"], (100,))) is None
+
+
+def test_stages_of_the_same_bridge_name_each_other(found: StageResults) -> None:
+    """The latest stage is called so; the later of two names the command that compares them."""
+    found = replace(found, deleted=())
+    again = replace(found, plan=replace(found.plan, name="again"))
+    decisions = stage_decisions({"second": found, "again": again})
+    assert {name: decision.place for name, decision in decisions.items()} == {
+        "again": "the latest stage; beside second, with the same bridge",
+        "second": "beside again, with the same bridge",
+    }
+    assert found.chosen is not None
+    folders = [stage.plan.step_folder(found.chosen) for stage in (again, found)]
+    assert decisions["second"].open == ()
+    assert decisions["again"].open == (
+        "again and second have the same bridge, and are not compared here: python -m evaluation "
+        f"compare {' '.join(shlex.quote(str(folder)) for folder in folders)}",
+    )
+
+
+def test_another_bridge_than_the_recommended_step(
+    found: StageResults, reported: dict[str, StagePlan]
+) -> None:
+    first = read_stage(reported["first"], (100,))
+    assert found.recommendation is not None
+    for step, verdict, said in [
+        (100, "met", None),
+        (200, "undecided", None),
+        (
+            200,
+            "met",
+            "all changes are against first/100, though step 200 of first is recommended; how this "
+            "stage would go on from there is not measured",
+        ),
+    ]:
+        advised = found.recommendation.model_copy(update={"step": step, "verdict": verdict})
+        stages = {"first": replace(first, recommendation=advised), "second": found}
+        decision = stage_decisions(stages)["second"]
+        assert decision.other_bridge == said

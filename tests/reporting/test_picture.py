@@ -16,10 +16,12 @@ KINDS = {
     "path": r".* copy",
     "objective": r".* \(tier\d\), .*: .* \(.* is (wanted|allowed): (met|not met|undecided)\)",
     "risk": r"Risk: .*\.",
+    "recipe": r"Recipe: .*\.",
+    "bridge": r"Bridge: .*\.",
     "runner-up": r"Runner-up: .*\.",
     "intervals": r"95 % intervals .*\.",
     "open": r"What would decide: .*",
-    "stage": r"\S+",
+    "stage": r"\S+( the latest stage)?( ?;? ?beside .*)?",
 }
 
 
@@ -34,7 +36,7 @@ def kinds(lines: Sequence[str]) -> list[str]:
 def is_complete(lines: Sequence[str]) -> bool:
     """Whether each decision has all its lines, in one order."""
     order = " ".join(kinds(lines))
-    decision = r"stage sentence (path )?(objective )+risk (runner-up )?intervals ?(open ?)*"
+    decision = r"stage sentence (path )?(objective )+risk (recipe )?(bridge )?(runner-up )?intervals ?(open ?)*"
     return re.fullmatch(f"({decision})+", order) is not None
 
 
@@ -44,7 +46,8 @@ def test_it_says_what_readme_quotes() -> None:
     quoted = re.findall(r"\*\*(stage\d): [a-z ]+\.\*\* ([A-Z].*?(?:\)|more)\.)", readme)
     assert len(quoted) == 2
     for stage, sentence in quoted:
-        assert any(sentence in line for line in shown[shown.index(stage) :]), sentence
+        heading = next(number for number, line in enumerate(shown) if line.split()[0] == stage)
+        assert any(sentence in line for line in shown[heading:]), sentence
 
 
 def test_it_is_of_a_page_as_they_are_now(browser: Browser, written: Path, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """The decision that heads a page: which checkpoint to take, against what, by how much, at what risk."""
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
@@ -13,18 +13,24 @@ from evaluation.results.stage_files import Headline, Recommendation, SimilarCand
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
-NO_RISK = "no objective is worse at the worse end of its interval"
+NO_RISK = "even at the worse end of its interval, no objective is worse than at the bridge"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageDecision:
-    """What a reader decides by; `path` is what to copy, empty where nothing is taken."""
+    """What a reader decides by; `path` is what to copy, empty where nothing is taken.
 
+    `place` says which other stages there are beside this one, in a few words.
+    """
+
+    place: str = ""
     verdict: str
     sentence: str
     path: str
     changes: tuple[str, ...]
     risks: tuple[str, ...]
+    recipe: tuple[str, ...]
+    other_bridge: str | None = None
     runner_up: str | None
     intervals: str
     open: tuple[str, ...]
@@ -46,7 +52,8 @@ def stage_decision(stage: StageResults, to_do: tuple[str, ...] = ()) -> StageDec
         sentence=_sentence(stage, content, stage.plan.label(content.candidate)),
         path=content.checkpoint or "",
         changes=tuple(_change(row) for row in objectives),
-        risks=(*gone, *(list(_risks(objectives)) or [NO_RISK]), *_of_recipe(objectives)),
+        risks=(*gone, *(list(_risks(objectives)) or [NO_RISK])),
+        recipe=tuple(_of_recipe(objectives)),
         runner_up=_runner_up(content, stage.plan),
         intervals=_intervals(len(stage.deltas) + len(content.awaited)),
         open=to_do if content.verdict == "undecided" else (),
@@ -58,14 +65,15 @@ def stage_decisions(stages: Mapping[str, StageResults]) -> dict[str, StageDecisi
     decisions = {
         name: stage_decision(stages[name], _to_do(stages[name])) for name in reversed([*stages])
     }
+    shown = {name: decision for name, decision in decisions.items() if decision is not None}
     return {
         name: replace(
             decision,
-            risks=(*decision.risks, *_other_bridge(stages[name], stages)),
-            open=(*decision.open, *_rivals(stages[name], stages)),
+            place=_place(stages[name], stages, is_first=name == next(iter(shown))),
+            other_bridge=_other_bridge(stages[name], stages),
+            open=(*decision.open, *_comparisons(stages[name], stages)),
         )
-        for name, decision in decisions.items()
-        if decision is not None
+        for name, decision in shown.items()
     }
 
 
@@ -77,33 +85,50 @@ def _to_do(stage: StageResults) -> tuple[str, ...]:
     return quality_of(stage).advice
 
 
-def _rivals(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+def _place(stage: StageResults, stages: Mapping[str, StageResults], *, is_first: bool) -> str:
+    """Say that a stage is the latest, and which others began at the same checkpoint."""
+    beside = [other.plan.name for other in _rivals(stage, stages.values())]
+    words = ["the latest stage"] if is_first else []
+    words += [f"beside {' and '.join(beside)}, with the same bridge"] if beside else []
+    return "; ".join(words)
+
+
+def _rivals(stage: StageResults, others: Iterable[StageResults]) -> Iterator[StageResults]:
+    """Yield the other stages of the same bridge from which a step is chosen, too."""
+    if stage.bridge is None or not stage.chosen:
+        return
+    for other in others:
+        is_same = other.bridge and other.bridge.results.label == stage.bridge.results.label
+        if other is not stage and other.chosen and is_same:
+            yield other
+
+
+def _comparisons(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
     """Name the command that compares a stage with an earlier one of the same bridge."""
-    for other in takewhile(lambda other: other is not stage, stages.values()):
-        if not (stage.bridge and other.bridge and stage.chosen and other.chosen):
-            continue
-        if other.bridge.results.label == stage.bridge.results.label:
-            ours, theirs = (s.plan.step_folder(s.chosen) for s in (stage, other) if s.chosen)
-            yield (
-                f"between {stage.plan.name} and {other.plan.name}, which have the same bridge: "
-                f"python -m evaluation compare {shlex.quote(str(ours))} {shlex.quote(str(theirs))}"
-            )
+    earlier = takewhile(lambda other: other is not stage, stages.values())
+    for other in _rivals(stage, earlier):
+        ours, theirs = (s.plan.step_folder(s.chosen) for s in (stage, other) if s.chosen)
+        yield (
+            f"{stage.plan.name} and {other.plan.name} have the same bridge, and are not compared "
+            f"here: python -m evaluation compare {shlex.quote(str(ours))} {shlex.quote(str(theirs))}"
+        )
 
 
-def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> Iterator[str]:
+def _other_bridge(stage: StageResults, stages: Mapping[str, StageResults]) -> str | None:
     """Say that a stage is compared with another checkpoint than its earlier stage recommends."""
     bridge = stage.plan.stage.bridge
     earlier = stages.get(bridge.stage or "") if bridge else None
     if stage.bridge is None or earlier is None or earlier.recommendation is None:
-        return
+        return None
     advised, label = earlier.recommendation.candidate, stage.bridge.results.label
-    if (
-        advised is not None
-        and earlier.recommendation.verdict == "met"
-        and label != f"{earlier.plan.name}/{advised}"
-    ):
-        name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
-        yield f"its bridge is {label}, while {name} is recommended"
+    is_recommended = advised is not None and earlier.recommendation.verdict == "met"
+    if advised is None or not is_recommended or label == f"{earlier.plan.name}/{advised}":
+        return None
+    name = f"{earlier.plan.label(advised)} of {earlier.plan.name}"
+    return (
+        f"all changes are against {label}, though {name} is recommended; how this stage would "
+        "go on from there is not measured"
+    )
 
 
 def _sentence(stage: StageResults, content: Recommendation, named: str) -> str:
@@ -165,11 +190,11 @@ def _of_recipe(objectives: tuple[ObjectiveRow, ...]) -> Iterator[str]:
             undecided += [words] if row.recipe.verdict == "undecided" else []
     if parts:
         yield (
-            "verdicts are about these weights; for the recipe, with the noise between checkpoints: "
-            f"{', '.join(parts)}"
+            "the verdicts above are about these weights. With the noise between checkpoints, for "
+            f"one checkpoint: {', '.join(parts)}"
         )
     if undecided:
-        yield f"more checkpoints or runs, not more questions, would decide {' and '.join(undecided)} of the recipe"
+        yield f"More checkpoints or runs, not more questions, would decide {' and '.join(undecided)}"
 
 
 def _intervals(count: int) -> str:
