@@ -48,7 +48,7 @@ class ScoreStore:
     """
 
     def __init__(self, root: Path, identity: str) -> None:
-        self.folder, self._identity = root / identity, identity
+        self.folder, self.identity = root / identity, identity
         self._rows: dict[str, frozenset[str]] = {}
 
     def path(self, item: str, key: Any) -> Path:
@@ -86,7 +86,7 @@ class ScoreStore:
 
     def put(self, item: str, key: Any, score: StoredScore) -> None:
         """Store an item's score."""
-        _write(self.path(item, key), score, self._identity)
+        _write(self.path(item, key), score, self.identity)
 
     def put_part(self, item: str, key: Any, score: StoredScore) -> str:
         """Add rows, with a column `key`, to an item that is scored in several parts.
@@ -99,14 +99,14 @@ class ScoreStore:
 
     def put_named(self, name: str, score: StoredScore) -> None:
         """Store a score under the name that its file has in another store."""
-        _write(self.folder / name, score, self._identity)
+        _write(self.folder / name, score, self.identity)
 
     def is_ours(self, path: Path, checkpoint: str | None) -> bool:
         """Return whether a file's score is of this checkpoint, whatever folder it is in; log if not."""
-        if checkpoint == self._identity:
+        if checkpoint == self.identity:
             return True
         whose = "names no checkpoint" if checkpoint is None else f"is of {checkpoint}"
-        log.warning("%s: a score in it %s, not of %s; it is not used", path, whose, self._identity)
+        log.warning("%s: a score in it %s, not of %s; it is not used", path, whose, self.identity)
         return False
 
     def prefix(self, item: str, key: Any) -> str:

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import read_text
-from evaluation.checkpoints.format import Checkpoint, snapshot
-from evaluation.checkpoints.headers import Header, read_folder_headers
+from evaluation.checkpoints.config_files import read_text, read_texts
+from evaluation.checkpoints.format import Checkpoint
+from evaluation.checkpoints.headers import Header, folder_files, weight_files
 from evaluation.checkpoints.mapping import TensorSource
 from evaluation.checkpoints.nanotron_classes.base import Architecture
-from evaluation.checkpoints.shards import Parameter, read_parameters
+from evaluation.checkpoints.shards import Parameter
 from evaluation.checkpoints.written import check_written
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 
@@ -48,13 +48,10 @@ def check_whole(checkpoint: Checkpoint) -> None:
         IncompleteCheckpoint: A part is missing, or is still being written.
         CheckpointError: Files disagree with each other, or cannot be read.
     """
-    if checkpoint.kind == "nanotron":
-        parameters = read_parameters(checkpoint.path).values()
-        _check_still(
-            checkpoint, [shard.header for parameter in parameters for shard in parameter.shards]
-        )
-    else:
-        _check_still(checkpoint, read_folder_headers(checkpoint.path))
+    if not _is_as_opened(checkpoint):
+        raise _changed(checkpoint.path)
+    check_written(checkpoint)
+    _check_still(checkpoint)
 
 
 def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, TensorSource]]:
@@ -72,7 +69,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Te
     """
     arch = checkpoint.architecture
     expected = arch.parameters()
-    parameters = read_parameters(checkpoint.path)
+    parameters = checkpoint.parameters
     if arch.layers > len(parameters):  # checked before anything is allocated for each layer
         raise IncompleteCheckpoint(
             f"{checkpoint.path}: its configuration has {arch.layers} layers (`num_hidden_layers`), but "
@@ -92,8 +89,7 @@ def complete_parameters(checkpoint: Checkpoint) -> dict[str, tuple[Parameter, Te
                 f"{parameters[name].shards[0].path}: shape {parameters[name].shape}, but the configuration "
                 f"makes it {source.shape}; config and weights are of different models"
             )
-    headers = [shard.header for parameter in parameters.values() for shard in parameter.shards]
-    _check_still(checkpoint, headers)
+    check_whole(checkpoint)
     return {name: (parameters[name], source) for name, source in expected.items()}
 
 
@@ -110,21 +106,28 @@ def _unexpected_parameter(parameter: Parameter, arch: Architecture) -> Checkpoin
     )
 
 
-def _check_still(checkpoint: Checkpoint, headers: list[Header]) -> None:
-    """Check that files are unchanged since the checkpoint was opened, are not zero, and do not change.
+def _is_as_opened(checkpoint: Checkpoint) -> bool:
+    """Return whether configurations are as they were when it was opened, and the weight files the same."""
+    files_of = weight_files if checkpoint.kind == "nanotron" else folder_files
+    return (
+        read_texts(checkpoint.path) == checkpoint.texts
+        and files_of(checkpoint.path) == checkpoint.weights
+        and all(map(_is_as_read, checkpoint.headers))
+    )
+
+
+def _check_still(checkpoint: Checkpoint) -> None:
+    """Check that nothing writes to the files of a checkpoint.
 
     Trainers write `latest.txt` last. If it does not name the step, a writer that is still at work
     changes a file during the pause; a checkpoint that was only copied a moment ago does not change.
     """
-    if snapshot(checkpoint.path, headers) != checkpoint.snapshot:
-        raise _changed(checkpoint.path)
-    check_written(checkpoint, headers)
-    age = time.time() - max(header.mtime_ns for header in headers) / 1e9
+    age = time.time() - max(header.mtime_ns for header in checkpoint.headers) / 1e9
     latest = checkpoint.path.parent / "latest.txt"
     is_latest = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
     if age < _FRESH_SECONDS and not is_latest:
         time.sleep(SETTLE_SECONDS)
-        check_unchanged(headers)
+        check_unchanged(checkpoint.headers)
 
 
 def check_unchanged(headers: Iterable[Header]) -> None:
@@ -134,12 +137,16 @@ def check_unchanged(headers: Iterable[Header]) -> None:
         IncompleteCheckpoint: A file was deleted, or its size or mtime changed.
     """
     for header in headers:
-        try:
-            status = header.path.stat()
-        except FileNotFoundError:
-            raise _changed(header.path) from None
-        if (status.st_size, status.st_mtime_ns) != (header.size, header.mtime_ns):
+        if not _is_as_read(header):
             raise _changed(header.path)
+
+
+def _is_as_read(header: Header) -> bool:
+    try:
+        status = header.path.stat()
+    except FileNotFoundError:
+        return False
+    return (status.st_size, status.st_mtime_ns) == (header.size, header.mtime_ns)
 
 
 def _changed(path: Path) -> IncompleteCheckpoint:

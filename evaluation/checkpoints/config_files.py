@@ -68,13 +68,23 @@ def read_text(path: Path) -> str:
         raise CheckpointError(f"{path}: not UTF-8 text; copy the checkpoint again") from None
 
 
-def parse_json(path: Path) -> dict[str, Any]:
-    """Read the table in a JSON file.
+def read_texts(folder: Path) -> dict[str, str]:
+    """Return the texts of a folder's `CONFIG_FILES`, in their order, by name; raise as `read_text`."""
+    names = [name for name in CONFIG_FILES if exists(folder / name)]
+    texts = {name: read_text(folder / name) for name in sorted(names)}  # config.yaml tells most
+    return {name: texts[name] for name in names}
+
+
+def parse_json(path: Path, text: str | None = None) -> dict[str, Any]:
+    """Return the table in a JSON file.
+
+    Args:
+        text: Its text where that was read already.
 
     Raises:
         CheckpointError: It cannot be read, or is not a table in JSON.
     """
-    text = read_text(path)
+    text = read_text(path) if text is None else text
     try:
         content = load_json(text)
     except ValueError as error:
@@ -82,14 +92,11 @@ def parse_json(path: Path) -> dict[str, Any]:
     return _mapping(path, content)
 
 
-def parse_yaml(path: Path) -> dict[str, Any]:
-    """Read the table in a YAML file.
-
-    Raises:
-        CheckpointError: It cannot be read, or is not a table in YAML.
-    """
+def parse_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
+    """Return the table in a YAML file; arguments and errors as those of `parse_json`."""
+    text = read_text(path) if text is None else text
     try:
-        content = yaml_files.parse_yaml(read_text(path))
+        content = yaml_files.parse_yaml(text)
     except ConfigError as error:
         raise CheckpointError(f"{path}: not YAML ({error}); copy the checkpoint again") from None
     return _mapping(path, content)

@@ -17,14 +17,13 @@ from typing import BinaryIO, NamedTuple
 
 import xxhash
 
-from evaluation.checkpoints.config_files import CONFIG_FILES, exists, os_errors_named, read_text
+from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint
 from evaluation.records import FOLDER
-from evaluation.regular_files import open_regular
-from evaluation.regular_files import read_text as read_regular
+from evaluation.regular_files import open_regular, read_text
 
 log = logging.getLogger(__name__)
 
@@ -76,12 +75,10 @@ class Contents:
             members = [[self.identity(one), weight] for one, weight in checkpoint.members]
             return fingerprint(members)
         folder = checkpoint.path
-        configurations = [folder / name for name in CONFIG_FILES]
-        texts = {path.name: read_text(path) for path in configurations if exists(path)}
         files = {path.relative_to(folder).as_posix(): path for path in checkpoint.weights}
         hashes = self._hashes(folder, files)
         content = {
-            "configurations": texts,
+            "configurations": checkpoint.texts,
             "files": [[name, hashes[name]] for name in sorted(files)],
         }
         is_stated = checkpoint.training_config is None and checkpoint.use_mup is not None
@@ -121,7 +118,7 @@ def _remembered(memory: Path | None) -> dict[str, tuple[FileStatus, str]]:
     """Return the remembered hashes; none where the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         if memory is not None:
-            content = json.loads(read_regular(memory))
+            content = json.loads(read_text(memory))
             return {name: (FileStatus(*s), str(digest)) for name, (s, digest) in content.items()}
     return {}
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import CONFIG_FILES, exists, os_errors_named, read_text
+from evaluation.checkpoints.config_files import os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.state import State, checkpoint_state
@@ -25,10 +25,8 @@ def earlier_identity(checkpoint: Checkpoint) -> str:
     if checkpoint.members:
         return fingerprint([[earlier_identity(one), weight] for one, weight in checkpoint.members])
     folder = checkpoint.path
-    configurations = [folder / name for name in CONFIG_FILES]
-    texts = [read_text(path) for path in configurations if exists(path)]
     files = sorted(_described(path, folder) for path in checkpoint.weights)
-    content: dict[str, object] = {"configurations": texts, "files": files}
+    content: dict[str, object] = {"configurations": [*checkpoint.texts.values()], "files": files}
     is_stated = checkpoint.training_config is None and checkpoint.use_mup is not None
     return fingerprint(content | ({"use_mup": checkpoint.use_mup} if is_stated else {}))
 

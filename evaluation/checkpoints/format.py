@@ -11,27 +11,26 @@ Nothing here imports torch.
 
 import functools
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.config_files import (
-    CONFIG_FILES,
     exists,
     os_errors_named,
     parse_json,
     read_text,
+    read_texts,
     short,
 )
 from evaluation.checkpoints.headers import TORCH_NAMES, Header, read_folder_headers
 from evaluation.checkpoints.model_keys import contradiction
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter, read_parameters
-from evaluation.checkpoints.training import Training, read_training
+from evaluation.checkpoints.training import Training, parse_training
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
-from evaluation.fingerprints import fingerprint
 from evaluation.settings.steps import step_named, step_of_folder
 from evaluation.wording import near_path
 
@@ -53,10 +52,12 @@ class Checkpoint:
     use_mup: bool | None
     """None if not known."""
     step: int | None
-    snapshot: str
-    """Changes with its configurations, and with size or time of a weight file."""
-    weights: tuple[Path, ...]
-    """Its weight files, sorted."""
+    texts: Mapping[str, str]
+    """Its configuration files by name."""
+    headers: tuple[Header, ...]
+    """Headers of its weight files."""
+    parameters: Mapping[str, Parameter]
+    """A Nanotron checkpoint's parameters by name; empty for a Hugging Face folder."""
     tokenizer_name: str | None
     sequence_length: int | None
     vocab_size: int
@@ -69,6 +70,11 @@ class Checkpoint:
     def parts(self) -> tuple["Checkpoint", ...]:
         """The checkpoints whose weights are read: itself, or the members of a merge."""
         return tuple(one for one, _ in self.members) or (self,)
+
+    @property
+    def weights(self) -> list[Path]:
+        """Its weight files, sorted."""
+        return sorted(header.path for header in self.headers)
 
     @property
     def architecture(self) -> Architecture:
@@ -101,9 +107,10 @@ def open_checkpoint(
     """
     with os_errors_named(path):
         folder = _step_folder(Path(path), follow_latest)
-        if exists(folder / "config.json") and not (folder / "model").is_dir():
-            return _open_huggingface(folder)
-        return _open_nanotron(folder, use_mup)
+        texts = read_texts(folder)
+        if "config.json" in texts and not (folder / "model").is_dir():
+            return _open_huggingface(folder, texts)
+        return _open_nanotron(folder, texts, use_mup)
 
 
 def _step_folder(path: Path, follow_latest: bool) -> Path:
@@ -128,16 +135,16 @@ def _step_folder(path: Path, follow_latest: bool) -> Path:
     return path / name
 
 
-def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
-    training = read_training(folder)
-    model_config = _model_config(folder, training)
+def _open_nanotron(folder: Path, texts: Mapping[str, str], use_mup: bool | None) -> Checkpoint:
+    text = texts.get("config.yaml")
+    training = None if text is None else parse_training(folder / "config.yaml", text)
+    model_config = _model_config(folder, texts.get("model_config.json"), training)
     if training is not None and use_mup not in (None, training.use_mup):
         raise CheckpointError(
             f"{folder / 'config.yaml'}: has `use_mup: {str(training.use_mup).lower()}`, but "
             f"{str(use_mup).lower()} was given for checkpoints that do not record it; correct that"
         )
     parameters = read_parameters(folder)
-    headers = [shard.header for item in parameters.values() for shard in item.shards]
     return Checkpoint(
         path=folder,
         kind="nanotron",
@@ -145,8 +152,9 @@ def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
         training_config=training.content if training else None,
         use_mup=training.use_mup if training else use_mup,
         step=_step(folder, training),
-        snapshot=snapshot(folder, headers),
-        weights=_paths(headers),
+        texts=texts,
+        headers=tuple(shard.header for item in parameters.values() for shard in item.shards),
+        parameters=parameters,
         tokenizer_name=training.tokenizer_name if training else None,
         sequence_length=training.sequence_length if training else None,
         vocab_size=_vocab_size(model_config, folder),
@@ -154,8 +162,8 @@ def _open_nanotron(folder: Path, use_mup: bool | None) -> Checkpoint:
     )
 
 
-def _open_huggingface(folder: Path) -> Checkpoint:
-    config = parse_json(folder / "config.json")
+def _open_huggingface(folder: Path, texts: Mapping[str, str]) -> Checkpoint:
+    config = parse_json(folder / "config.json", texts["config.json"])
     headers = read_folder_headers(folder)
     dtypes = {entry.dtype for header in headers for entry in header.tensors.values()}
     supported = dtypes & TORCH_NAMES.keys()
@@ -170,8 +178,9 @@ def _open_huggingface(folder: Path) -> Checkpoint:
         training_config=None,
         use_mup=None,
         step=step_of_folder(folder.name),
-        snapshot=snapshot(folder, headers),
-        weights=_paths(headers),
+        texts=texts,
+        headers=tuple(headers),
+        parameters={},
         tokenizer_name=None,
         sequence_length=None,
         vocab_size=_vocab_size(text_config(config), folder),
@@ -185,12 +194,16 @@ def text_config(config: dict[str, Any]) -> dict[str, Any]:
     return inner if isinstance(inner, dict) else config
 
 
-def _model_config(folder: Path, training: Training | None) -> dict[str, Any]:
-    """Return model_config.json, or without it that part of config.yaml; if both exist, they must agree."""
+def _model_config(folder: Path, text: str | None, training: Training | None) -> dict[str, Any]:
+    """Return model_config.json, or without it that part of config.yaml; if both exist, they must agree.
+
+    Args:
+        text: The text of model_config.json; None if there is none.
+    """
     path = folder / "model_config.json"
     inner = training.content["model"].get("model_config") if training else None
-    if exists(path):
-        config = parse_json(path)
+    if text is not None:
+        config = parse_json(path, text)
         _check_same(config, inner if isinstance(inner, dict) else {}, folder)
         return config
     if training is None:
@@ -259,15 +272,3 @@ def _dtype(parameters: Iterable[Parameter]) -> str:
     if len(dtypes) == 1:
         return TORCH_NAMES[dtypes.pop()]
     return "float64" if "F64" in dtypes else "float32"
-
-
-def snapshot(folder: Path, headers: Iterable[Header]) -> str:
-    """Return a fingerprint of configurations and weight files' sizes and times: has any changed?"""
-    configurations = [folder / name for name in CONFIG_FILES]
-    texts = [read_text(path) for path in configurations if exists(path)]
-    files = sorted([str(header.path), header.size, header.mtime_ns] for header in headers)
-    return fingerprint([texts, files])
-
-
-def _paths(headers: Iterable[Header]) -> tuple[Path, ...]:
-    return tuple(sorted(header.path for header in headers))

@@ -32,7 +32,7 @@ _LARGEST_HEADER = 100_000_000
 _MOST_DIMENSIONS = 8
 """No weight has more; beyond 64 torch and numpy raise errors of their own."""
 
-_INDEX = "model.safetensors.index.json"
+_INDEX, _SINGLE = "model.safetensors.index.json", "model.safetensors"
 _UNFINISHED = re.compile(r"\.safetensors[^/]+$|\.(?:tmp|temp|part|partial|incomplete|filepart)$")
 
 
@@ -135,7 +135,7 @@ def read_folder_headers(folder: Path) -> list[Header]:
     """
     if exists(folder / _INDEX):
         return _indexed(folder)
-    single = folder / "model.safetensors"
+    single = folder / _SINGLE
     if exists(single):
         return [read_header(single)]
     pickled = sorted(folder.glob("pytorch_model*.bin"))
@@ -147,6 +147,13 @@ def read_folder_headers(folder: Path) -> list[Header]:
     raise IncompleteCheckpoint(
         f"{single}: missing, and so is {_INDEX}; the folder has a config.json but no weights"
     )
+
+
+def folder_files(folder: Path) -> list[Path]:
+    """Return the weight files of a Hugging Face folder by its index, or its only one; raise as above."""
+    if exists(folder / _INDEX):
+        return [folder / name for name in sorted({*_weight_map(folder / _INDEX).values()})]
+    return [folder / _SINGLE]
 
 
 def _indexed(folder: Path) -> list[Header]:

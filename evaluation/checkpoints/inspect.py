@@ -7,7 +7,6 @@ from typing import Any
 from evaluation.checkpoints.completeness import check_complete, complete_parameters
 from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter
 
@@ -47,14 +46,13 @@ def describe(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _huggingface_facts(checkpoint: Checkpoint) -> dict[str, Any]:
-    headers = read_folder_headers(checkpoint.path)
-    entries = [entry for header in headers for entry in header.tensors.values()]
+    entries = [entry for header in checkpoint.headers for entry in header.tensors.values()]
     names = checkpoint.model_config.get("architectures") or [None]
     return {
         "parameters": sum(math.prod(entry.shape) for entry in entries),
         "bytes": sum(entry.stop - entry.start for entry in entries),
         "tensors_by_dtype": dict(Counter(entry.dtype for entry in entries)),
-        "files": len(headers),
+        "files": len(checkpoint.headers),
         "model_class": names[0],
     }
 

@@ -12,14 +12,17 @@ from evaluation.checkpoints.locations import Location, Merge, absent_folder
 from evaluation.checkpoints.model_keys import contradiction
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
-from evaluation.fingerprints import fingerprint
 
 _ORDER = ("bfloat16", "float16", "float32", "float64")
 
 
 def open_subject(subject: Subject) -> Checkpoint:
-    """Open a checkpoint that a stage scores, with the stage's `use_mup`; raise as `open_location`."""
-    assumed = subject.plan.stage.assume
+    """Open a checkpoint that a stage scores; raise as `open_location`.
+
+    The stage's `use_mup` is for the engine: a stage's own command reads what it needs.
+    """
+    stage = subject.plan.stage
+    assumed = None if stage.command else stage.assume
     return open_location(subject.checkpoint, use_mup=assumed.use_mup if assumed else None)
 
 
@@ -52,7 +55,6 @@ def open_location(location: Location, *, use_mup: bool | None = None) -> Checkpo
     return replace(
         main,
         step=None,
-        snapshot=fingerprint([one.snapshot for one, _ in members]),
         dtype="float32" if is_wide else max(dtypes, key=_ORDER.index),
         members=tuple(members),
     )

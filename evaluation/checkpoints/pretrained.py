@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from evaluation.checkpoints.config_files import exists
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.headers import TORCH_NAMES, read_folder_headers
+from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.regular_files import check_regular
 from evaluation.wording import first_few
@@ -117,8 +117,7 @@ def _check_sizes(checkpoint: Checkpoint) -> None:
 
     transformers builds the model first, whatever its size: with a million layers it would never end.
     """
-    headers = read_folder_headers(checkpoint.path)
-    entries = [entry for header in headers for entry in header.tensors.values()]
+    entries = [entry for header in checkpoint.headers for entry in header.tensors.values()]
     largest = max(math.prod(entry.shape) for entry in entries)
     config = checkpoint.model_config
     for table in (config, text_config(config)):
@@ -194,7 +193,7 @@ def _check_whole_model(checkpoint: Checkpoint) -> None:
 def _check_dtypes(checkpoint: Checkpoint, model: "PreTrainedModel") -> None:
     """Raise UnsupportedCheckpoint for parameters stored as anything but plain floats."""
     parameters = {name for name, _ in model.named_parameters()}
-    for header in read_folder_headers(checkpoint.path):
+    for header in checkpoint.headers:
         for name, entry in header.tensors.items():
             if name in parameters and entry.dtype not in TORCH_NAMES:
                 raise UnsupportedCheckpoint(

@@ -38,17 +38,20 @@ class Training:
 
 
 def read_training(folder: Path) -> Training | None:
-    """Read `folder/config.yaml`; None if there is no such file.
+    """Read `folder/config.yaml`; None if there is no such file. Raise as `parse_training`."""
+    path = folder / "config.yaml"
+    return parse_training(path, read_text(path)) if exists(path) else None
+
+
+def parse_training(path: Path, text: str) -> Training:
+    """Return the training configuration in the text of a config.yaml.
 
     Raises:
         IncompleteCheckpoint: The file was truncated.
         CheckpointError: It is not a training configuration.
     """
-    path = folder / "config.yaml"
-    if not exists(path):
-        return None
-    content = parse_yaml(path)
-    if not read_text(path).endswith("\n"):
+    content = parse_yaml(path, text)
+    if not text.endswith("\n"):
         raise IncompleteCheckpoint(
             f"{path}: its last line does not end, so the file was truncated; copy it again, or end the "
             "line if nothing is missing"

@@ -9,7 +9,7 @@ or at an unknown step such matrices are logged and accepted.
 import logging
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -56,7 +56,7 @@ class _Finding:
     """Whether a model may begin so."""
 
 
-def check_written(checkpoint: Checkpoint, headers: Iterable[Header]) -> None:
+def check_written(checkpoint: Checkpoint) -> None:
     """Read samples at the beginning, in the middle and at the end of every tensor.
 
     Raises:
@@ -66,7 +66,9 @@ def check_written(checkpoint: Checkpoint, headers: Iterable[Header]) -> None:
     folder = checkpoint.path
     is_nanotron = checkpoint.kind == "nanotron"
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = pool.map(lambda header: list(_findings(header, folder, is_nanotron)), headers)
+        found = pool.map(
+            lambda header: list(_findings(header, folder, is_nanotron)), checkpoint.headers
+        )
         findings = [finding for of_file in found for finding in of_file]
     initial = []
     for fault in findings:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator
 from pathlib import Path
 
+from evaluation.checkpoints.contents import Contents
 from evaluation.checkpoints.earlier_identity import earlier_identity, earlier_state
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.locations import real_location
@@ -20,7 +21,16 @@ from evaluation.store import ScoreStore
 log = logging.getLogger(__name__)
 
 
-def carry_over(subject: Subject, checkpoint: Checkpoint, store: ScoreStore) -> None:
+def open_store(subject: Subject, checkpoint: Checkpoint) -> ScoreStore:
+    """Return the store of a checkpoint's scores, also of those of version 1; it reads all weights once."""
+    plan = subject.plan
+    identity = Contents(Path(plan.config.results)).identity(checkpoint)
+    store = ScoreStore(plan.scores, identity)
+    _carry_over(subject, checkpoint, store)
+    return store
+
+
+def _carry_over(subject: Subject, checkpoint: Checkpoint, store: ScoreStore) -> None:
     """Copy a checkpoint's scores of version 1 into its store, unless the store exists already."""
     root = store.folder.parent
     if store.folder.exists() or not root.is_dir() or not any(root.iterdir()):

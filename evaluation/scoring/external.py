@@ -22,8 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from evaluation.checkpoints.completeness import check_whole
-from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.format import open_checkpoint
+from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
@@ -33,7 +32,7 @@ from evaluation.files import make_folder
 from evaluation.fingerprints import fingerprint
 from evaluation.prefill.entries import read_meta
 from evaluation.results.files import parse_json, read_text
-from evaluation.scoring.earlier_scores import carry_over
+from evaluation.scoring.earlier_scores import open_store
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.store import ScoreStore, StoredScore
@@ -61,12 +60,9 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
         CommandError: When the command fails, or a tier file is missing or lacks a number that the
             suite needs; nothing is stored then.
     """
-    assert isinstance(subject.checkpoint, Path)  # no stage with a command has merges
-    plan, checkpoint = subject.plan, open_checkpoint(subject.checkpoint, follow_latest=False)
+    plan, checkpoint = subject.plan, open_subject(subject)
     check_whole(checkpoint)  # the command may support models that the engine does not
-    identity = Contents(Path(plan.config.results)).identity(checkpoint)
-    store = ScoreStore(plan.scores, identity)
-    carry_over(subject, checkpoint, store)
+    store = open_store(subject, checkpoint)
     key = _key(plan)
     names = {tier: store.path(f"external-{tier}", key).name for tier in plan.tiers}
     if any(store.read(name) is None for name in names.values()):
@@ -83,7 +79,7 @@ def run_external(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str
             store.put(f"external-{tier}", key, score)
     about = {
         "checkpoint": str(checkpoint.path),
-        "identity": identity,
+        "identity": store.identity,
         "tokenizer": {"name": plan.tokenizer.name},
         "sequence_length": plan.sequence_length,
         "tiers": {tier: {"external": name} for tier, name in names.items()},

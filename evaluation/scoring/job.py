@@ -82,7 +82,7 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     job.check_unchanged()
     about = {
         "checkpoint": str(job.location),
-        "identity": job.identity,
+        "identity": job.store.identity,
         "tokenizer": {key: tokenizer[key] for key in ("name", "fingerprint", "prepend_bos")},
         "sequence_length": plan.sequence_length,
         **trained_context(job.checkpoint),

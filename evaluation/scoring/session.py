@@ -14,15 +14,14 @@ import torch
 from evaluation.checkpoints.agreement import check_agreement, check_tokenizer_fits
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.contents import Contents
-from evaluation.checkpoints.locations import Merge
 from evaluation.checkpoints.merge import open_subject
 from evaluation.checkpoints.state import checkpoint_state, is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.errors import EvaluationError, ScoringError
-from evaluation.scoring.earlier_scores import carry_over
+from evaluation.scoring.earlier_scores import open_store
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
-from evaluation.store import ScoreStore, StoredScore
+from evaluation.store import StoredScore
 
 if TYPE_CHECKING:
     from evaluation.scoring.lacking import Lacking
@@ -49,18 +48,14 @@ class Job:
         self.plan = plan = subject.plan
         self.tokenizer, self.vocab_size_needed = tokenizer, vocab_size_needed
         self.checkpoint = open_subject(subject)
-        is_merge = isinstance(subject.checkpoint, Merge)
-        self.location = subject.checkpoint if is_merge else self.checkpoint.path
+        self.location = subject.checkpoint
         self.subject, self._state = subject, checkpoint_state(self.location)
         check_complete(self.checkpoint)
         check_agreement(plan, self.checkpoint, is_bridge=subject.role == "bridge")
         check_tokenizer_fits(self.checkpoint, vocab_size_needed, tokenizer["vocab_size"])
         scoring, cache = plan.config.scoring, Path(plan.config.cache)
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
-        self._contents = Contents(Path(plan.config.results))
-        self.identity = self._contents.identity(self.checkpoint)
-        self.store = ScoreStore(plan.scores, self.identity)
-        carry_over(subject, self.checkpoint, self.store)
+        self.store = open_store(subject, self.checkpoint)
         self.names: list[str] = []
         self.lacking: list[Lacking] = []
         """Completions that are not stored; they are generated together when all else is scored."""
@@ -81,7 +76,8 @@ class Job:
         state = checkpoint_state(self.location)
         if is_left_of(state, self._state):
             return
-        if self._contents.identity(open_subject(self.subject)) != self.identity:
+        contents = Contents(Path(self.plan.config.results))
+        if contents.identity(open_subject(self.subject)) != self.store.identity:
             raise ScoringError(
                 f"{self.location}: replaced while it was being read or scored; run again "
                 "once its writer has finished"

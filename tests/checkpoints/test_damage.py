@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evaluation.__main__ import main
+from evaluation.checkpoints import headers
 from evaluation.checkpoints.completeness import check_complete
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
@@ -158,6 +159,33 @@ def test_replaced_between_opening_and_loading(folder: Path) -> None:
     rewrite(norm(folder), torch.zeros(32))
     with pytest.raises(IncompleteCheckpoint, match="changed since it was opened"):
         load_model(checkpoint)
+
+
+@pytest.mark.parametrize("change", ["added", "deleted", "configuration"])
+def test_changed_between_opening_and_loading(folder: Path, change: str) -> None:
+    checkpoint = open_checkpoint(folder)
+    if change == "added":
+        shutil.copy(norm(folder), norm(folder).parent / "model_other.safetensors")
+    elif change == "deleted":
+        norm(folder).unlink()
+    else:
+        config(folder, rms_norm_eps=2e-5)
+    for look in (check_complete, load_model):
+        with pytest.raises(IncompleteCheckpoint, match="changed since it was opened"):
+            look(checkpoint)
+
+
+def test_each_header_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a parallel file system, a thousand of them take seconds."""
+    looks: list[Path] = []
+    raw_header = headers._raw_header
+    monkeypatch.setattr(
+        headers, "_raw_header", lambda path, *rest: looks.append(path) or raw_header(path, *rest)
+    )
+    checkpoint = open_checkpoint(folder)
+    check_complete(checkpoint)
+    load_model(checkpoint)
+    assert sorted(looks) == checkpoint.weights
 
 
 @pytest.mark.parametrize("content", ["9" * 300, "", "../7", "7\0", "٧"])

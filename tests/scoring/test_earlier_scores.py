@@ -14,7 +14,7 @@ from evaluation.checkpoints.locations import real_location
 from evaluation.checkpoints.subjects import Subject, step_subject
 from evaluation.dependencies.steps import SCORE
 from evaluation.records import write_record
-from evaluation.scoring.earlier_scores import carry_over
+from evaluation.scoring.earlier_scores import open_store
 from evaluation.store import ScoreStore, StoredScore
 from tests.checkpoints.test_state import shard
 from tests.workflow.world import World
@@ -44,8 +44,8 @@ def leave_record(subject: Subject, identity: str) -> None:
 
 def carried(subject: Subject) -> bool:
     checkpoint = open_checkpoint(Path(str(subject.checkpoint)))
-    store = ScoreStore(subject.plan.scores, Contents().identity(checkpoint))
-    carry_over(subject, checkpoint, store)
+    store = open_store(subject, checkpoint)
+    assert store.identity == Contents().identity(checkpoint)
     return store.find("text", "key") is not None
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 
 from evaluation.checkpoints.format import Checkpoint, text_config
-from evaluation.checkpoints.headers import read_folder_headers
 from evaluation.checkpoints.load import device_number
 from evaluation.checkpoints.locations import Location
 from evaluation.errors import ScoringError
@@ -69,7 +68,7 @@ def _shapes(checkpoint: Checkpoint) -> Iterator[tuple[str, tuple[int, ...]]]:
         for source in checkpoint.architecture.parameters().values():
             yield source.targets[0].name, source.shape
         return
-    for header in read_folder_headers(checkpoint.path):
+    for header in checkpoint.headers:
         for name, entry in header.tensors.items():
             yield name, entry.shape
 
