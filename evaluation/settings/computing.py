@@ -42,13 +42,13 @@ class Scoring(Settings):
         None,
         gt=0,
         le=2**16,
-        description="Most completions generated at once; fewer if a GPU's free memory is for fewer. "
+        description="Most completions generated at once; fewer if free memory is for fewer. "
         "Default: 1024 on a GPU, 64 on CPU.",
     )
     cuda_graphs: bool = Field(
         False,
-        description="Whether a GPU decodes by replaying CUDA graphs, which copies each prompt to all of "
-        "its samples. Tested on the CPU; it has not run on a GPU yet.",
+        description="Whether a GPU decodes by replaying CUDA graphs. Tested on the CPU; it has not run on "
+        "a GPU yet.",
     )
     gpus_per_checkpoint: Integer = Field(
         1,

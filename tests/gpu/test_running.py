@@ -20,8 +20,7 @@ from evaluation.scoring.answers import AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.check import decoding_fault
-from evaluation.scoring.engine.generation.generate import DecodingBatch, generate
-from evaluation.scoring.engine.generation.static import StaticBatch
+from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.settings.generation import Sampling
 from tests.gpu.models import HINTS, VOCABULARY, engine_of, ids, in_float64, new_model, questions
@@ -73,12 +72,14 @@ def test_replayed_answers_are_those_of_the_plain_loop(
         GenerationRequest(f"drawn {n}", tuple(ids(random, 40)), 60, tuple(range(4)), hot)
         for n in range(4)
     ]
-    assert decoding_fault(model, device, batches=StaticBatch) is None
+    assert decoding_fault(model, device, replays=True) is None
     plain, replayed = (
         {key: answer for part in parts for key, answer in part.items()}
         for parts in (
-            generate(model, requests, vocabulary=VOCABULARY, batch=6, device=device, batches=kind)
-            for kind in (DecodingBatch, StaticBatch)
+            generate(
+                model, requests, vocabulary=VOCABULARY, batch=6, device=device, replays=replays
+            )
+            for replays in (False, True)
         )
     )
     assert plain.keys() == replayed.keys()

@@ -1,15 +1,19 @@
 """How many answers are decoded at once, with invented memory."""
 
+import gc
+import weakref
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import PreTrainedModel
 
-from evaluation.scoring.answers import Stopping
+from evaluation.scoring.engine.generation import generate as decoding
 from evaluation.scoring.engine.generation import memory
 from evaluation.scoring.engine.generation.kv_cache import Prefix
 from evaluation.scoring.engine.generation.memory import rows_in_memory
 from tests.scoring import tiny
-from tests.scoring.test_generation import asks
+from tests.scoring.test_generation import FREE, asks
 
 GIGABYTE = 10**9
 MODELS = {  # layers, heads of keys and values, width of a head
@@ -58,9 +62,7 @@ def rows_at_once(model: PreTrainedModel, batch: int | None) -> tuple[int, list[s
         seen.append(rows if length == 1 else 0)
 
     with model.base_model.register_forward_pre_hook(note, with_kwargs=True):
-        found = tiny.answers(
-            model, asks(80), Stopping(frozenset(), (), tiny.decode_after), batch=batch
-        )
+        found = tiny.answers(model, asks(80), FREE, batch=batch)
     return max(seen), [answer.text for _, answer in sorted(found.items())]
 
 
@@ -75,3 +77,31 @@ def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda device: int(5.5 * per_row / memory.SHARE))
     assert rows_at_once(model, None) == (5, texts)
     assert rows_at_once(model, 3) == (3, texts)
+
+
+def test_a_cpu_has_what_linux_calls_available(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    figures = tmp_path / "meminfo"
+    monkeypatch.setattr(memory, "MEMORY", figures)
+    assert memory.free_bytes(torch.device("cpu")) is None
+    figures.write_text("MemTotal:  24593456 kB\nMemFree:  900 kB\nMemAvailable:  2048 kB\n")
+    assert memory.free_bytes(torch.device("cpu")) == 2 << 20
+
+
+def test_memory_is_free_once_answers_are_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without waiting for the garbage collector: the next batch is as large as free memory allows."""
+    batches: list[weakref.ref[decoding.DecodingBatch]] = []
+
+    class Noted(decoding.DecodingBatch):
+        def __init__(self, *given: object, **named: object) -> None:
+            super().__init__(*given, **named)
+            batches.append(weakref.ref(self))
+
+    monkeypatch.setattr(decoding, "DecodingBatch", Noted)
+    gc.disable()
+    try:
+        tiny.answers(tiny.model("llama"), asks(9), FREE, batch=4)
+    finally:
+        gc.enable()
+    assert [batch() for batch in batches] == [None]

@@ -23,7 +23,6 @@ from evaluation.scoring.engine.generation.kv_cache import (
     DecodingStep,
     PrefillCache,
     Prefix,
-    Share,
     Slots,
 )
 from evaluation.scoring.engine.layer_devices import connect_layers
@@ -167,7 +166,7 @@ def _flex_attention(query: torch.Tensor, key: torch.Tensor, *_: Any, **named: An
 
 
 def _inputs(model: Any, kind: str) -> dict[str, Any]:
-    """What a pass of a kind takes beside ids and positions; answers follow a prefix that they share."""
+    """What a pass of a kind takes beside ids and positions; prompts follow a prefix that they share."""
     if kind not in ("prompts", "step"):
         model.set_attn_implementation(attend.NAME)
         depth, end = torch.zeros(2, 2, 128, dtype=torch.long, device=DEVICES[0])
@@ -181,8 +180,5 @@ def _inputs(model: Any, kind: str) -> dict[str, Any]:
     stem, windows = Prefix(parts, parts, 0), [None, 4, 4]
     if kind == "prompts":
         return {"memory": PrefillCache([stem], windows, torch.arange(128, device=DEVICES[0])[None])}
-    slots, rows = Slots(4), torch.arange(2, device=DEVICES[0])
-    slots.open(stem)
-    slots.widen(8)
-    columns = torch.zeros(2, 40 + 8, dtype=torch.long, device=DEVICES[0])
-    return {"memory": DecodingStep(slots, [Share(stem, rows, 0)], columns, rows, rows, windows)}
+    slots = Slots(4, stem)
+    return {"memory": DecodingStep(slots, 2, slots.widen(48), windows)}

@@ -15,10 +15,10 @@ from transformers import PreTrainedModel
 from evaluation.errors import NonFiniteError
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.engine.generation import generate as generating
-from evaluation.scoring.engine.generation import static
+from evaluation.scoring.engine.generation import graphs as graphing
 from evaluation.scoring.engine.generation.check import decoding_fault
-from evaluation.scoring.engine.generation.generate import DecodingBatch, generate
-from evaluation.scoring.engine.generation.static import StaticBatch
+from evaluation.scoring.engine.generation.generate import generate
+from evaluation.scoring.engine.generation.kv_cache import Slots
 from evaluation.settings.generation import Sampling
 from tests.scoring import tiny
 from tests.scoring.test_generation import FREE, asks, few_shot
@@ -89,7 +89,7 @@ class StandInGraphs:
 @pytest.fixture
 def graphs(monkeypatch: pytest.MonkeyPatch) -> StandInGraphs:
     made = StandInGraphs()
-    monkeypatch.setattr(static, "capture", made.capture)
+    monkeypatch.setattr(graphing, "capture", made.capture)
     return made
 
 
@@ -97,10 +97,11 @@ def answers(
     model: PreTrainedModel,
     given: list[GenerationRequest],
     batch: int,
-    batches: type[DecodingBatch] = DecodingBatch,
+    *,
+    replays: bool = False,
 ) -> dict[AnswerKey, Answer]:
     parts = generate(
-        model, given, vocabulary=tiny.VOCABULARY, batch=batch, device="cpu", batches=batches
+        model, given, vocabulary=tiny.VOCABULARY, batch=batch, device="cpu", replays=replays
     )
     return {key: answer for part in parts for key, answer in part.items()}
 
@@ -118,14 +119,14 @@ def test_replayed_steps_give_the_same_answers(name: str, graphs: StandInGraphs) 
     for batch in (1, 6, 64):
         expected = answers(model, given, batch)
         assert {answer.stop_reason for answer in expected.values()} >= {"eos", "length"}
-        assert answers(model, given, batch, StaticBatch) == expected
+        assert answers(model, given, batch, replays=True) == expected
     assert graphs.replayed > 5 * len(graphs.captured) > 0
 
 
 def test_launched_steps_give_the_same_answers() -> None:
     """As where nothing can be captured."""
     model, given = tiny.model("llama"), sampled()
-    assert answers(model, given, 6, StaticBatch) == answers(model, given, 6)
+    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
 
 
 def test_what_cannot_be_captured_is_launched(
@@ -134,9 +135,9 @@ def test_what_cannot_be_captured_is_launched(
     def fail(_: object) -> None:
         raise RuntimeError("operation not permitted when stream is capturing")
 
-    monkeypatch.setattr(static, "capture", fail)
+    monkeypatch.setattr(graphing, "capture", fail)
     model, given = tiny.model("llama"), sampled()
-    assert answers(model, given, 6, StaticBatch) == answers(model, given, 6)
+    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
     assert caplog.text.count("cannot be captured (operation not permitted") == 1
 
 
@@ -144,7 +145,7 @@ def test_the_longest_answers_outgrow_their_first_slots(graphs: StandInGraphs) ->
     """Slots are widened, and moved where few rows are left; graphs of the memory before are not replayed."""
     model = tiny.build("LlamaForCausalLM", max_position_embeddings=512)
     given = [GenerationRequest(str(i), (1 + i, 2, 3), 10 + 25 * i, stopping=FREE) for i in range(8)]
-    assert answers(model, given, 5, StaticBatch) == answers(model, given, 5)
+    assert answers(model, given, 5, replays=True) == answers(model, given, 5)
     assert len(graphs.captured) > 4
 
 
@@ -152,13 +153,13 @@ def test_the_check_decodes_by_the_same_steps(
     graphs: StandInGraphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny.build("LlamaForCausalLM", max_position_embeddings=512)
-    assert decoding_fault(model, "cpu", batches=StaticBatch) is None
+    assert decoding_fault(model, "cpu", replays=True) is None
     assert graphs.replayed >= 4
-    monkeypatch.setattr(StaticBatch, "_move", lambda *_: None)
+    monkeypatch.setattr(Slots, "move", lambda *_: None)
     monkeypatch.setattr(
-        static, "capture", lambda compute: (lambda: None, compute())
+        graphing, "capture", lambda compute: (lambda: None, compute())
     )  # a stale graph
-    fault = decoding_fault(model, "cpu", batches=StaticBatch)
+    fault = decoding_fault(model, "cpu", replays=True)
     assert fault is not None
     assert "differ" in fault
 
@@ -174,21 +175,22 @@ def test_nan_names_the_prompt() -> None:
     model.model.embed_tokens.weight[unused] = float("nan")
     given.append(GenerationRequest("broken", (1, unused, 2, 3), 1, stopping=FREE))
     with pytest.raises(NonFiniteError, match="prompt broken: "):
-        answers(model, given, 3, StaticBatch)
+        answers(model, given, 3, replays=True)
 
 
 @pytest.mark.parametrize(("is_fused", "most"), [(True, 16), (False, 36)])
 def test_launches_of_a_step(
     is_fused: bool, most: int, graphs: StandInGraphs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A replay is one launch. Without graphs, each operation that computes is one kernel of a GPU."""
+    """A replay is one launch. Without graphs, also where prompts share a prefix, each operation that computes is one kernel of a GPU."""
     if not is_fused:
         monkeypatch.setattr(generating, "fused_layers", contextlib.nullcontext)
     model = tiny.model("llama")
-    answers(model, [replace(one, stopping=FREE) for one in asks(30)], 16, StaticBatch)
     layers = model.config.num_hidden_layers
     deeper = tiny.build("LlamaForCausalLM", num_hidden_layers=layers + 1)
-    answers(deeper, [replace(one, stopping=FREE) for one in asks(30)], 16, StaticBatch)
+    given = [*asks(30), *few_shot(6, shared=40, samples=(0, 1))]
+    for counted in (model, deeper):
+        answers(counted, [replace(one, stopping=FREE) for one in given], 16, replays=True)
     counts = sorted({len(one.launches) for one in graphs.captured})
     assert len(counts) == 2  # whatever the numbers of rows and columns
     assert counts[1] - counts[0] == most  # of one layer more
@@ -204,7 +206,7 @@ def test_a_step_is_one_graph_of_the_compiler(monkeypatch: pytest.MonkeyPatch) ->
         result = torch.empty_like(compute())
         return lambda: result.copy_(step()), result
 
-    monkeypatch.setattr(static, "capture", compiled)
+    monkeypatch.setattr(graphing, "capture", compiled)
     model, given = tiny.model("qwen2-sliding"), sampled()
-    assert answers(model, given, 6, StaticBatch) == answers(model, given, 6)
+    assert answers(model, given, 6, replays=True) == answers(model, given, 6)
     assert counter.frame_count > 1

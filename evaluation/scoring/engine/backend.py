@@ -22,9 +22,8 @@ from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.generation.check import SHORT, decoding_fault, plain_fault
-from evaluation.scoring.engine.generation.generate import DecodingBatch, generate
+from evaluation.scoring.engine.generation.generate import generate
 from evaluation.scoring.engine.generation.plain import generate_plainly
-from evaluation.scoring.engine.generation.static import StaticBatch
 from evaluation.scoring.engine.layer_devices import connect_layers
 from evaluation.scoring.engine.loglikelihood import score_blocks, score_requests
 from evaluation.scoring.engine.self_check import beyond_windows
@@ -62,13 +61,10 @@ class EngineBackend:
         self._checkpoint = checkpoint
         self._loaded = loaded
         self._decoded: dict[int, bool] = {}
-        replays = scoring.cuda_graphs and scoring.gpus_per_checkpoint == 1
         self._cache = cache
         self.device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
         on_cpu = self.device == "cpu"
-        self._batches: type[DecodingBatch] = (
-            StaticBatch if replays and not on_cpu else DecodingBatch
-        )
+        self._replays = scoring.cuda_graphs and scoring.gpus_per_checkpoint == 1 and not on_cpu
         self.row_tokens = scoring.cpu_row_tokens if on_cpu else scoring.row_tokens
         self.dtype: str = scoring.dtype
         if self.dtype == "auto":
@@ -207,7 +203,7 @@ class EngineBackend:
                 vocabulary=vocabulary,
                 batch=batch,
                 device=self.device,
-                batches=self._batches,
+                replays=self._replays,
             )
         return generate_plainly(model, requests, vocabulary=vocabulary, device=self.device)
 
@@ -215,10 +211,10 @@ class EngineBackend:
         """Return whether the fast way gives the model's own logits, checked beyond windows if need be."""
         length = max(SHORT, beyond_windows(self.model, longest))
         if length not in self._decoded:
-            fault = decoding_fault(self.model, self.device, length, self._batches)
-            if fault is not None and self._batches is StaticBatch:
+            fault = decoding_fault(self.model, self.device, length, self._replays)
+            if fault is not None and self._replays:
                 log.warning("decoding steps are not replayed as CUDA graphs: %s", fault)
-                self._batches, self._decoded = DecodingBatch, {}
+                self._replays, self._decoded = False, {}
                 return self._decodes(longest)
             if fault is not None:
                 name = type(self.model).__name__

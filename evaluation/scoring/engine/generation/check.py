@@ -5,7 +5,9 @@ keep a state of its own, scale its logits after the head, or take arguments that
 it would write other tokens, or draw them at another temperature, without an error.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -32,14 +34,14 @@ def decoding_fault(
     model: PreTrainedModel,
     device: str | torch.device,
     length: int = SHORT,
-    batches: type[DecodingBatch] = DecodingBatch,
+    replays: bool = False,
 ) -> str | None:
     """Return why answers with this project's cache differ from the class's logits; None if they agree.
 
     Raises:
         NotEnoughMemory: When a GPU's memory is exhausted.
     """
-    return _compared(lambda: _fault(model, torch.device(device), max(length, SHORT), batches))
+    return _compared(lambda: _fault(model, torch.device(device), max(length, SHORT), replays))
 
 
 def plain_fault(model: PreTrainedModel, device: str | torch.device) -> str | None:
@@ -78,15 +80,18 @@ def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:
     return logprobs
 
 
-def _fault(
-    model: PreTrainedModel, device: torch.device, length: int, batches: type[DecodingBatch]
-) -> str | None:
+def _fault(model: PreTrainedModel, device: torch.device, length: int, replays: bool) -> str | None:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     requests = _requests(length, vocabulary)
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    recorded: dict[AnswerKey, list[NDArray[np.float64]]] = {}
-    decoding = _recording(batches, recorded)(
-        model, requests, wanted, vocabulary=vocabulary, rows=len(wanted), device=device
+    decoding = _Recording(
+        model,
+        requests,
+        wanted,
+        vocabulary=vocabulary,
+        rows=len(wanted),
+        device=device,
+        replays=replays,
     )
     answers = {key: answer for part in decoding.parts() for key, answer in part.items()}
     if answers.keys() != wanted:
@@ -95,7 +100,7 @@ def _fault(
         key = AnswerKey(index, request.samples[-1])
         said = answers[key].tokens
         tokens = np.array([*request.tokens, *said[:-1]])
-        error, allowed = difference(model, tokens, np.stack(recorded[key][: len(said)]))
+        error, allowed = difference(model, tokens, np.stack(decoding.seen[key][: len(said)]))
         if error > allowed:
             return (
                 f"its own log-probabilities differ from those with this project's cache by {error:.1e} "
@@ -116,18 +121,16 @@ def _requests(length: int, vocabulary: int) -> list[GenerationRequest]:
     ]
 
 
-def _recording(
-    batches: type[DecodingBatch], recorded: dict[AnswerKey, list[NDArray[np.float64]]]
-) -> type[DecodingBatch]:
-    """Return a class that records the log-probabilities from which each token was chosen, of some ids."""
+class _Recording(DecodingBatch):
+    """Records the log-probabilities from which each token was chosen, of some ids."""
 
-    class Recording(batches):  # type: ignore[misc, valid-type]
-        def _take(
-            self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
-        ) -> torch.Tensor:
-            for row, values in zip(rows, _logprobs(logits), strict=True):
-                recorded.setdefault(row.key, []).append(values)
-            chosen: torch.Tensor = super()._take(rows, logits, rules)
-            return chosen
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self.seen: defaultdict[AnswerKey, list[NDArray[np.float64]]] = defaultdict(list)
 
-    return Recording
+    def _take(
+        self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
+    ) -> torch.Tensor:
+        for row, values in zip(rows, _logprobs(logits), strict=True):
+            self.seen[row.key].append(values)
+        return super()._take(rows, logits, rules)

@@ -1,13 +1,15 @@
 """Generate answers to many prompts by continuous batching; each is the same as if generated alone.
 
 A prompt is prefilled once for all its samples, and a prefix that many prompts share is prefilled once
-for all of them. Logits are fp32, as the best two often tie in bf16. Only the tokenizer's ids are
+for all of them; their keys and values are then copied into each row's slot. Logits are fp32, as the best two often tie in bf16. Only the tokenizer's ids are
 chosen: a padded vocabulary has rows that were never trained.
 """
 
 import logging
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch.nn.attention import sdpa_kernel
@@ -21,6 +23,7 @@ from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.forward import longest_position
 from evaluation.scoring.engine.fused import fused_layers
+from evaluation.scoring.engine.generation.graphs import Graphs, StepShape
 from evaluation.scoring.engine.generation.kv_cache import (
     ATTENTION,
     DecodingStep,
@@ -30,14 +33,13 @@ from evaluation.scoring.engine.generation.kv_cache import (
 )
 from evaluation.scoring.engine.generation.memory import MOST, rows_in_memory
 from evaluation.scoring.engine.generation.partial_answers import (
-    BatchTables,
     PartialAnswer,
+    next_tokens,
     rules_of,
-    take_next,
 )
 from evaluation.scoring.engine.generation.prompts import PrefilledPrompt, PromptQueue
 from evaluation.scoring.engine.generation.sampling import Rules, stream_width
-from evaluation.scoring.engine.head import Head
+from evaluation.scoring.engine.head import Head, HostCopy
 from evaluation.scoring.engine.masks import layer_windows
 
 log = logging.getLogger(__name__)
@@ -55,8 +57,14 @@ class DecodingBatch:
 
     Args:
         vocabulary: Number of ids that may be chosen.
-        rows: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer.
+        rows: Most rows that are decoded at once; fewer if free memory is for fewer.
+        replays: Whether steps are captured and replayed, with numbers of rows that are rounded up to a
+            few. Each token goes into the next step on the device; the host reads it while that step
+            runs. So an answer that has ended is decoded for one more step, to no effect.
     """
+
+    _slots: Slots
+    _rules: Rules | None
 
     def __init__(
         self,
@@ -67,8 +75,9 @@ class DecodingBatch:
         vocabulary: int,
         rows: int,
         device: torch.device,
+        replays: bool = False,
     ) -> None:
-        self._model, self._device = model, device
+        self._model, self._device, self._replays = model, device, replays
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
         self._head = Head(model.get_output_embeddings())
         windows, config = layer_windows(model.config), model.config
@@ -80,22 +89,23 @@ class DecodingBatch:
         samples: dict[int, list[int]] = {}
         for index, sample in sorted(wanted):
             samples.setdefault(index, []).append(sample)
+        # Not methods, which would refer to this batch: its memory has to be free once it is forgotten.
+        self._hidden = partial(_last_hidden, model)
+        self._logits = partial(_logits, self._head, vocabulary)
         self._queue = PromptQueue(
-            requests, samples, self._forward, self._logits, self._windows, device
+            requests, samples, working(self._hidden), working(self._logits), self._windows, device
         )
-        self._slots = Slots(rows)
         self._columns = max(
             len(requests[index].tokens) + requests[index].max_new_tokens for index in samples
         )
+        self.most = rows
+        self._is_open = False
+        self._graphs = Graphs(replays)
         self._rows: list[PartialAnswer] = []
         self._ended: list[int] = []  # rows whose slot is free
-        self._layout: BatchTables | None = None
+        self._ruled: list[PartialAnswer] = []  # rows that the rules are for
+        self._unread: deque[tuple[Sequence[PartialAnswer], HostCopy]] = deque()
         self._finished: Answers = {}
-
-    @property
-    def most(self) -> int:
-        """Most rows that are decoded at once."""
-        return self._slots.rows
 
     def parts(self) -> Iterator[Answers]:
         """Yield all answers, at least one at a time; end early if memory is exhausted."""
@@ -134,90 +144,102 @@ class DecodingBatch:
         for place in sorted(self._ended, reverse=True):
             last = self._rows.pop()
             if place < len(self._rows):
-                self._move(len(self._rows), place, last.used)
+                self._slots.move(len(self._rows), place, last.used)
                 self._rows[place] = last
         self._ended = []
 
-    def _move(self, origin: int, target: int, used: int) -> None:
-        self._slots.move(origin, target, used)
-
     def _free(self) -> int:
-        return self._slots.rows - len(self._rows) + len(self._ended)
+        return self.most - len(self._rows) + len(self._ended)
 
     def _open(self, example: Prefix) -> None:
         """Make the slots when the first prompt is read, as many as fit the memory."""
-        if self._slots.keys:
+        if self._is_open:
             return
         fitting = rows_in_memory(example, self._columns, self._vocabulary)
-        self._slots.rows = min(self._slots.rows, fitting or self._slots.rows)
-        log.info("decoding %d answers at once", self._slots.rows)
-        self._slots.open(example)
+        self.most = min(self.most, fitting or self.most)
+        log.info("decoding %d answers at once", self.most)
+        self._slots, self._is_open = Slots(self.most, example), True
 
     def _begin(self, prompt: PrefilledPrompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
-        rows = [PartialAnswer.of(prompt, prompt.samples.pop(), self._width) for _ in range(count)]
-        self._take(rows, prompt.logits.expand(count, -1), rules_of(rows, self._head.device))
-        for row in rows:
-            if not self._has_ended(row):
-                self._give_slot(row)
-
-    def _give_slot(self, row: PartialAnswer) -> int:
-        self._layout = None
-        place = self._ended.pop() if self._ended else len(self._rows)
-        self._rows[place : place + 1] = [row]
-        self._slots.widen(row.used)
-        for part in row.copied:
-            self._slots.put(place, part.start - row.start, part)
-        row.copied = ()
-        return place
-
-    def _has_ended(self, row: PartialAnswer) -> bool:
-        if row.stop_reason is None:
-            return False
-        self._finished[row.key] = row.answer()
-        return True
-
-    def _widen(self) -> int:
-        """Make room for a token of every row; return the columns that are then needed."""
-        needed = max(row.used for row in self._rows) + 1
-        self._slots.widen(needed)
-        return needed
+        samples = [prompt.samples.pop() for _ in range(count)]
+        rows = [
+            PartialAnswer.of(prompt.index, prompt.request, sample, self._width)
+            for sample in samples
+        ]
+        rules = rules_of(rows, self._head.device)
+        ids = self._take(rows, prompt.logits.expand(count, -1), rules)
+        self._slots.widen(rows[0].used)
+        for row, token in zip(rows, ids, strict=True):
+            if row.stop_reason is None:
+                place = self._ended.pop() if self._ended else len(self._rows)
+                self._rows[place : place + 1] = [row]
+                self._slots.put(place, [prompt.stem, prompt.rest], token)
 
     def _advance(self) -> None:
         """Decode one more token of every row."""
-        self._layout = self._layout or BatchTables(self._rows, self._device, self._head.device)
-        self._widen()
-        table, step = self._layout.step(self._slots, self._windows)
-        hidden = self._forward(table[0, :, None], table[1, :, None], step)[:, 0]
-        self._take(self._rows, self._logits(hidden), self._layout.rules)
-        self._ended = [place for place, row in enumerate(self._rows) if self._has_ended(row)]
-        if self._ended:
-            self._layout = None
+        count = len(self._rows)
+        width = self._slots.widen(max(row.used for row in self._rows) + 1)
+        rows = min(1 << (count - 1).bit_length(), self.most) if self._replays else count
+        if self._ruled != self._rows:
+            self._ruled = list(self._rows)
+            self._rules = rules_of(self._ruled, self._head.device)
+        logits = self._computed(rows, width)[:count]
+        self._slots.ids[:count] = self._take(self._ruled, logits, self._rules)
+        self._slots.places[:count] += 1
+        for row in self._rows:
+            row.used += 1
+        self._read(1)
+        self._ended = [place for place, row in enumerate(self._rows) if row.stop_reason]
 
     def _take(
         self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
     ) -> torch.Tensor:
-        return take_next(rows, logits, rules, self._width)
+        """Choose tokens, and begin to copy them to the host; return ids that the next step can read."""
+        chosen = next_tokens(rows, logits, rules, self._width)
+        self._unread.append((rows, HostCopy(chosen)))
+        if not self._replays:
+            self._read(0)
+        return chosen.clamp(min=0).to(self._device)  # -1 stands for NaN
+
+    def _read(self, left: int) -> None:
+        """Give rows the tokens that were chosen, but for the last few choices."""
+        while len(self._unread) > left:
+            rows, copy = self._unread.popleft()
+            for row, token in zip(rows, copy.wait()[0].tolist(), strict=True):
+                if row.stop_reason is None:
+                    row.take(token)
+                    if row.stop_reason is not None:
+                        self._finished[row.key] = row.answer()
 
     @working
-    def _logits(self, hidden: torch.Tensor) -> torch.Tensor:
-        """Return logits (B, V) of hidden states (B, D)."""
-        return self._head.logits(hidden)[:, : self._vocabulary]
+    def _computed(self, rows: int, width: int) -> torch.Tensor:
+        shape = StepShape(rows, width, self._slots.version)
+        return self._graphs.run(shape, lambda: self._step(rows, width))
 
-    @working
-    def _forward(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | DecodingStep
-    ) -> torch.Tensor:
-        return self._hidden(ids, positions, memory)
+    def _step(self, rows: int, width: int) -> torch.Tensor:
+        """Return logits (B, V) of the rows' tokens, from the slots alone."""
+        ids, places = self._slots.ids[:rows, None], self._slots.places[:rows, None]
+        step = DecodingStep(self._slots, rows, width, self._windows)
+        return self._logits(self._hidden(ids, places, step)[:, 0])
 
-    def _hidden(
-        self, ids: torch.Tensor, positions: torch.Tensor, memory: PrefillCache | DecodingStep
-    ) -> torch.Tensor:
-        """Return the last hidden states (B, T, D) of ids (B, T)."""
-        hidden: torch.Tensor = self._model.base_model(
-            input_ids=ids, position_ids=positions, use_cache=False, memory=memory
-        ).last_hidden_state
-        return hidden
+
+def _last_hidden(
+    model: PreTrainedModel,
+    ids: torch.Tensor,
+    positions: torch.Tensor,
+    memory: PrefillCache | DecodingStep,
+) -> torch.Tensor:
+    """Return the last hidden states (B, T, D) of ids (B, T)."""
+    hidden: torch.Tensor = model.base_model(
+        input_ids=ids, position_ids=positions, use_cache=False, memory=memory
+    ).last_hidden_state
+    return hidden
+
+
+def _logits(head: Head, vocabulary: int, hidden: torch.Tensor) -> torch.Tensor:
+    """Return logits (B, V) of hidden states (B, D)."""
+    return head.logits(hidden)[:, :vocabulary]
 
 
 def generate(
@@ -227,7 +249,7 @@ def generate(
     vocabulary: int,
     batch: int | None = None,
     device: str | torch.device,
-    batches: type[DecodingBatch] = DecodingBatch,
+    replays: bool = False,
 ) -> Iterator[Answers]:
     """Yield answers in parts as they are finished, the longest prompts first.
 
@@ -235,7 +257,8 @@ def generate(
 
     Args:
         vocabulary: Number of ids that may be chosen.
-        batch: Most rows that are decoded at once; fewer if a GPU's free memory is for fewer. None: MOST.
+        batch: Most rows that are decoded at once; fewer if free memory is for fewer. None: MOST.
+        replays: Whether steps are replayed as CUDA graphs; the model's layers must be on one device.
 
     Raises:
         NonFiniteError: When the model returns NaN or infinity; it names the prompt.
@@ -248,8 +271,14 @@ def generate(
     with gpu_faults(), progress("answers", len(wanted), "answer") as bar:
         while wanted:
             rows = min(batch, len(wanted))
-            decoding = batches(
-                model, requests, wanted, vocabulary=vocabulary, rows=rows, device=device
+            decoding = DecodingBatch(
+                model,
+                requests,
+                wanted,
+                vocabulary=vocabulary,
+                rows=rows,
+                device=device,
+                replays=replays,
             )
             for part in decoding.parts():
                 wanted -= part.keys()

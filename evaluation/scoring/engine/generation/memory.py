@@ -5,6 +5,7 @@ time, until their keys and values are as large as the weights.
 """
 
 from collections import Counter
+from pathlib import Path
 
 import torch
 
@@ -15,6 +16,9 @@ MOST = {"cpu": 64, "cuda": 1024}
 
 SHARE = 0.8
 """Share of the free memory that is planned for; the rest is for prompts being read, and for gaps."""
+
+MEMORY = Path("/proc/meminfo")
+"""Linux's own figures, in KiB."""
 
 _WIDER = 1.25
 """A slot is widened by a quarter at least, so it may be this much wider than its longest answer."""
@@ -42,8 +46,14 @@ def rows_in_memory(example: Prefix, columns: int, vocabulary: int) -> int | None
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Return a GPU's free memory, with what this process has reserved and does not use; None for a CPU."""
+    """Return a device's free memory, with what this process has reserved and does not use.
+
+    None if that is unknown, as on a CPU of another system than Linux.
+    """
     if device.type != "cuda":
-        return None
+        if device.type != "cpu" or not MEMORY.exists():
+            return None
+        lines = dict(line.split(":") for line in MEMORY.read_text().splitlines())
+        return 1024 * int(lines["MemAvailable"].split()[0])
     reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + reserved

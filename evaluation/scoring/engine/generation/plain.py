@@ -17,7 +17,11 @@ from evaluation.progress import count_answers, progress
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.busy import working
 from evaluation.scoring.engine.faults import gpu_faults
-from evaluation.scoring.engine.generation.partial_answers import PartialAnswer, rules_of, take_next
+from evaluation.scoring.engine.generation.partial_answers import (
+    PartialAnswer,
+    next_tokens,
+    rules_of,
+)
 from evaluation.scoring.engine.generation.sampling import stream_width
 
 
@@ -58,9 +62,7 @@ def plain_answers(
         seen: Gets the logits (V,) of each token of the first sample; None: they are not kept.
     """
     width = stream_width(vocabulary)
-    rows = [
-        PartialAnswer.without_cache(index, request, sample, width) for sample in request.samples
-    ]
+    rows = [PartialAnswer.of(index, request, sample, width) for sample in request.samples]
     ids = torch.tensor([request.tokens] * len(rows), device=device)
 
     def have_ended(*_: Any, **__: Any) -> torch.Tensor:
@@ -99,6 +101,9 @@ class _Chooser:
         chosen = torch.zeros(len(self.rows), dtype=torch.long, device=scores.device)
         going = [place for place, row in enumerate(self.rows) if row.stop_reason is None]
         rows = [self.rows[place] for place in going]
-        chosen[going] = take_next(rows, logits[going], rules_of(rows, logits.device), self.width)
+        tokens = next_tokens(rows, logits[going], rules_of(rows, logits.device), self.width)
+        for row, token in zip(rows, tokens.tolist(), strict=True):
+            row.take(token)
+        chosen[going] = tokens
         only = torch.full_like(scores, -torch.inf)
         return only.scatter_(1, chosen[:, None], 0.0)
