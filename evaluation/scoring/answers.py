@@ -58,7 +58,12 @@ class Stopping:
         return Answer(text, raw, tuple(tokens), "stop_string")
 
 
-LENGTH_ONLY = Stopping(frozenset(), (), lambda _, ids: "")
+def no_text(prompt: Sequence[int], ids: Sequence[int]) -> str:
+    """Decode nothing."""
+    return ""
+
+
+LENGTH_ONLY = Stopping(frozenset(), (), no_text)
 """Ends answers at their largest length only, and decodes nothing; for token ids without a tokenizer."""
 
 

@@ -67,39 +67,30 @@ def _own(row: Mapping[str, Any]) -> list[_Text]:
 
 def _harness(row: Mapping[str, Any]) -> list[_Text]:
     responses = row.get("resps")
-    texts = (
-        [one for part in responses for one in (part if isinstance(part, list) else [part])]
-        if isinstance(responses, list)
-        else []
-    )
-    return [_Text(text) for text in texts]
+    parts = responses if isinstance(responses, list) else []
+    return [_Text(one) for part in parts for one in (part if isinstance(part, list) else [part])]
 
 
 def _batch(row: Mapping[str, Any]) -> list[_Text]:
-    body = _at(row, "response", "body")
-    choices = body.get("choices") if isinstance(body, dict) else None
-    found = choices if isinstance(choices, list) else []
-    ordered = sorted(
-        (c for c in found if isinstance(c, dict)), key=lambda c: str(c.get("index", 0)).zfill(9)
-    )
+    choices = _tables(_at(row, "response", "body", "choices"))
     return [
         _Text(
             choice.get("text", _at(choice, "message", "content")),
-            ...,
-            _reason(choice.get("finish_reason")),
+            stop_reason=_reason(choice.get("finish_reason")),
         )
-        for choice in ordered
+        for choice in sorted(choices, key=lambda choice: str(choice.get("index", 0)).zfill(9))
     ]
 
 
 def _outputs(row: Mapping[str, Any]) -> list[_Text]:
-    outputs = row.get("outputs")
-    found = outputs if isinstance(outputs, list) else []
     return [
-        _Text(output.get("text"), ..., _reason(output.get("finish_reason")))
-        for output in found
-        if isinstance(output, dict)
+        _Text(output.get("text"), stop_reason=_reason(output.get("finish_reason")))
+        for output in _tables(row.get("outputs"))
     ]
+
+
+def _tables(listed: Any) -> list[dict[str, Any]]:
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
 
 
 def _at(row: Any, *keys: str) -> Any:

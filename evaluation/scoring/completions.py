@@ -13,14 +13,9 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.imported_completions import imported_entry, imports_of
-from evaluation.scoring.lacking import Lacking
+from evaluation.scoring.lacking import Lacking, sample_keys, without
 from evaluation.scoring.session import Job
-from evaluation.scoring.stored_completions import (
-    StoredCompletion,
-    prompt_key,
-    sample_key,
-    stored_completions,
-)
+from evaluation.scoring.stored_completions import prompt_key, stored_completions
 from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.settings.generation import Sampling
 from evaluation.settings.provided import settled_task
@@ -68,7 +63,7 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         job.names += used
     else:
         key = _key(job, "tier5", cache, task.sampling, engine)
-        requests = missing_requests(task.sampling, cache.prompts, {})
+        requests = _requests(task.sampling, cache.prompts)
         agreement = Agreement(job, name, key, requests) if engine else None
         prefix = _complete(job, name, key, cache, task.sampling, stops, agreement)
     entry = {
@@ -126,36 +121,26 @@ def _complete(
     """
     item = f"completions-{name}"
     prefix = job.store.prefix(item, key)
-    keys = [sample_key(prompt_key(p), n) for p in cache.prompts for n in range(sampling.n)]
+    requests = _requests(sampling, cache.prompts)
+    keys = sample_keys(requests)
     stored, used = stored_completions(job.store, prefix, keys, stops)
     job.names += used
-    requests = missing_requests(sampling, cache.prompts, stored)
-    if requests or (agreement and agreement.stored() is None):
+    lacking = set(keys) - stored.keys()
+    if lacking or (agreement and agreement.stored() is None):
         with job.naming(name):
             tokenizer = stage_tokenizer(job.plan)
             stopping = stopping_with(tokenizer, cache.meta["eos_token_ids"], stops)
-            lacking = {key for key in keys if key not in stored}
             if read_anew(job, item, key, cache.prompts, lacking, stopping):
                 stored, _ = stored_completions(job.store, prefix, keys, stops)
-                requests = missing_requests(sampling, cache.prompts, stored)
-        job.lacking.append(Lacking(name, item, key, requests, stopping, agreement))
+        left = without(stored, requests)
+        job.lacking.append(Lacking(name, item, key, left, stopping, agreement))
     return prefix
 
 
-def missing_requests(
-    sampling: Sampling, prompts: Sequence[Prompt], stored: Mapping[str, StoredCompletion]
-) -> list[GenerationRequest]:
-    """Return the requests that must be generated, in order; prompts of equal tokens are requested once.
-
-    Args:
-        stored: Stored completions, by `sample_key`.
-    """
-    requests: dict[str, GenerationRequest] = {}
-    for prompt in prompts:
-        key = prompt_key(prompt)
-        lacking = tuple(n for n in range(sampling.n) if sample_key(key, n) not in stored)
-        if lacking:
-            requests[key] = GenerationRequest(
-                key, prompt.tokens, prompt.max_new_tokens, lacking, sampling
-            )
-    return list(requests.values())
+def _requests(sampling: Sampling, prompts: Sequence[Prompt]) -> list[GenerationRequest]:
+    """Return the requests for all samples, in order; prompts of equal tokens are requested once."""
+    samples, by_key = tuple(range(sampling.n)), {prompt_key(prompt): prompt for prompt in prompts}
+    return [
+        GenerationRequest(key, prompt.tokens, prompt.max_new_tokens, samples, sampling)
+        for key, prompt in by_key.items()
+    ]

@@ -1,6 +1,6 @@
 """Samples that items lack: what is requested, and how answers become rows of the store."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -51,24 +51,14 @@ class Lacking:
 
     def still_lacking(self, job: Job) -> "Lacking":
         """Return what is not stored after other processes have stored answers; the job gets their names."""
-        keys = [
-            sample_key(request.id, sample)
-            for request in self.requests
-            for sample in request.samples
-        ]
-        prefix = job.store.prefix(self.item, self.key)
-        stored, used = stored_completions(job.store, prefix, keys, self.stopping.strings)
+        stored, used = stored_completions(
+            job.store,
+            job.store.prefix(self.item, self.key),
+            sample_keys(self.requests),
+            self.stopping.strings,
+        )
         job.names += used
-        left = [
-            replace(request, samples=samples)
-            for request in self.requests
-            if (
-                samples := tuple(
-                    n for n in request.samples if sample_key(request.id, n) not in stored
-                )
-            )
-        ]
-        return replace(self, requests=left)
+        return replace(self, requests=without(stored, self.requests))
 
     def compared(self, is_ours: bool) -> Asked:
         """Return the requests that both engines answer; none if the agreement is measured already."""
@@ -81,6 +71,22 @@ class Lacking:
         return Asked(
             self.name, [replace(request, stopping=self.stopping) for request in requests], take
         )
+
+
+def sample_keys(requests: Iterable[GenerationRequest]) -> list[str]:
+    """Return the key in the store of every sample of requests, whose ids are keys of their prompts."""
+    return [sample_key(request.id, n) for request in requests for n in request.samples]
+
+
+def without(
+    stored: Container[str], requests: Iterable[GenerationRequest]
+) -> list[GenerationRequest]:
+    """Return requests for the samples that are not stored, by `sample_key`."""
+    left = (
+        (request, tuple(n for n in request.samples if sample_key(request.id, n) not in stored))
+        for request in requests
+    )
+    return [replace(request, samples=samples) for request, samples in left if samples]
 
 
 def completion_table(

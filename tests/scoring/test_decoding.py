@@ -87,7 +87,8 @@ def test_the_plain_way_gives_the_same_samples_as_the_fast_one() -> None:
 def test_a_window_is_compared_before_it_matters(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny.build("MistralForCausalLM", sliding_window=48, max_position_embeddings=256)
     monkeypatch.setattr(
-        "evaluation.scoring.engine.generation.generate.layer_windows", lambda _: None
+        "evaluation.scoring.engine.generation.generate.windows_by_layer",
+        lambda config: [None] * config.num_hidden_layers,
     )
     backend = backend_of(model)
     assert backend._decodes(40)

@@ -61,6 +61,14 @@ def layer_windows(config: PretrainedConfig) -> dict[str, int | None] | int | Non
     return window if not types and _declares(config, "sliding_window") else None
 
 
+def windows_by_layer(config: PretrainedConfig) -> list[int | None]:
+    """Return the attention window of each layer in tokens, None for none; raise like `layer_windows`."""
+    windows = layer_windows(config)
+    if isinstance(windows, dict):
+        return [windows[kind] for kind in config.layer_types]
+    return [windows] * config.num_hidden_layers
+
+
 def _declares(config: PretrainedConfig, key: str) -> bool:
     return hasattr(type(config), key)
 

@@ -40,7 +40,7 @@ from evaluation.scoring.engine.generation.partial_answers import (
 from evaluation.scoring.engine.generation.prompts import PrefilledPrompt, PromptQueue
 from evaluation.scoring.engine.generation.sampling import Rules, stream_width
 from evaluation.scoring.engine.head import Head, HostCopy
-from evaluation.scoring.engine.masks import layer_windows
+from evaluation.scoring.engine.masks import windows_by_layer
 
 log = logging.getLogger(__name__)
 
@@ -79,22 +79,15 @@ class DecodingBatch:
     ) -> None:
         self._model, self._device, self._replays = model, device, replays
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
-        self._head = Head(model.get_output_embeddings())
-        windows, config = layer_windows(model.config), model.config
-        self._windows = (
-            [windows[kind] for kind in config.layer_types]
-            if isinstance(windows, dict)
-            else [windows] * config.num_hidden_layers
-        )
+        self._windows = windows_by_layer(model.config)
         samples: dict[int, list[int]] = {}
         for index, sample in sorted(wanted):
             samples.setdefault(index, []).append(sample)
-        # Not methods, which would refer to this batch: its memory has to be free once it is forgotten.
+        self._head = Head(model.get_output_embeddings())
+        # Not a method, which would refer to this batch: its memory has to be free once it is forgotten.
         self._hidden = partial(_last_hidden, model)
-        self._logits = partial(_logits, self._head, vocabulary)
-        self._queue = PromptQueue(
-            requests, samples, working(self._hidden), working(self._logits), self._windows, device
-        )
+        run = working(self._hidden), working(self._head.logits)
+        self._queue = PromptQueue(requests, samples, *run, self._windows, device)
         self._columns = max(
             len(requests[index].tokens) + requests[index].max_new_tokens for index in samples
         )
@@ -139,7 +132,8 @@ class DecodingBatch:
     def _fill(self) -> None:
         """Put the next prompts' samples into free rows; move the last rows into those that stay free."""
         while self._free() and (prompt := self._queue.next()) is not None:
-            self._open(prompt.rest)
+            if not self._is_open:
+                self._open(prompt.rest)
             self._begin(prompt, min(self._free(), len(prompt.samples)))
         for place in sorted(self._ended, reverse=True):
             last = self._rows.pop()
@@ -152,9 +146,7 @@ class DecodingBatch:
         return self.most - len(self._rows) + len(self._ended)
 
     def _open(self, example: Prefix) -> None:
-        """Make the slots when the first prompt is read, as many as fit the memory."""
-        if self._is_open:
-            return
+        """Make the slots, as many as fit the memory, from the first prompt."""
         fitting = rows_in_memory(example, self._columns, self._vocabulary)
         self.most = min(self.most, fitting or self.most)
         log.info("decoding %d answers at once", self.most)
@@ -162,10 +154,9 @@ class DecodingBatch:
 
     def _begin(self, prompt: PrefilledPrompt, count: int) -> None:
         """Begin some samples of a prompt: their first token follows from the prompt's logits."""
-        samples = [prompt.samples.pop() for _ in range(count)]
         rows = [
-            PartialAnswer.of(prompt.index, prompt.request, sample, self._width)
-            for sample in samples
+            PartialAnswer.of(prompt.index, prompt.request, prompt.samples.pop(), self._width)
+            for _ in range(count)
         ]
         rules = rules_of(rows, self._head.device)
         ids = self._take(rows, prompt.logits.expand(count, -1), rules)
@@ -196,7 +187,7 @@ class DecodingBatch:
         self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
     ) -> torch.Tensor:
         """Choose tokens, and begin to copy them to the host; return ids that the next step can read."""
-        chosen = next_tokens(rows, logits, rules, self._width)
+        chosen = next_tokens(rows, logits[:, : self._vocabulary], rules, self._width)
         self._unread.append((rows, HostCopy(chosen)))
         if not self._replays:
             self._read(0)
@@ -218,10 +209,10 @@ class DecodingBatch:
         return self._graphs.run(shape, lambda: self._step(rows, width))
 
     def _step(self, rows: int, width: int) -> torch.Tensor:
-        """Return logits (B, V) of the rows' tokens, from the slots alone."""
+        """Return logits (B, V) after the rows' tokens, from the slots alone."""
         ids, places = self._slots.ids[:rows, None], self._slots.places[:rows, None]
         step = DecodingStep(self._slots, rows, width, self._windows)
-        return self._logits(self._hidden(ids, places, step)[:, 0])
+        return self._head.logits(self._hidden(ids, places, step)[:, 0])
 
 
 def _last_hidden(
@@ -235,11 +226,6 @@ def _last_hidden(
         input_ids=ids, position_ids=positions, use_cache=False, memory=memory
     ).last_hidden_state
     return hidden
-
-
-def _logits(head: Head, vocabulary: int, hidden: torch.Tensor) -> torch.Tensor:
-    """Return logits (B, V) of hidden states (B, D)."""
-    return head.logits(hidden)[:, :vocabulary]
 
 
 def generate(
