@@ -52,6 +52,13 @@ _TEX = (
     ),
     (re.compile(r"(?<![\w$])\$(?=[^\d$]*\$)|(?<=[\d\s.)])\$(?=[\s.,;:!?)]|$)"), ""),
 )
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d+),(\d+)(?!\d|[.,]\d)")
+_IN_BRACKETS = re.compile(r"(?:.?[(\[]|\\\{)\d+,\d+\\?[)\]}]")
+"""A point, an interval or a set: `(0,5)`."""
+_WITHOUT_WORDS = re.compile(
+    r"(?:\\[A-Za-z]++|[^\W\d_]{1,2}(?![^\W\d_])|,(?=\d{1,2}(?!\d))|[^,\w]|[\d_])*+"
+)
+"""A text with no word and no comma but decimal ones: `7/2 = 3,5`."""
 _LONGEST_SENTENCE = 2_000
 """Characters of the longest sentence in which words are read as numbers."""
 _SENTENCES = re.compile(r"(?<=[.!?])(?<!i\.e\.)(?<!e\.g\.)(?<!approx\.)\s+|\n+|(?<=[。！？।۔؟])")
@@ -96,6 +103,7 @@ def read_final_numbers(completion: str) -> list[FinalNumber]:
     A statement may have several where it gives others beside its own: a conversion, a reason, a share.
     There are none if the answer has no number, or names several.
     """
+    completion = _with_decimal_points(completion)
     answer = read_final_answer(completion)
     text = readable(_without_tex(answer.text))
     context = readable(_without_tex(completion))
@@ -112,6 +120,19 @@ def read_final_numbers(completion: str) -> list[FinalNumber]:
     if _CUT_OFF.search(turn):
         return []
     return _distinct([*_opening(turn, context), *_last(turn, context)])
+
+
+def _with_decimal_points(completion: str) -> str:
+    """Return a completion with points for commas that can only be decimal: of `0,5`, and of `3,5` without words."""
+    is_bare = _WITHOUT_WORDS.fullmatch(completion)
+
+    def pointed(number: re.Match[str]) -> str:
+        is_decimal = number[1] == "0" or (is_bare and len(number[2]) < 3)
+        around = completion[max(0, number.start() - 2) : number.end() + 2]
+        is_member = _IN_BRACKETS.match(around)
+        return f"{number[1]}.{number[2]}" if is_decimal and not is_member else number[0]
+
+    return _DECIMAL_COMMA.sub(pointed, completion)
 
 
 def _distinct(numbers: Iterable[FinalNumber | None]) -> list[FinalNumber]:

@@ -17,6 +17,13 @@ _SEVERAL = re.compile(
     re.I,
 )
 _RANGE = re.compile(r"\s*(?:-|–|—|~|to|through)\s*[$€£]?\s*", re.I)
+_JOINT = r"\s*(?:[,;]?\s*(?:and|&|und|et|y|e|en|och|и|和|及|と|및|và)|[,;])\s*"
+_LIST = re.compile(rf"\ue002+(?:{_JOINT}\ue002+)+", re.IGNORECASE)
+"""Numbers, as `_listed` masks them, with nothing else between them."""
+_ENUMERATED = re.compile(r".*[^\s,;\ue002]\s*\ue002+", re.DOTALL)
+"""A list up to the number behind its last `and`."""
+_LEAD = re.compile(r"\W*(?:[a-z]\s*=\W*)?", re.IGNORECASE)
+_UNIT = re.compile(r"\W*(?:[^\W\d_]+\W*)?")
 EQUALS = re.compile(
     r"[=≈]|\\equiv(?![A-Za-z])|\b(?:equals|which is|that is|i\.e\.|gives|makes|=>)\b|⇒|→|\b(?:hence|therefore|thus)\b(?=\W*\d)"
 )
@@ -75,7 +82,27 @@ def is_alone(text: str, numbers: list[Number]) -> bool:
     if len(numbers) == 1 or _are_same(text, numbers[0], numbers[1]):
         return True
     between = text[numbers[0].end : numbers[1].start]
-    return not any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
+    is_operand = any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
+    return not is_operand and numbers[0].start not in _listed(text, numbers)
+
+
+def _listed(text: str, numbers: Sequence[Number]) -> set[int]:
+    """Return where numbers are that are named with others: `5 and 6`; a text that is nothing but `5, 6`."""
+    masked = text
+    for number in numbers:
+        length = number.end - number.start
+        masked = masked[: number.start] + "\ue002" * length + masked[number.end :]
+    listed = set[int]()
+    for run in _LIST.finditer(masked):
+        is_all = _LEAD.fullmatch(text, 0, run.start()) and _UNIT.fullmatch(text, run.end())
+        enumerated = None if is_all else _ENUMERATED.match(run[0])
+        end = run.end() if is_all else run.start() + (enumerated.end() if enumerated else 0)
+        members = [number for number in numbers if run.start() <= number.start < end]
+        is_clause = len(members) == 2 and "," in run[0] and not is_all  # `5, and 6 are left`
+        are_different = len({number.value for number in members}) > 1
+        if are_different and not is_clause:
+            listed |= {number.start for number in members}
+    return listed
 
 
 def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
@@ -86,10 +113,13 @@ def asserted_by(sentence: str, context: str) -> Iterator[FinalNumber]:
         clause = clause[: beside.start()]
     sign = max((sign.end() for sign in _SIGN.finditer(clause)), default=0)
     numbers = read_numbers(clause, context)
+    listed = _listed(clause, numbers)
     free = [
         number
         for place, number in enumerate(numbers)
-        if not _is_contested(clause, numbers, place) and not is_denied(clause, number)
+        if number.start not in listed
+        and not _is_contested(clause, numbers, place)
+        and not is_denied(clause, number)
     ]
     questions = " ".join(_QUESTION.findall(context))
     given = {number.value for number in read_numbers(questions, context)} if questions else set()
@@ -197,7 +227,8 @@ def stated_by(sentence: str, context: str) -> FinalNumber | None:
         between = text[left.end : right.start]
         if _SEVERAL.fullmatch(between) or _RANGE.fullmatch(between):
             return None
-    if re.search(r"\b(?:between|either)\b", text[: main[-1].start], re.I):
+    is_one_of_two = re.search(r"\b(?:between|either)\b", text[: main[-1].start], re.I)
+    if is_one_of_two or main[-1].start in _listed(text, numbers):
         return None
     return named(main[-1], text)
 
