@@ -131,6 +131,10 @@ def recipes(draws: int) -> Iterator[list[str]]:
         for noise in (0.003, 0.006, 0.01):
             shares = of_recipes(steps, noise, draws, 7)
             yield [str(steps), f"{100 * noise:.1f}", *(f"{share:.1%}" for share in shares)]
+    for noise, before in ((0.01, 0.001), (0.003, 0.01), (0.003, 0.02)):
+        shares = of_recipes(6, noise, draws, 7, before)
+        sizes = f"{100 * noise:.1f}, bridge's {100 * before:.1f}"
+        yield ["6", sizes, *(f"{share:.1%}" for share in shares)]
 
 
 DIFFERENCES: dict[str, Callable[[np.random.Generator, int], Floats]] = {

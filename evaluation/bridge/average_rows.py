@@ -4,12 +4,19 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluation.bridge.averages import mean_results, scatter, with_checkpoints
+from evaluation.bridge.averages import (
+    both_sides,
+    level_variance,
+    mean_results,
+    scatter,
+    with_checkpoints,
+)
 from evaluation.bridge.companions import verdict_on
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
+from evaluation.bridge.previous_stage import noise_before
 from evaluation.results.read import read_results
 from evaluation.results.stage_files import AverageRow
 from evaluation.settings.candidates import Candidate, steps_among
@@ -18,9 +25,15 @@ from evaluation.settings.plan import StagePlan
 
 
 def average_rows(
-    plan: StagePlan, deltas: Mapping[Candidate, Sequence[Delta]]
+    plan: StagePlan,
+    deltas: Mapping[Candidate, Sequence[Delta]],
+    before: Sequence[Sequence[Delta]] = (),
 ) -> Iterator[dict[str, Any]]:
-    """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough."""
+    """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough.
+
+    Args:
+        before: Deltas of the last checkpoints of the bridge's own stage (`previous_stage`).
+    """
     steps = steps_among(deltas)
     for number, objective in enumerate(plan.stage.objective):
         if objective.average is None or len(steps) < objective.average:
@@ -33,17 +46,23 @@ def average_rows(
             for folder in (plan.bridge_folder, *map(plan.step_folder, own))
         )
         key, mean = f"stages.{plan.name}.objective.{number}", compare(mean_results(sides), bridge)
-        yield _average_objective(objective, key, mean, own).model_dump()
+        yield _average_objective(objective, key, mean, own, before).model_dump()
 
 
 def _average_objective(
-    objective: Objective, key: str, mean: Sequence[Delta], deltas: Mapping[int, Sequence[Delta]]
+    objective: Objective,
+    key: str,
+    mean: Sequence[Delta],
+    deltas: Mapping[int, Sequence[Delta]],
+    before: Sequence[Sequence[Delta]],
 ) -> AverageRow:
     """Judge an objective by the mean over the last checkpoints."""
     headline = decisive_deltas(objective, mean, key)[1]
     single = [decisive_deltas(objective, step_deltas, key)[1] for step_deltas in deltas.values()]
-    noise, count = scatter([one.estimate for one in single], single[0].item), len(single)
-    widened = with_checkpoints(headline.estimate, noise, 1 + 1 / count, count)
+    ours = scatter([one.estimate for one in single], single[0].item)
+    bridge = noise_before(objective, headline, before)
+    noises = [] if ours is None else both_sides(1 / len(single), ours, bridge)
+    widened = with_checkpoints(headline.estimate, noises)
     verdict = verdict_on(objective, *gain_interval(headline.sign, widened))
     group = f" {objective.group}" if objective.group else ""
     return AverageRow(
@@ -55,7 +74,8 @@ def _average_objective(
         low=widened.low,
         high=widened.high,
         se_items=headline.estimate.se,
-        se_checkpoints=None if noise is None else math.sqrt(noise.level * (1 + 1 / count)),
+        se_checkpoints=math.sqrt(level_variance(noises)) if noises else None,
+        bridge_checkpoints=None if bridge is None or not noises else bridge.checkpoints,
         verdict=verdict,
         sentence=f"{objective.tier}{group} by the mean of the last {len(single)} checkpoints: "
         f"{headline.definition.words} {_change(headline, widened)}: {verdict} "

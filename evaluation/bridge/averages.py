@@ -14,8 +14,9 @@ built from (V_items - V_both) + V_steps, each part with its own quantile: to eac
 sqrt(a^2 + b^2), with a the reach of the items' interval, scaled to the first part, and b = t_(k-1) times
 the root of the second (Graybill and Wang, JASA 75, 1980), and never less than the items' interval. (A
 difference of two estimated variances under t_(k-1) would be 0 too often with few checkpoints.) The bridge
-is one checkpoint, whose noise is assumed to be the same. A trend over the k counts as variation, so
-intervals are too wide rather than too narrow.
+is one checkpoint, whose noise is read from the last ones of its own stage (`previous_stage`), as a third
+part, or else assumed to be the same. A trend over the k counts as variation, so intervals are too wide
+rather than too narrow.
 """
 
 import math
@@ -33,15 +34,47 @@ from evaluation.results.read import Results, TierResults
 
 
 class Scatter(NamedTuple):
-    """Variances of one checkpoint: `between` checkpoints, and from the `flicker` of single answers alone."""
+    """Variances of one checkpoint: `between` checkpoints, and from the `flicker` of single answers alone.
+
+    `checkpoints` is the number of checkpoints that they are estimated from.
+    """
 
     between: float
     flicker: float
+    checkpoints: int
 
     @property
     def level(self) -> float:
         """The variance of a checkpoint's level, without flicker."""
         return max(0.0, self.between - self.flicker)
+
+
+class Noise(NamedTuple):
+    """A part of a difference's noise; the variance of one checkpoint enters `times`: 1/k for a mean over k."""
+
+    times: float
+    scatter: Scatter
+
+    def reach(self, alpha: float) -> float:
+        """Return how far an interval of this error rate reaches because of it."""
+        t = quantile(1 - alpha / 2, self.scatter.checkpoints - 1)
+        return t * math.sqrt(self.times * self.scatter.between)
+
+
+def both_sides(share: float, ours: Scatter, bridge: Scatter | None) -> list[Noise]:
+    """Return the noise of a stage's checkpoints and of the bridge, which is assumed equal if unknown.
+
+    Args:
+        share: How often the variance of one of our checkpoints enters.
+    """
+    if bridge is None:
+        return [Noise(share + 1, ours)]
+    return [Noise(share, ours), Noise(1, bridge)]
+
+
+def level_variance(noises: Sequence[Noise]) -> float:
+    """Return the variance that checkpoints' levels add to a difference."""
+    return math.fsum(noise.times * noise.scatter.level for noise in noises)
 
 
 def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
@@ -64,45 +97,34 @@ def scatter(estimates: Sequence[Estimate], name: str) -> Scatter | None:
             return None
         flicker += float(np.stack(rows).var(axis=0, ddof=1).sum())
     between = float(np.var([estimate.value for estimate in estimates], ddof=1))
-    return Scatter(between, flicker)
+    return Scatter(between, flicker, len(estimates))
 
 
-def with_checkpoints(
-    estimate: Estimate,
-    checkpoint_scatter: Scatter | None,
-    times: float,
-    count: int,
-    alpha: float = ALPHA,
-) -> Estimate:
+def with_checkpoints(estimate: Estimate, noises: Sequence[Noise], alpha: float = ALPHA) -> Estimate:
     """Return an estimate whose interval, if it has one, includes the variation between checkpoints.
 
     Args:
-        times: How often the variance of one checkpoint enters: 1/k for the mean over k.
-        count: Number of checkpoints from which `checkpoint_scatter` was estimated.
+        noises: The noise of the stage's checkpoints, and of others if it is another; none if unknown.
         alpha: Error rate of the interval, as of the estimate's own.
     """
-    if (
-        not estimate.se
-        or estimate.low is None
-        or estimate.high is None
-        or checkpoint_scatter is None
-    ):
+    if not estimate.se or estimate.low is None or estimate.high is None or not noises:
         return estimate
-    items = max(0.0, 1 - times * checkpoint_scatter.flicker / estimate.se**2)
-    reach = quantile(1 - alpha / 2, count - 1) * math.sqrt(times * checkpoint_scatter.between)
+    flicker = math.fsum(noise.times * noise.scatter.flicker for noise in noises)
+    items = max(0.0, 1 - flicker / estimate.se**2)
+    reach = math.hypot(*(noise.reach(alpha) for noise in noises))
     below, above = (
         max(own, math.hypot(math.sqrt(items) * own, reach))
         for own in (estimate.value - estimate.low, estimate.high - estimate.value)
     )
     return replace(
         estimate,
-        se=math.sqrt(estimate.se**2 + times * checkpoint_scatter.level),
+        se=math.sqrt(estimate.se**2 + level_variance(noises)),
         low=estimate.value - below,
         high=estimate.value + above,
         p=None,
         mde=None,
         counts=None,
-        method=f"{estimate.method}, over {count} checkpoints",
+        method=f"{estimate.method}, over {noises[0].scatter.checkpoints} checkpoints",
     )
 
 

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from evaluation.bridge.averages import Scatter
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import gain_interval, secondary_delta
 from evaluation.bridge.paired_binary import at_alpha, detectable
-from evaluation.bridge.recipes import last_ones, of_recipe
+from evaluation.bridge.recipes import of_recipe
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.results.deltas_file import ObjectiveVerdict, RecipeRow, SecondaryRow
 from evaluation.settings.objectives import Objective
@@ -83,26 +84,31 @@ def limited_by(delta: Delta, alpha: float) -> str | None:
     return f"{text}; detectable would be {' or '.join(others)}" if others else text
 
 
-def recipe_row(objective: Objective, delta: Delta, last: Sequence[Delta]) -> RecipeRow | None:
-    """Return what an objective's delta shows of the recipe; None for few steps, or where items are unknown.
+def recipe_row(
+    objective: Objective, delta: Delta, ours: Scatter | None, bridge: Scatter | None
+) -> RecipeRow | None:
+    """Return what an objective's delta shows of the recipe; None where the noise of checkpoints is unknown.
 
     Args:
-        last: The same delta of all steps in order.
+        bridge: The noise of the bridge's own stage; None if it is assumed equal.
     """
-    recipe = of_recipe(delta.estimate, [delta.estimate for delta in last], delta.item)
-    if recipe is None or recipe.low is None or recipe.high is None:
+    recipe = of_recipe(delta.estimate, ours, bridge)
+    if ours is None or recipe is None or recipe.low is None or recipe.high is None:
         return None
     verdict = verdict_on(objective, *gain_interval(delta.sign, recipe))
     metric, group = delta.definition, f" of {objective.group}" if objective.group else ""
-    count = len(last_ones([delta.estimate for delta in last]))
+    source = "assumed equal"
+    if bridge is not None:
+        source = f"read from the last {bridge.checkpoints} of its own stage"
     se = math.sqrt(max(0.0, (recipe.se or 0.0) ** 2 - (delta.estimate.se or 0.0) ** 2))
     return RecipeRow(
         low=recipe.low,
         high=recipe.high,
         se_checkpoints=se,
-        checkpoints=count,
+        checkpoints=ours.checkpoints,
+        bridge_checkpoints=None if bridge is None else bridge.checkpoints,
         verdict=verdict,
         sentence=f"{metric.words}{group} of the recipe: {verdict}, "
-        f"{metric.change(recipe.value, recipe.low, recipe.high)} with the noise of the last {count} "
-        "checkpoints, the bridge's assumed equal",
+        f"{metric.change(recipe.value, recipe.low, recipe.high)} with the noise of the last "
+        f"{ours.checkpoints} checkpoints, the bridge's {source}",
     )

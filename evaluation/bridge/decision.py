@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from evaluation.bridge.companions import needed_gain, recipe_row
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.means import decisive_deltas, secondary_delta
+from evaluation.bridge.previous_stage import noise_before
 from evaluation.bridge.ranking import Ranking, rank
+from evaluation.bridge.recipes import noise_of
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
 from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
@@ -87,12 +89,14 @@ def decide(
     objectives: Sequence[Objective],
     deltas: Mapping[Candidate, Sequence[Delta]],
     awaited: int = 0,
+    before: Sequence[Sequence[Delta]] = (),
 ) -> Decision:
     """Judge all steps of a stage together, each corrected for the choice among all of them.
 
     Args:
         deltas: Deltas of each step or merge against the bridge, of `needed_deltas` at least.
         awaited: Number of steps still to come, which share the alpha.
+        before: Deltas of the last checkpoints of the bridge's own stage (`previous_stage`).
 
     Raises:
         BridgeError: Nothing of an objective was scored.
@@ -116,7 +120,7 @@ def decide(
         judged.append(
             JudgedStep(step=step, verdict=verdict, objectives=rows, own_verdict=conjunction(alone))
         )
-    judged = _with_recipes(judged, objectives, decisive, list(deltas))
+    judged = _with_recipes(judged, objectives, decisive, list(deltas), before)
     headline = headline_of(objectives)
     return Decision(
         steps=judged,
@@ -133,19 +137,22 @@ def _with_recipes(
     objectives: Sequence[Objective],
     decisive: Sequence[Sequence[Delta]],
     candidates: Sequence[Candidate],
+    before: Sequence[Sequence[Delta]],
 ) -> list[JudgedStep]:
     """Return steps whose objectives also have the interval with the noise of checkpoints; merges have none."""
     steps = steps_among(candidates)
     places = [candidates.index(step) for step in steps]
+    noises = []
+    for objective, of_all in zip(objectives, decisive, strict=True):
+        ours = noise_of([of_all[i].estimate for i in places], of_all[0].item)
+        noises.append((ours, noise_before(objective, of_all[0], before)))
     rows = []
     for number, verdict in enumerate(judged):
         own = list(verdict.objectives)
         for place, (objective, of_all) in enumerate(zip(objectives, decisive, strict=True)):
             if verdict.step in steps:
-                last = [of_all[i] for i in places]
-                own[place] = own[place].model_copy(
-                    update={"recipe": recipe_row(objective, of_all[number], last)}
-                )
+                recipe = recipe_row(objective, of_all[number], *noises[place])
+                own[place] = own[place].model_copy(update={"recipe": recipe})
         rows.append(replace(verdict, objectives=own))
     return rows
 

@@ -122,11 +122,11 @@ def decisive_deltas(
     Raises:
         BridgeError: Nothing of the objective was scored.
     """
-    own, headline = _find(objective, deltas)
+    own, headline = find_deltas(objective, deltas)
     if headline is None:
         tier, metric = objective.tier, objective.metric
         place = f"{tier} of the group {objective.group!r}" if objective.group else tier
-        if metric is not None and _find(objective, deltas, TIERS[tier].headline)[1]:
+        if metric is not None and find_deltas(objective, deltas, TIERS[tier].headline)[1]:
             raise BridgeError(
                 f"{key}: it is on {metric} of {place}, which not both sides have; score both sides with "
                 "per-item tables, or leave `metric` out"
@@ -137,7 +137,7 @@ def decisive_deltas(
     return own, headline
 
 
-def _find(
+def find_deltas(
     objective: Objective, deltas: Sequence[Delta], metric: str | None = None
 ) -> tuple[list[Delta], Delta | None]:
     """Return the deltas of an objective's items and their mean; for a tier of rates, its rate instead.
@@ -180,6 +180,6 @@ def secondary_delta(objective: Objective, deltas: Sequence[Delta]) -> Delta | No
     companion = TIERS[objective.tier].companion
     if companion is None or objective.decided_on.is_secondary:
         return None
-    names = {delta.item for delta in _find(objective, deltas)[0]}
+    names = {delta.item for delta in find_deltas(objective, deltas)[0]}
     same = [delta for delta in deltas if delta.item in names or delta.is_mean]
-    return _find(objective, same, companion)[1]
+    return find_deltas(objective, same, companion)[1]

@@ -146,8 +146,31 @@ def check_comparable(
     ]
 
 
-def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
-    """Refuse tiers that differ; `left_out` names what may differ, and where given, tokenizers may, too."""
+def comparable_part(ours: Results, theirs: Results) -> tuple[Results, Results]:
+    """Return each side with those tiers and items that may be compared, and with their groups of theirs."""
+    pairs = []
+    for name, other in theirs.tiers.items():
+        if (mine := ours.tiers.get(name)) is None:
+            continue
+        shared = [
+            item
+            for item, here in mine.items.items()
+            if item in other.items and here.same == other.items[item].same
+        ]
+        sides = _alike(mine, other, ()).values()
+        if (shared or mine.tier.rates) and all(own == there for own, there in sides):
+            groups = mine.file.model_copy(update={"groups": other.file.groups})
+            pairs.append(Pair(replace(mine, file=groups), other).over(shared))
+    return (
+        replace(ours, tiers={pair.tier.name: pair.ours for pair in pairs}),
+        replace(theirs, tiers={pair.tier.name: pair.theirs for pair in pairs}),
+    )
+
+
+def _alike(
+    mine: TierResults, other: TierResults, left_out: Sequence[str]
+) -> dict[str, tuple[object, object]]:
+    """Return what has to be the same on both sides of a tier, with its value on each."""
     ours, theirs = mine.file, other.file
     same: dict[str, tuple[object, object]] = {"protocol": (ours.protocol, theirs.protocol)}
     if not left_out:
@@ -158,7 +181,12 @@ def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) 
     same |= {
         what: (v, other.same.get(what)) for what, v in mine.same.items() if what not in left_out
     }
-    for what, pair in same.items():
+    return same
+
+
+def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
+    """Refuse tiers that differ; `left_out` names what may differ, and where given, tokenizers may, too."""
+    for what, pair in _alike(mine, other, left_out).items():
         _same(what, *pair, mine.path, other.path)
     if not mine.tier.rates:
         _same_items(mine, other, left_out)

@@ -5,7 +5,8 @@ another question, since another checkpoint of the same run has another level. Fr
 their last ones show how large this noise is (`averages.scatter`: their variance, of which the flicker of
 single answers is a part; a trend counts as variation). It is in both sides:
 
-    one checkpoint against a bridge    V_items + 2 s^2, as the bridge's noise is assumed to be the same
+    one checkpoint against a bridge    V_items + s^2 + b^2, with b^2 from the bridge's own stage
+                                       (`previous_stage`), or else assumed to be s^2
     two runs, means of k matched ones  V_items + s^2 / k, with s^2 of the differences, which have the
                                        noise of both sides
 
@@ -16,7 +17,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from evaluation.bridge.averages import scatter, with_checkpoints
+from evaluation.bridge.averages import Noise, Scatter, both_sides, scatter, with_checkpoints
 from evaluation.bridge.delta import Delta
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import at_alpha
@@ -24,28 +25,32 @@ from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import mean_differences
 from evaluation.results.deltas_file import NoiseRow
-
-FEWEST, MOST = 3, 5
-"""Fewest and most last checkpoints from which the noise is estimated: the last half of them."""
+from evaluation.settings.candidates import FEWEST, last_ones
 
 
-def last_ones(estimates: Sequence[Estimate]) -> Sequence[Estimate]:
-    """Return the estimates of the last checkpoints, from which the noise is estimated."""
-    return estimates[-max(FEWEST, min(MOST, len(estimates) // 2)) :]
+def noise_of(of_all: Sequence[Estimate], item: str) -> Scatter | None:
+    """Return how much the last checkpoints vary; None for too few, or where it is unknown.
+
+    Args:
+        of_all: One difference for each checkpoint, in ascending steps.
+        item: Name of the item, for estimates of a single one.
+    """
+    last = last_ones(of_all)
+    return scatter(last, item) if len(last) >= FEWEST else None
 
 
-def of_recipe(estimate: Estimate, last: Sequence[Estimate], item: str) -> Estimate | None:
+def of_recipe(
+    estimate: Estimate, ours: Scatter | None, bridge: Scatter | None = None
+) -> Estimate | None:
     """Return the difference of a checkpoint and its bridge with the noise of both; None where it is unknown.
 
     Args:
-        last: The same difference for the last checkpoints of the stage.
-        item: Name of the item, for estimates of a single one.
+        ours: The noise of the stage's checkpoints.
+        bridge: That of the bridge's own stage; None if it is assumed equal.
     """
-    last = last_ones(last)
-    known = scatter(last, item) if len(last) >= FEWEST else None
-    if known is None or estimate.low is None:
+    if ours is None or estimate.low is None:
         return None
-    return with_checkpoints(estimate, known, 2, len(last))
+    return with_checkpoints(estimate, both_sides(1, ours, bridge))
 
 
 def of_two_runs(
@@ -60,8 +65,7 @@ def of_two_runs(
     Returns:
         None for too few checkpoints, or where items are unknown or differ.
     """
-    last = last_ones(matched)
-    noise = scatter(last, item) if len(last) >= FEWEST else None
+    last, noise = last_ones(matched), noise_of(matched, item)
     if noise is None:
         return None
     parts = {}
@@ -74,7 +78,7 @@ def of_two_runs(
     mean = macro_mean(parts, last[0].weights if last[0].parts else None)
     if mean.se is None:
         return None
-    wide = with_checkpoints(at_alpha(mean, alpha), noise, 1 / len(last), len(last), alpha)
+    wide = with_checkpoints(at_alpha(mean, alpha), [Noise(1 / len(last), noise)], alpha)
     return replace(wide, p=None), len(last)
 
 
@@ -88,14 +92,12 @@ def item_noise(of_steps: Sequence[Sequence[Delta]]) -> Iterator[NoiseRow]:
                     delta.estimate
                 )
     for (tier, item, metric), estimates in columns.items():
-        last = last_ones(estimates)
-        known = scatter(last, item) if len(last) >= FEWEST else None
-        if known is not None:
+        if (known := noise_of(estimates, item)) is not None:
             yield NoiseRow(
                 tier=tier,
                 item=item,
                 metric=metric.removeprefix("delta_"),
-                checkpoints=len(last),
+                checkpoints=known.checkpoints,
                 level=math.sqrt(known.level),
                 flicker=math.sqrt(known.flicker),
             )

@@ -13,6 +13,7 @@ from evaluation.bridge.delta import OVERALL, Delta, leading_deltas
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.estimate import ALPHA, CONFIDENCE, POWER
 from evaluation.bridge.pairing import check_comparable
+from evaluation.bridge.previous_stage import previous_deltas
 from evaluation.bridge.recipes import item_noise
 from evaluation.bridge.recommendation import no_step, recommend
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
@@ -33,6 +34,7 @@ from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import (
+    FEWEST,
     Candidate,
     candidate_columns,
     candidate_option,
@@ -161,8 +163,11 @@ def _advice(
         if objectives and contents:
             bridge = read_results(plan.bridge_folder, plan.tiers)
             deltas = {step: _needed(plan, step, bridge) for step in contents}
-            decision = decide(plan.name, objectives, deltas, awaited)
-            averages = list(average_rows(plan, deltas))
+            before = []
+            if len(steps_among(deltas)) >= FEWEST or any(goal.average for goal in objectives):
+                before = [_needed_deltas(d, objectives) for d in previous_deltas(plan, bridge)]
+            decision = decide(plan.name, objectives, deltas, awaited, before)
+            averages = list(average_rows(plan, deltas, before))
         advice = recommend(plan.name, objectives, decision, paths, is_open=plan.stage.open_ended)
         noise = [
             row.model_dump() for row in item_noise([deltas[step] for step in steps_among(deltas)])

@@ -12,7 +12,11 @@ from typing import Any
 from evaluation import protocol
 from evaluation.checkpoints.config_files import configuration_file
 from evaluation.checkpoints.locations import Merge, absent_folder
-from evaluation.checkpoints.subjects import candidate_subject, candidates_so_far
+from evaluation.checkpoints.subjects import (
+    candidate_subject,
+    candidates_so_far,
+    previous_folders,
+)
 from evaluation.dependencies.other_runs import references, run_state
 from evaluation.dependencies.places import Place
 from evaluation.fingerprints import unordered
@@ -139,6 +143,7 @@ def tables_parts(place: Place, records: Records) -> dict[str, Any]:
         "suite": plan.suite.model_dump(mode="json"),
         "gone": deleted,
         **({"is_bridge_gone": True} if _is_bridge_gone(plan) else {}),
+        **({"bridge_noise": noise} if (noise := _before_bridge(plan)) else {}),
         **_levels(plan),
     }
 
@@ -148,6 +153,12 @@ def _is_bridge_gone(plan: StagePlan) -> bool:
     score = read_record(plan.bridge_folder, "score") if plan.stage.bridge else None
     path = score.about.get("checkpoint") if score else None
     return isinstance(path, str) and not configuration_file(Path(path))
+
+
+def _before_bridge(plan: StagePlan) -> list[str]:
+    """Return what identifies the results of the bridge's own stage that there are, for the bridge's noise."""
+    records = [read_record(folder, "collect") for folder in previous_folders(plan)]
+    return [record.identity for record in records if record and record.error is None]
 
 
 def _levels(plan: StagePlan) -> dict[str, Any]:

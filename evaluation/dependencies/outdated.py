@@ -5,15 +5,17 @@ whether a table, figure or page shows the results that exist: a watcher, a run i
 and a command by hand make pages from incomplete results, too.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from itertools import chain
 
 from evaluation.checkpoints.state import is_left_of
 from evaluation.checkpoints.subjects import Subject
 from evaluation.dependencies.caches import AskedOnce
 from evaluation.dependencies.places import Place, Plans, Target, place_of
-from evaluation.dependencies.steps import SCORE, STEPS, Step, key_of, records_of, sources
+from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, key_of, records_of, sources
 from evaluation.dependencies.view import View
 from evaluation.records import is_intact, read_record
+from evaluation.settings.plan import StagePlan
 
 
 class Outdated(AskedOnce):
@@ -32,6 +34,8 @@ class Outdated(AskedOnce):
         self.plans = plans
         self.as_made = as_made
         self.view = View()
+        self.is_target: Callable[[StagePlan], bool] = lambda plan: False
+        """Whether the run that asks makes everything of a stage."""
 
     def __call__(self, name: str, target: Target) -> bool:
         """Return whether a step has to be made for a checkpoint, a stage or the run.
@@ -41,6 +45,11 @@ class Outdated(AskedOnce):
         """
         step, place = STEPS[name], place_of(target)
         return self.once(lambda: not self._is_current(step, place), name, place.folder)
+
+    def awaited(self, step: Step, place: Place) -> list[tuple[Step, Place]]:
+        """Return the optional sources of a step that the run makes anyway."""
+        optional = step.optional(place, self.plans)
+        return [(STEPS[COLLECT], where) for where in optional if self.is_target(where.plan)]
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
         """Read the states of many checkpoints at once, for later calls about each of them."""
@@ -60,7 +69,8 @@ class Outdated(AskedOnce):
         if record.error is not None and not self.as_made:
             return False
         read = list(sources(step, place, self.plans))
-        if any(self(parent.name, where) for parent, where in read):
+        before = chain(read, self.awaited(step, place))
+        if any(self(parent.name, where) for parent, where in before):
             return False
         records = records_of(read)
         return (

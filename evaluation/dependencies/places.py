@@ -11,6 +11,7 @@ from evaluation.checkpoints.subjects import (
     bridge_subject,
     candidate_subject,
     candidates_so_far,
+    previous_folders,
 )
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.plan import StagePlan
@@ -89,6 +90,14 @@ def bridge_places(plan: StagePlan, plans: Plans) -> list[Place]:
     if plan.stage.bridge is None:
         return []
     return [Place(plan.bridge_folder, (plan,), None, partial(bridge_subject, plan, plans))]
+
+
+def previous_places(place: Place, plans: Plans) -> list[Place]:
+    """Return the last checkpoints of the stage that a stage's bridge belongs to, up to the bridge."""
+    folders, bridge = previous_folders(place.plan), place.plan.stage.bridge
+    if bridge is None or bridge.stage is None:
+        return []
+    return [where for where in candidate_places(plans[bridge.stage]) if where.folder in folders]
 
 
 def places_in(scope: Scope, plan: StagePlan, plans: Plans) -> list[Place]:

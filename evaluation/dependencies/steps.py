@@ -4,7 +4,8 @@
     score       a checkpoint         caches, the checkpoint            scores in the store
     collect     a checkpoint         its scores, documents             tier files
     deltas      a step or merge      results of it and of the bridge   bridge_deltas.json
-    tables      a stage              results and deltas                summary, deltas, report
+    tables      a stage              results and deltas, also those    summary, deltas, report
+                                     of the bridge's stage, if any
     figures     a stage              its tables                        SVG files
     comparison  the results          all stages' tables, other runs    comparison.{csv,json,html}
     front       the results          all of these                      report.html
@@ -21,7 +22,14 @@ from typing import Any
 from evaluation.dependencies import inputs, keys
 from evaluation.dependencies.caches import CacheEntry, graded_entries, stage_entries
 from evaluation.dependencies.other_runs import TABLES as TABLES
-from evaluation.dependencies.places import Place, Plans, Scope, bridge_places, places_in
+from evaluation.dependencies.places import (
+    Place,
+    Plans,
+    Scope,
+    bridge_places,
+    places_in,
+    previous_places,
+)
 from evaluation.dependencies.view import View
 from evaluation.fingerprints import fingerprint
 from evaluation.records import Record, read_record, record_path
@@ -52,6 +60,9 @@ class Step:
     parents: tuple[str, ...] = ()
     """Steps whose outputs it reads: in the same place, at a comparison also the bridge's, in a stage
     those of its checkpoints, in a run those of its stages."""
+    optional: Callable[[Place, Plans], Sequence[Place]] = lambda place, plans: ()
+    """Returns checkpoints of other stages whose results it reads where there are some. A run makes these
+    first if it makes them anyway, but never because of this step; `parts` has their state."""
     parts: Callable[[Place, keys.Records], Mapping[str, Any]]
     """Returns the settings that its outputs depend on, for its key."""
     outputs: Callable[[Place], Files]
@@ -146,6 +157,7 @@ _TABLE = (
         noun="tables",
         help="write a stage's tables, recommendation and report",
         parents=(COLLECT, STEP_DELTAS),
+        optional=previous_places,  # the noise of the bridge
         parts=keys.tables_parts,
         is_partial=True,
         caches=stage_entries,  # the report shows texts of flips

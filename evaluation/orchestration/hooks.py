@@ -4,7 +4,6 @@ Snakemake's own error for an unknown target ("No rule to produce stage5") names 
 """
 
 import contextlib
-import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -29,7 +28,7 @@ from evaluation.orchestration.outputs_on_disk import (
     reset_future_times,
 )
 from evaluation.orchestration.pace import earlier_seconds
-from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs
+from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs, needs_whole_stage
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
@@ -86,7 +85,7 @@ def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
     for plan in inputs.plans.values():
         if "prefill" in targets:
             check_writable(stage_entries(plan), inputs.outdated.view.caches)
-        if any(_needs_whole_stage(target, plan) for target in targets or ["all"]):
+        if any(needs_whole_stage(target, plan) for target in targets or ["all"]):
             check_writable(stage_entries(plan), inputs.outdated.view.caches)
             subjects = or_stop(stage_subjects, plan, inputs.plans)
             inputs.outdated.look_at(subjects)
@@ -97,14 +96,6 @@ def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
                 estimate = estimate_answers(plan, outdated, partial(_meta, inputs, plan))
                 lines.append(f"answers: {estimate}")
     return lines
-
-
-def _needs_whole_stage(target: str, plan: StagePlan) -> bool:
-    """Return whether a target needs the whole stage; a file of one checkpoint needs only itself."""
-    if target in ("all", plan.name):
-        return True
-    folder = os.path.relpath(target, plan.results)
-    return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
 
 
 def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:

@@ -34,6 +34,14 @@ CHECKED = Path(".snakemake") / "checked"
 _BATCH = 32  # tasks of a provider per job
 
 
+def needs_whole_stage(target: str, plan: StagePlan) -> bool:
+    """Return whether a target needs the whole stage; a file of one checkpoint needs only itself."""
+    if target in ("all", plan.name):
+        return True
+    folder = os.path.relpath(target, plan.results)
+    return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
+
+
 class RuleInputs:
     """Input files of every rule; none in a job, which makes only its own target."""
 
@@ -43,6 +51,8 @@ class RuleInputs:
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
         self._internals = Internals(workflow)
+        self._is_module = self._internals.is_module
+        self.outdated.is_target = self._is_target
         self.is_main = bool(workflow.is_main_process)
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
         self._checked = CHECKED / (run if self.is_main else "job")
@@ -96,7 +106,7 @@ class RuleInputs:
         place = place_of(target)
         if step.scope == "stage":
             or_stop(stage_candidates, place.plan)  # says what is there if it is no checkpoint
-        read = list(or_stop(sources, step, place, self.plans))
+        read = [*or_stop(sources, step, place, self.plans), *self.outdated.awaited(step, place)]
         if step.scope == "stage" and place.plan.stage.bridge is not None:
             or_stop(bridge_subject, place.plan, self.plans)
         is_outdated = or_stop(self.outdated, step.name, place)
@@ -131,6 +141,16 @@ class RuleInputs:
         step = makers[0] if makers else STEPS[COLLECT]
         is_outdated = or_stop(self.outdated, step.name, place)
         return self.read([record_of(step, place)], None, is_outdated, [plan])
+
+    def _is_target(self, plan: StagePlan) -> bool:
+        """Return whether this run makes a whole stage; not known where our rules are a module of others."""
+        targets = self._internals.part("dag_settings.targets") or ["all"]
+        return any(
+            needs_whole_stage(target, plan)
+            or Path(os.path.abspath(target)).parent == self.results.absolute()
+            for target in targets
+            if not self._is_module
+        )
 
     def _is_stale(self, entry: CacheEntry) -> bool:
         """Return whether an entry or its tokenizer is outdated; a missing one is not."""

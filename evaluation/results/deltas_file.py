@@ -136,6 +136,9 @@ class RecipeRow(FileModel):
     high: float = Field(description="Upper end of that interval.")
     se_checkpoints: float = Field(description="Standard error from the choice of checkpoints.")
     checkpoints: int = Field(description="Last checkpoints that the noise was estimated from.")
+    bridge_checkpoints: int | None = optional(
+        "Last checkpoints of the bridge's own stage that its noise was read from; null if it is assumed equal."
+    )
     verdict: ObjectiveVerdict = Field(description="Verdict on the objective by this interval.")
     sentence: str = Field(description="The same in words.")
 

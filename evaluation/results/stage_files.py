@@ -103,6 +103,9 @@ class AverageRow(FileModel):
     high: float | None = Field(description="Upper end of that interval.")
     se_items: float | None = Field(description="Standard error from the choice of items.")
     se_checkpoints: float | None = Field(description="That from the choice of checkpoints.")
+    bridge_checkpoints: int | None = optional(
+        "Last checkpoints of the bridge's own stage that its noise was read from; null if it is assumed equal."
+    )
     verdict: ObjectiveVerdict = Field(description="Verdict on the mean, by this interval.")
     sentence: str = Field(description="The same in words, with the last checkpoint.")
 

@@ -7,8 +7,8 @@ checkpoints, which training did not save; see `checkpoints.merge`.
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Any, Literal, Self
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import BeforeValidator, Field, model_validator
 
@@ -21,6 +21,11 @@ Candidate = int | str
 
 FOLDER = rf"step_\d+|merge_{NAME}"
 """Names of the folders of candidates, as a pattern."""
+
+FEWEST, MOST = 3, 5
+"""Fewest and most last checkpoints from which their noise is estimated: the last half of them."""
+
+Checkpoint = TypeVar("Checkpoint")
 
 _TOLERANCE = 1e-6
 """By which a sum of weights may differ from 1, as decimals are rounded."""
@@ -62,6 +67,11 @@ def candidate_columns(candidate: Candidate) -> dict[str, Candidate | None]:
 def steps_among(candidates: Iterable[Candidate]) -> list[int]:
     """Return the steps among candidates in ascending order, without the merges."""
     return sorted(candidate for candidate in candidates if isinstance(candidate, int))
+
+
+def last_ones(checkpoints: Sequence[Checkpoint]) -> Sequence[Checkpoint]:
+    """Return the last checkpoints of all, or what belongs to them, from which their noise is estimated."""
+    return checkpoints[-max(FEWEST, min(MOST, len(checkpoints) // 2)) :]
 
 
 class StepInterval(Settings):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evaluation.bridge.averages import mean_results, scatter, with_checkpoints
+from evaluation.bridge.averages import Noise, mean_results, scatter, with_checkpoints
 from evaluation.bridge.estimate import Estimate
 from evaluation.errors import ResultsError
 from evaluation.reporting.terminal import bridge_table
@@ -22,7 +22,7 @@ def estimated(ours: np.ndarray, theirs: np.ndarray) -> Estimate:
     """Of checkpoints (k, n) against a bridge (n,), as `average_objective` puts it together."""
     single = [paired_measure(one, theirs) for one in ours]
     mean, count = paired_measure(ours.mean(axis=0), theirs), len(ours)
-    return with_checkpoints(mean, scatter(single, "task"), 1 / count, count)
+    return with_checkpoints(mean, [Noise(1 / count, scatter(single, "task"))])
 
 
 @pytest.mark.parametrize("checkpoints", [3, 6])
@@ -49,7 +49,7 @@ def test_the_two_parts_by_hand() -> None:
     """Two items, two checkpoints: deltas 1 3 | 3 5, so means 2 and 4, and no flicker."""
     ours, theirs = np.array([[1.0, 3.0], [3.0, 5.0]]), np.zeros(2)
     single = [paired_measure(one, theirs) for one in ours]
-    assert scatter(single, "task") == pytest.approx((2, 0))  # s^2 = 2, of k = 2
+    assert scatter(single, "task") == pytest.approx((2, 0, 2))  # s^2 = 2, of k = 2
     known = estimated(ours, theirs)
     assert known.value == 3
     assert known.se == pytest.approx(np.sqrt(1 + 1))  # items' means 2 and 4: s^2 / n = 1

@@ -24,6 +24,7 @@ from tests.bridge.simulation import IMPROVE, KEEP, World, draw_deltas
 from tests.bridge.worlds import (
     EQUAL_STEPS,
     WORLDS,
+    answers,
     called_behind,
     errors,
     of_levels,
@@ -182,11 +183,19 @@ def test_recipes_include_the_noise_of_checkpoints(steps: int) -> None:
     assert covered >= 0.9
 
 
+@pytest.mark.parametrize(("noise", "bridge_noise"), [(0.01, 0.001), (0.003, 0.02), (0.01, 0.01)])
+def test_recipes_include_the_noise_of_the_bridge(noise: float, bridge_noise: float) -> None:
+    """Its stage may be quieter, noisier or alike; were the noisy one assumed equal, this would fail."""
+    _, recipe, covered = of_recipes(6, noise, 400, 11, bridge_noise)
+    assert covered >= 0.94
+    assert recipe <= 0.035
+
+
 def test_runs_are_compared_as_recipes() -> None:
     """Each matched pair has its own levels on both sides."""
     dice, wrong = np.random.default_rng(9), 0
     for _ in range(300):
-        found = [of_levels(dice, 1, 0.01)[0] for _ in range(4)]
+        found = [of_levels(dice, 1, 0.01, answers(dice, 0.01))[0] for _ in range(4)]
         mean, count = of_two_runs(found, "it")
         assert count == 3
         wrong += mean.low > 0 or mean.high < 0
