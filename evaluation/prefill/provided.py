@@ -111,7 +111,12 @@ def provided_questions(
         log.warning("tasks.%s: %s", name, remark)
     several = len(rendered.info.num_fewshot) > 1
     space = task.kind == "gold" or rendered.info.counts_space
-    questions = [_question(task, document, several, space) for document in rendered.documents]
+    fields = [document.fields for document in rendered.documents]
+    clusters = provided_clusters(f"tasks.{name}", task.task, task.cluster, fields)
+    questions = [
+        replace(_question(task, document, several, space), cluster=cluster)
+        for document, cluster in zip(rendered.documents, clusters, strict=True)
+    ]
     return questions, rendered.info
 
 

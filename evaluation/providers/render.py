@@ -40,6 +40,7 @@ class RankedQuestion(BaseModel):
     choices: list[tuple[str, str]] = Field(min_length=1)
     unconditional: list[tuple[str, str]] | None
     right: int = Field(ge=0)
+    fields: dict[str, Any] = {}
 
     @model_validator(mode="after")
     def _has_right(self) -> Self:

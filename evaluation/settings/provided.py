@@ -23,6 +23,12 @@ VERSIONS: Mapping[str, str] = {"lighteval": "0.13.0", "lm_eval": "0.4.13", "olmo
 
 INCLUDE_PATH = "Task files of your own: a folder of YAML (lm_eval), a Python file with `TASKS_TABLE` (lighteval)."
 
+CLUSTER: Any = Field(
+    None,
+    description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ passage }}`; if not given, as docs/verdicts.md lists.",
+)
+"""The key `cluster` of a provider's task, whether its answers are generated or ranked."""
+
 
 class Providers(Settings):
     """Paths of the providers' Pythons; `make providers` installs them at the defaults."""
@@ -100,8 +106,9 @@ class _ByName(Settings):
 
     @property
     def definition(self) -> dict[str, Any]:
-        """The settings that decide what is fetched and scored."""
-        return self.asked
+        """The settings that decide what is fetched and scored, and which questions are grouped."""
+        cluster = getattr(self, "cluster", None)
+        return self.asked | ({"cluster": cluster} if cluster else {})
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -137,10 +144,7 @@ class ProviderTask(_ByName, ChatSettings):
         None,
         description="How tokens are drawn; if not given, as in olmo-eval, or greedily for other providers.",
     )
-    cluster: Text | None = Field(
-        None,
-        description="Template over the fields of the provider's document: a prompt's sampled group, e.g. `{{ passage }}`; if not given, as docs/verdicts.md lists.",
-    )
+    cluster: Text | None = CLUSTER
     metrics: tuple[Text, ...] = Field(
         (), description="Metrics to report, by the provider's names; all if not given."
     )
@@ -154,11 +158,6 @@ class ProviderTask(_ByName, ChatSettings):
     )
     answer_after: Text | None = ANSWER_AFTER
     limit: Count = Field(12_000, description="Maximum number of prompts, for each task of a group.")
-
-    @property
-    def definition(self) -> dict[str, Any]:
-        """The settings that decide what is fetched and scored."""
-        return self.asked | ({"cluster": self.cluster} if self.cluster else {})
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -245,6 +244,7 @@ class ProviderChoices(_ByName):
         description="Normalization of the task's accuracy; if not given, olmo-eval's, or `raw` for other providers.",
     )
     limit: Count = Field(12_000, description="Maximum number of items, for each task of a group.")
+    cluster: Text | None = CLUSTER
 
     @model_validator(mode="before")
     @classmethod

@@ -42,6 +42,7 @@ def questions(count: int, verb: str) -> list[dict[str, Any]]:
             ],
             "unconditional": [["Answer:", f" {word}"] for word in ("on", "over", "ran")],
             "right": number % 3,
+            "fields": {"passage": f"passage {number // 3}", "metadata": {"story_id": number // 4}},
         }
         for number in range(count)
     ]

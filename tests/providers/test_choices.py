@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from evaluation import errors
+from evaluation.prefill.provided import provided_questions
 from evaluation.prefill.tiers import PREFILLS
+from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.provided import ProviderChoices
 from tests.providers.conftest import Installed, evaluated, planned
 from tests.tables import cases
 from tests.workflow.world import World
@@ -56,6 +59,32 @@ def test_normalization_and_lengths_are_the_providers_where_it_has_them(change: C
     )
     assert next((c["text"], c["chars"], c["bytes"]) for c in line["candidates"]) == (" on", 3, 3)
     assert evaluated(plan, "tier3_cf.json")["tasks"]["theirs"]["primary"] == "pmi"
+
+
+def test_questions_on_one_passage_are_one_cluster(change: Change) -> None:
+    """By the suite's template, whose change scores nothing again; or as known of a task, such as CoQA."""
+    plain = change(TASK)
+    assert clusters(plain) == [None] * 12
+    plan = change({**TASK, "cluster": "{{ passage }}"})
+    passages = [f"passage {number // 3}" for number in range(12)]
+    assert clusters(plan) == passages
+    tasks = [one.suite.tasks["theirs"] for one in (plain, plan)]
+    assert tasks[0].asked == tasks[1].asked
+    assert tasks[0].definition != tasks[1].definition
+    evaluated(plan, "tier3_cf.json")
+    rows = read_results(plan.step_folder(5), ["tier3"]).tiers["tier3"].items["theirs"].rows
+    assert dict(zip(rows["item"].to_pylist(), rows["cluster"].to_pylist(), strict=True)) == {
+        f"quiz/{number}": passage for number, passage in enumerate(passages)
+    }
+    stories = [str(number // 4) for number in range(12)]
+    assert clusters(change({**TASK, "task": "coqa"})) == stories
+    gold = ProviderChoices(provider="lm_eval", task="coqa", kind="gold")
+    assert [one.cluster for one in provided_questions(plan, "theirs", gold)[0]] == stories
+
+
+def clusters(plan: StagePlan) -> list[str | None]:
+    path = plan.cache_folder("tier3", "theirs") / "docs.jsonl"
+    return [json.loads(line)["cluster"] for line in path.read_text().splitlines()]
 
 
 @pytest.mark.parametrize(("task", "does", "error", "said"), cases("providers/refused", "choices"))

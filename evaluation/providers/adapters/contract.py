@@ -32,6 +32,7 @@ For ranked choices, it writes instead of prompt, messages, document and gold:
     choices       candidates: pairs of a context and the continuation that is ranked
     unconditional the same without the question, or null
     right         index of the right one
+    fields        texts and whole numbers of its row, by which a suite may group questions
 
 At last it writes `meta.json`: `version`, `kind`, `stop`, `max_new_tokens`, `num_fewshot`, `metrics`,
 `primary`, `sampling`, `counts_space`, `special_tokens` and `remarks` where the provider has them (`render.TaskInfo`),

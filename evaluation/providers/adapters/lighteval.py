@@ -16,7 +16,12 @@ from evaluation.providers.adapters.contract import (
 from evaluation.providers.adapters.data import check_tasks, read_mirrors
 from evaluation.providers.adapters.lighteval_tasks import TITLE, find_configs
 from evaluation.providers.adapters.mirror_files import find_mirror
-from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
+from evaluation.providers.adapters.rendering import (
+    check_section,
+    common_stop,
+    plain_fields,
+    write_documents,
+)
 from evaluation.providers.adapters.task_files import read_user_files
 
 _OTHER_MODELS = ("BertScore", "BLEURT", "Faithfulness")
@@ -189,6 +194,7 @@ def _choices(name: str, docs: list[Any]) -> Iterator[Line]:
             "choices": [[context, choice] for choice in doc.choices],
             "unconditional": alone and [[alone, choice] for choice in doc.choices],
             "right": right[0],
+            "fields": plain_fields({"query": doc.query, **(doc.specific or {})}),
         }
 
 

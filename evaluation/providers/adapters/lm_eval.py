@@ -9,7 +9,12 @@ from evaluation.providers.adapters.contract import Line, RefusedTask, Score, mai
 from evaluation.providers.adapters.data import check_tasks, read_mirrors
 from evaluation.providers.adapters.lm_eval_tasks import load_tasks
 from evaluation.providers.adapters.mirror_files import find_mirror
-from evaluation.providers.adapters.rendering import check_section, common_stop, write_documents
+from evaluation.providers.adapters.rendering import (
+    check_section,
+    common_stop,
+    plain_fields,
+    write_documents,
+)
 from evaluation.providers.adapters.task_files import read_user_files
 
 _SEED = 1234
@@ -182,6 +187,7 @@ def _choices(name: str, task: Any, limit: int) -> Iterator[Line]:
             "choices": [list(request.arguments[:2]) for request in requests[:count]],
             "unconditional": [list(request.arguments[:2]) for request in requests[count:]] or None,
             "right": _right(name, number, task, doc),
+            "fields": plain_fields(doc),
         }
 
 

@@ -27,9 +27,12 @@ from evaluation.providers.adapters.olmo_eval_tasks import (
     normalization_of,
     remark_on,
 )
-from evaluation.providers.adapters.rendering import check_section, write_documents
+from evaluation.providers.adapters.rendering import check_section, plain_fields, write_documents
 
 ROOT = Path(__file__).parents[3]
+
+_FIELDS = ("question", "gold_answer", "choices", "metadata")
+"""What an instance has of its row."""
 
 
 def _check(request: Line) -> None:
@@ -144,7 +147,10 @@ def _lines(spec: str, task: Any, prepared: list[tuple[Any, Any]], request: Line)
         _check_turns(spec, kind, request["chat"])
         make = _document
     for number, (instance, asked) in enumerate(prepared[: request["limit"]]):
-        yield {"id": f"{spec}/{number}", "part": spec, **make(spec, task, instance, asked)}
+        line = {"id": f"{spec}/{number}", "part": spec, **make(spec, task, instance, asked)}
+        if kind == "loglikelihood":
+            line["fields"] = plain_fields({name: getattr(instance, name) for name in _FIELDS})
+        yield line
 
 
 def _check_turns(spec: str, kind: str, chat: bool) -> None:
@@ -198,7 +204,6 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
     turns = list(asked.messages)
     if chat and asked.system_prompt:
         turns.insert(0, {"role": "system", "content": asked.system_prompt})
-    fields = ("question", "gold_answer", "choices", "metadata")
     gold = instance.metadata.get("gold_text", instance.gold_answer)
     gold = ", ".join(map(str, gold)) if isinstance(gold, list | tuple) else gold
     drawn = task.get_sampling_params(instance)
@@ -206,7 +211,7 @@ def _document(spec: str, task: Any, instance: Any, asked: Any) -> Line:
     return {
         "prompt": None if chat else asked.prompt,
         "messages": turns if chat else None,
-        "document": {"part": spec, "doc": {name: getattr(instance, name) for name in fields}},
+        "document": {"part": spec, "doc": {name: getattr(instance, name) for name in _FIELDS}},
         "gold": gold and _cut(gold, stops),
     }
 

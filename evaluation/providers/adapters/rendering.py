@@ -34,6 +34,13 @@ def common_stop(stops: Mapping[str, list[str]]) -> list[str]:
     return next(iter(stops.values()))
 
 
+def plain_fields(row: Mapping[str, object]) -> Line:
+    """Return the texts and whole numbers of a row and its `metadata`; JSON may not hold what else there is."""
+    fields = {name: value for name, value in row.items() if isinstance(value, str | int)}
+    more = row.get("metadata")
+    return fields | ({"metadata": plain_fields(more)} if isinstance(more, dict) else {})
+
+
 def write_documents(folder: Path, documents: list[Line]) -> None:
     """Write `documents.jsonl`.
 
