@@ -136,7 +136,7 @@ def _of_recipe(best: JudgedStep) -> list[str]:
     """Return what is known of the recipe; first where it is another verdict than that on these weights."""
     known = [(row, row.recipe) for row in best.objectives if row.recipe is not None]
     return [
-        f"about these weights {row.label}: {row.verdict}; {recipe.sentence}"
+        f"{row.in_words}: {row.verdict} about these weights; {recipe.sentence}"
         for row, recipe in sorted(known, key=lambda pair: pair[0].verdict == pair[1].verdict)
     ]
 
@@ -225,15 +225,14 @@ def _least_loss(step: JudgedStep) -> str:
     assert row is not None
     size = row.definition.change(-row.gain, sign="")
     margin = f"{step.excess_loss:.1f} times the margin" if row.margin else "the margin is 0"
-    return (
-        f"its largest loss is the smallest in units of the margins ({row.label}: {size}, {margin})"
-    )
+    return f"its largest loss is the smallest in units of the margins ({row.in_words}: {size}, {margin})"
 
 
 def _failing(step: JudgedStep) -> str:
     failing = [objective for objective in step.objectives if objective.verdict != "met"]
     return "; ".join(
-        f"{objective.label}: {objective.verdict} ({objective.why})" for objective in failing
+        f"{objective.in_words}, to {objective.want}: {objective.verdict} ({objective.why})"
+        for objective in failing
     )
 
 

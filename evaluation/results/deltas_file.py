@@ -195,11 +195,6 @@ class ObjectiveRow(Change):
         """What is wanted of the metric."""
         return aim_in_words(self.want, self.margin, self.definition)
 
-    @property
-    def label(self) -> str:
-        """The objective's name in sentences."""
-        return f"{self.tier}{f' {self.group}' if self.group else ''} {self.want}s"
-
 
 class GroupDelta(Change):
     """The headline's delta among the prompts of a fixed group, such as a level or a subject."""

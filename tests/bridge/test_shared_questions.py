@@ -75,6 +75,6 @@ def test_places_that_show_a_verdict_agree(tmp_path: Path) -> None:
         assert objective["shares"] == pytest.approx({"quiz": 0.5, "quiz_again": 0.5})
         if entry["step"] == advice["step"]:
             assert entry["verdict"] == advice["verdict"]
-    assert advice["recipe"][0].startswith("about these weights tier3 improves: ")
+    assert advice["recipe"][0].startswith("Ranked choices (tier3), accuracy: ")
     assert {row["item"] for row in advice["noise"]} == {"quiz", "quiz_again"}
     assert all(np.isfinite(row["level"]) for row in advice["noise"])

@@ -70,7 +70,7 @@ def test_a_stage_gets_one_table_and_a_recommendation(tmp_path: Path) -> None:
     assert advice["checkpoint"] == "/ckpts/second/20"
     why = {entry["step"]: entry["why"] for entry in advice["others"]}
     assert "significantly behind step 20" in why[10]
-    assert "tier2 keeps: not met" in why[30]
+    assert "Perplexity (tier2), nats per token, to keep: not met" in why[30]
 
 
 def test_equal_steps_stand_beside_the_recommended_one(tmp_path: Path) -> None:

@@ -5,11 +5,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
+from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.reporting.tables.task_quality import quality_of
 from evaluation.results.deltas_file import ObjectiveRow
-from evaluation.results.stage_files import Headline, Recommendation, SimilarCandidate
+from evaluation.results.stage_files import (
+    QUALITY,
+    Headline,
+    Recommendation,
+    SimilarCandidate,
+    TaskQuality,
+)
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -82,7 +88,10 @@ def _to_do(stage: StageResults) -> tuple[str, ...]:
     content = stage.recommendation
     if content is None or content.verdict != "undecided":
         return ()
-    return quality_of(stage).advice
+    try:
+        return TaskQuality.read(stage.plan.results / QUALITY).advice
+    except ResultsError as error:
+        return (str(error),)
 
 
 def _place(stage: StageResults, stages: Mapping[str, StageResults], *, is_first: bool) -> str:

@@ -51,11 +51,11 @@ class Sides(NamedTuple):
     called: str | None
 
 
-def quality_of(stage: StageResults) -> TaskQuality:
-    """Return the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
+def write_quality(stage: StageResults) -> TaskQuality:
+    """Write both files of the quality of slices and tasks; tiers of rates, with few prompts, are left out."""
     tiers = [TIERS[name] for name in stage.plan.tiers if not TIERS[name].rates]
     rows = [_completed(stage, row) for tier in tiers for row in _tier_rows(stage, tier)]
-    return TaskQuality(
+    quality = TaskQuality(
         stage=stage.plan.name,
         protocol=protocol.REPORT,
         alpha=round(ALPHA, 10),
@@ -63,11 +63,6 @@ def quality_of(stage: StageResults) -> TaskQuality:
         advice=tuple(advice_of(stage, rows)),
         rows=tuple(rows),
     )
-
-
-def write_quality(stage: StageResults) -> TaskQuality:
-    """Write both files of the quality of slices and tasks."""
-    quality = quality_of(stage)
     folder, cells = stage.plan.results, [row.model_dump() for row in quality.rows]
     write_csv(folder / QUALITY_TABLE, QUALITY_COLUMNS, cells)
     write_model(folder / QUALITY, TaskQuality, quality.model_dump(mode="json"))
