@@ -195,4 +195,4 @@ def _scalar(text: str) -> str:
 def _snakefile() -> str:
     """Return a Snakefile that includes the workflow of the installed package, or of this checkout."""
     including = _SNAKEFILE if IS_INSTALLED else f"include: {json.dumps(str(SNAKEFILE))}\n"
-    return f'{including}\n\nworkflow.default_target = "all"\n'
+    return f'{including}\n\nmake_by_default("all")\n'

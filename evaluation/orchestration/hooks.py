@@ -140,7 +140,7 @@ def start(workflow: Any) -> None:
     guard_run(workflow)
     for left in CHECKED.glob("*"):  # left by killed runs: this run holds the folder's lock
         shutil.rmtree(left, ignore_errors=True)
-    jobs = list(internals.part("dag.needrun_jobs")())
+    jobs = internals.due_jobs
     for job in jobs:
         remove_special_files(map(Path, job.output))
         reset_future_times(map(Path, job.input))
@@ -153,7 +153,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
 
     If a job failed, Snakemake skips the tables; they are then made here from the existing results.
     """
-    rules = {job.rule.name for job in Internals(workflow).part("dag.jobs")}
+    rules = {job.rule.name for job in Internals(workflow).jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
     tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
     shutil.rmtree(CHECKED, ignore_errors=True)

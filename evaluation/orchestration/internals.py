@@ -9,9 +9,12 @@ settings    workflow.dag_settings, .execution_settings: Snakemake's own reasons 
 workflow    execute(executor_plugin=…): the first place that knows the targets and whether the run is a dry
             run; input functions cannot check, as Snakemake takes an old file and ignores what they raise
             modifier: whether our rules are a module of another workflow, and their names there (common.smk)
+            is_main_process, configfiles, overwrite_configfiles: whether a job reads the rules, and from where
+            default_target: what is made where a Snakefile of `init` includes our rules, and no target is named
             _onstart: that workflow's own start hook; ours runs before it
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
-            jobs, needrun_jobs: what a run makes, for its messages and its estimate of the end
+            jobs, needrun_jobs: what a run makes, for its messages and its estimate of the end; of each job its
+            rule and files
 scheduler   _lock: the handler of a stop signal takes it, and waits for ever if the thread that it interrupts
             holds it: replaced by a reentrant lock
             _executor: the Slurm executor, and the name of its jobs (run_uuid)
@@ -80,6 +83,21 @@ class Internals:
         _require(executor, "run_uuid")
         return executor
 
+    @property
+    def jobs(self) -> list[Any]:
+        """All jobs of the run, whether they are due or not."""
+        return _checked_jobs(self.part("dag.jobs"))
+
+    @property
+    def due_jobs(self) -> list[Any]:
+        """The jobs that the run makes."""
+        return _checked_jobs(self.part("dag.needrun_jobs")())
+
+    def make_by_default(self, rule: str) -> None:
+        """Have a rule made where the command line names no target."""
+        self.part("default_target")
+        self.workflow.default_target = rule
+
     def _decide_by_records(self) -> None:
         """Let records alone decide what runs again; Snakemake passes these settings on to its jobs."""
         from snakemake.settings.enums import RerunTrigger
@@ -136,6 +154,20 @@ class Internals:
         scheduler = self.part("scheduler")
         _require(scheduler, "_lock")
         scheduler._lock = threading.RLock()
+
+
+def _checked_jobs(jobs: Iterable[Any]) -> list[Any]:
+    checked = list(jobs)
+    for job in checked:
+        _require(job, "rule", "input", "output", "benchmark")
+        _require(job.rule, "name", "benchmark")
+    return checked
+
+
+def value_of(resource: Any) -> Any:
+    """Return a resource's value as the profile or the command line gives it."""
+    _require(resource, "raw")
+    return resource.raw
 
 
 def keep_unanswered(executor: Any, look: Callable[[Mapping[str, str]], None]) -> None:

@@ -53,7 +53,7 @@ class RuleInputs:
         self._internals = Internals(workflow)
         self._is_module = self._internals.is_module
         self.outdated.is_target = self._is_target
-        self.is_main = bool(workflow.is_main_process)
+        self.is_main = bool(self._internals.part("is_main_process"))
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
         self._checked = CHECKED / (run if self.is_main else "job")
 

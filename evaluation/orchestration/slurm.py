@@ -26,7 +26,7 @@ from typing import Any
 from evaluation.errors import EvaluationError
 from evaluation.files import write_json, write_text
 from evaluation.orchestration import submission
-from evaluation.orchestration.internals import Internals, keep_unanswered
+from evaluation.orchestration.internals import Internals, keep_unanswered, value_of
 from evaluation.orchestration.processes import Process, process
 from evaluation.regular_files import read_text
 from evaluation.terminal_layout import show
@@ -51,9 +51,8 @@ def check_cluster(workflow: Any) -> None:
             "sbatch: no such command on this machine; start Snakemake on a login node of the "
             "cluster, or without `--profile slurm_profile` (with `--cores N`) to run all jobs here"
         )
-    settings = internals.part("resource_settings")
-    _check_names(settings)
-    if _PLACEHOLDER in _values(settings, "slurm_account") and _accounts_count():
+    _check_names(internals)
+    if _PLACEHOLDER in _values(internals, "slurm_account") and _accounts_count():
         yours = f" (yours: {', '.join(accounts)})" if (accounts := _known_accounts()) else ""
         raise EvaluationError(
             f"slurm_account is {_PLACEHOLDER}, as shipped: put the account that your jobs are "
@@ -61,10 +60,10 @@ def check_cluster(workflow: Any) -> None:
         )
 
 
-def _check_names(settings: Any) -> None:
+def _check_names(internals: Internals) -> None:
     """Raise EvaluationError for a name that the executor would split or Slurm cannot have."""
     for key in ("slurm_account", "slurm_partition"):
-        for name in _values(settings, key):
+        for name in _values(internals, key):
             if re.search(r"[\s'\"\\]", name.strip()):
                 raise EvaluationError(
                     f"{key} is {name!r}, with a blank or quote in it, which no name of Slurm has; "
@@ -203,11 +202,12 @@ def _known_accounts() -> list[str]:
     return sorted(set(listed.split()))
 
 
-def _values(settings: Any, key: str) -> Iterator[str]:
+def _values(internals: Internals, key: str) -> Iterator[str]:
     """Yield the values of a resource in the profile."""
-    for resources in (settings.default_resources or {}, *settings.overwrite_resources.values()):
+    defaults = internals.part("resource_settings.default_resources") or {}
+    for resources in (defaults, *internals.part("resource_settings.overwrite_resources").values()):
         if key in resources:
-            yield str(resources[key].raw)
+            yield str(value_of(resources[key]))
 
 
 def _accounts_count() -> bool:

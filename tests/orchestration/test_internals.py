@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from types import SimpleNamespace
@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 import snakemake_executor_plugin_slurm as plugin
 from snakemake.api import Workflow
+from snakemake.resources import Resource
 from snakemake.settings import types
 
 from evaluation.errors import EvaluationError
 from evaluation.orchestration import internals
-from evaluation.orchestration.internals import Internals, keep_unanswered
+from evaluation.orchestration.internals import Internals, keep_unanswered, value_of
 from tests.conftest import ROOT
 
 
@@ -26,14 +27,19 @@ def workflow() -> Any:
     executor.run_uuid = "run"
     return SimpleNamespace(
         dag_settings=types.DAGSettings(),
-        dag=SimpleNamespace(forcefiles=set()),
+        dag=SimpleNamespace(forcefiles=set(), jobs=[job()], needrun_jobs=lambda: [job()]),
         execution_settings=types.ExecutionSettings(),
-        is_main_process=True,
         modifier=modifier,
+        default_target=None,
         scheduler=SimpleNamespace(_executor=executor, _lock=None),
         execute=lambda **_: None,
         _onstart=lambda log: None,
     )
+
+
+def job() -> Any:
+    rule = SimpleNamespace(name="all", benchmark=None)
+    return SimpleNamespace(rule=rule, input=[], output=[], benchmark=None)
 
 
 def executed(workflow: Any) -> None:
@@ -51,6 +57,9 @@ USES: dict[str, Callable[[Any], object]] = {
     "scheduler": lambda w: Internals(w).slurm_executor,
     "execute": lambda w: Internals(w).before_execution(lambda is_dry: []),
     "_onstart": lambda w: Internals(w).before_start(lambda: None),
+    "default_target": lambda w: Internals(w).make_by_default("all"),
+    "dag.jobs": lambda w: Internals(w).jobs,
+    "dag.needrun_jobs": lambda w: Internals(w).due_jobs,
     "dag.forcefiles": lambda w: Internals(w).force("a"),
     "modifier.is_main_snakefile": lambda w: Internals(w).is_module,
     "scheduler._executor": lambda w: Internals(w).slurm_executor,
@@ -73,11 +82,32 @@ def test_a_part_that_is_missing(part: str) -> None:
         USES[part](lacking)
 
 
+@pytest.mark.parametrize("name", ["input", "output", "benchmark", "rule", "name"])
+def test_a_part_of_a_job(name: str) -> None:
+    lacking = workflow()
+    (one,) = lacking.dag.jobs
+    delattr(one.rule if name == "name" else one, name)
+    with pytest.raises(EvaluationError, match=rf"has no .*{name}, which this workflow relies on"):
+        _ = Internals(lacking).jobs
+
+
+def test_a_resource_without_its_value() -> None:
+    assert value_of(Resource("gpu", 2)) == 2
+    with pytest.raises(EvaluationError, match=r"has no .*raw, which this workflow relies on"):
+        value_of(SimpleNamespace())
+
+
+def sources() -> dict[Path, str]:
+    """Texts of the package and the rules, without the file that checks what it uses."""
+    folders = ROOT / "evaluation", ROOT / "workflow"
+    files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    rules = [path for path in files if path.suffix in (".py", ".smk") or path.name == "Snakefile"]
+    return {path: path.read_text() for path in rules if path.name != "internals.py"}
+
+
 def parts() -> set[str]:
     """Dotted names of all parts that rules and orchestration ask for."""
-    folders = ROOT / "evaluation/orchestration", ROOT / "workflow"
-    files = [path for folder in folders for path in folder.rglob("*.[ps]*") if path.is_file()]
-    texts = [path.read_text() for path in files if path.suffix in (".py", ".smk")]
+    texts = [*sources().values(), Path(internals.__file__).read_text()]
     return {name for text in texts for name in re.findall(r'\b(?i:part)\("([\w.]+)"\)', text)}
 
 
@@ -94,15 +124,27 @@ def test_each_part_that_is_asked_for(part: str) -> None:
 
 
 def test_nothing_of_the_workflow_is_used_unchecked() -> None:
-    """What Snakemake documents for rules is free; the rest goes through `part`."""
-    free = "is_main_process configfiles overwrite_configfiles current_basedir execute _onstart dag"
-    for path in (
-        *(ROOT / "evaluation/orchestration").glob("*.py"),
-        *(ROOT / "workflow").rglob("*.smk"),
-    ):
-        used = re.findall(r"(?<![\w.`/])(?:self\.)?workflow\.(\w+)", path.read_text())
-        told = {name for name in used if path.name != "internals.py"} - {*free.split()}
-        assert not told, (path, told)
+    """Every attribute of Snakemake's workflow is asked for through `Internals`."""
+    for path, text in sources().items():
+        used = re.findall(r"(?<![\w./`\"-])(?:self\.)?_?workflow\.(\w+)(?!\.rst|\w)", text)
+        assert not used, (path, used)
+
+
+def test_what_is_imported_of_snakemake() -> None:
+    """Few names: one that a version lacks ends a run at its first line."""
+    assert imported(sources().values()) == {
+        *("snakemake.exceptions.WorkflowError", "snakemake.io.ancient", "snakemake.logging.logger"),
+        *("snakemake.resources.Resources", "snakemake.utils.min_version"),
+        *("snakemake.logging.ColorizingTextHandler", "snakemake.logging.get_event"),
+        *("snakemake.logging.show_logs", "snakemake_interface_logger_plugins.common.LogEvent"),
+    }
+
+
+def imported(texts: Iterable[str]) -> set[str]:
+    lines = [
+        line for text in texts for line in re.findall(r"from (snakemake\S*) import (.+)", text)
+    ]
+    return {f"{module}.{name.strip()}" for module, names in lines for name in names.split(",")}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.places import place_of
 from evaluation.dependencies.steps import steps_of
 from evaluation.orchestration.hooks import check_targets_first, end, start
-from evaluation.orchestration.internals import Internals
+from evaluation.orchestration.internals import Internals, value_of
 from evaluation.orchestration.rule_inputs import RuleInputs
 from evaluation.orchestration.score_rules import for_spread_model, score_rules
 from evaluation.orchestration.stops import RunError, or_stop
@@ -21,13 +21,13 @@ from evaluation.settings.names import NAME
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 
-PART = Internals(workflow).part
 CONFIG, CONFIG_FILE = or_stop(
-    run_config, config, workflow.is_main_process, workflow.configfiles, sys.argv[1:]
+    run_config, config, PART("is_main_process"), PART("configfiles"), sys.argv[1:]
 )
 PLANS = or_stop(plan_stages, CONFIG)
 INPUTS = RuleInputs(PLANS, workflow)
-keep_configuration = partial(or_stop, keep_config, CONFIG, workflow.configfiles)
+keep_configuration = partial(or_stop, keep_config, CONFIG, PART("configfiles"))
+make_by_default = Internals(workflow).make_by_default  # for Snakefiles of `init`
 
 # The shell of every job begins with this: it sets the Python, the package and the run's configuration.
 PYTHON = "python" if PART("deployment_settings.deployment_method") else sys.executable
@@ -66,7 +66,7 @@ def spread_over_gpus(rule, gpus):
     """Multiply the resources of a rule's jobs by the number of GPUs that they use for one checkpoint."""
     own = resources_of(rule, like=rule)
     defaults = PART("resource_settings.default_resources") or {}
-    raw = {name: resource.raw for name, resource in defaults.items()}
+    raw = {name: value_of(resource) for name, resource in defaults.items()}
     set_resources(rule, for_spread_model(raw, own, gpus))
 
 
@@ -76,7 +76,7 @@ def checkpoints_per_job(plan):
         **(PART("resource_settings.default_resources") or {}),
         **resources_of(f"score_{plan.name}"),
     }
-    count = given["checkpoints"].raw if "checkpoints" in given else 1
+    count = value_of(given["checkpoints"]) if "checkpoints" in given else 1
     if isinstance(count, int) and count >= 1:
         return count
     raise RunError(
