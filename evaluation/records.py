@@ -90,6 +90,12 @@ def read_record(folder: Path, step: str) -> Record | None:
         return None
 
 
+def recorded_error(folder: Path, *steps: str) -> str | None:
+    """Return the error of the first of these steps that failed permanently in a folder; None if none did."""
+    records = (read_record(folder, step) for step in steps)
+    return next((record.error for record in records if record and record.error), None)
+
+
 def _file_state(path: Path) -> FileState:
     status = path.stat()
     return FileState(status.st_size, status.st_mtime_ns, file_checksum(path))

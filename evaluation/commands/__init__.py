@@ -4,14 +4,14 @@ import argparse
 import json
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evaluation.command_hints import CONFIG_VARIABLE, DEFAULT_CONFIG
-from evaluation.settings.candidates import Candidate
 
 if TYPE_CHECKING:
+    from evaluation.checkpoints.subjects import Subject
     from evaluation.results.files import FileModel
     from evaluation.settings.plan import StagePlan
 
@@ -80,9 +80,15 @@ def add_candidates(
         which.add_argument("--bridge", action="store_true", help="the stage's bridge checkpoint")
 
 
-def asked_candidates(options: argparse.Namespace) -> list[Candidate]:
-    """Return the steps or merges named on the command line, each once."""
-    return list(dict.fromkeys(options.merge or options.step))
+def asked_subjects(
+    options: argparse.Namespace, plan: "StagePlan", plans: "Mapping[str, StagePlan]"
+) -> "list[Subject]":
+    """Return the steps or merges named on the command line, each once, or the stage's bridge."""
+    from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
+
+    if getattr(options, "bridge", False):
+        return [bridge_subject(plan, plans)]
+    return [candidate_subject(plan, one) for one in dict.fromkeys(options.merge or options.step)]
 
 
 def chosen_plans(

@@ -6,7 +6,6 @@
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from evaluation.commands import (
     Commands,
@@ -16,7 +15,7 @@ from evaluation.commands import (
     add_command,
     add_configured,
     add_json,
-    asked_candidates,
+    asked_subjects,
     print_json,
     whole_number,
 )
@@ -26,9 +25,6 @@ from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage, plan_stages
 from evaluation.terminal_layout import show
-
-if TYPE_CHECKING:
-    from evaluation.checkpoints.subjects import Subject
 
 OFFLINE = {
     "HF_HUB_OFFLINE": "1",
@@ -123,37 +119,25 @@ def _score(options: argparse.Namespace) -> int:
 
     from evaluation.orchestration.checkpoints import score_checkpoint
 
-    subjects = _subjects(plan, plans, options)
+    subjects = asked_subjects(options, plan, plans)
     return max([score_checkpoint(subject, scores_only=options.scores_only) for subject in subjects])
 
 
 def _expect(options: argparse.Namespace) -> int:
     """Check that a result file exists; otherwise raise ScoringError with the reason."""
     from evaluation.dependencies.steps import STEPS
-    from evaluation.records import read_record
+    from evaluation.records import recorded_error
 
     if options.file.is_file():
         return 0
     names = [step.name for step in STEPS.values() if step.of_checkpoint]
-    records = [read_record(options.file.parent, name) for name in names]
-    reasons = [record.error for record in records if record is not None and record.error]
-    why = reasons[0] if reasons else "nothing has made it"
+    why = recorded_error(options.file.parent, *names) or "nothing has made it"
     raise ScoringError(f"{options.file}: no such result: {why}")
 
 
 def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]]:
     plans = plan_stages(load_config(options.config))
     return named_stage(plans, options.stage, options.config), plans
-
-
-def _subjects(
-    plan: StagePlan, plans: dict[str, StagePlan], options: argparse.Namespace
-) -> list["Subject"]:
-    from evaluation.checkpoints.subjects import bridge_subject, candidate_subject
-
-    if options.bridge:
-        return [bridge_subject(plan, plans)]
-    return [candidate_subject(plan, candidate) for candidate in asked_candidates(options)]
 
 
 def _loglikelihood(options: argparse.Namespace) -> int:

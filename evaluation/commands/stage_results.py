@@ -2,26 +2,25 @@
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from evaluation.checkpoints.subjects import bridge_subject, candidate_subject, candidates_so_far
+from evaluation.checkpoints.subjects import candidate_subject, candidates_so_far
 from evaluation.commands import (
     Commands,
     add_candidates,
     add_configured,
     add_json,
-    asked_candidates,
+    asked_subjects,
     chosen_plans,
     plans_with_known_steps,
     plans_with_tables,
     print_json,
 )
-from evaluation.dependencies.places import Plans, Target, place_of
-from evaluation.dependencies.steps import STEPS, Step
+from evaluation.dependencies.places import Target, place_of
+from evaluation.dependencies.steps import STEPS
 from evaluation.errors import ConfigError
 from evaluation.exit_codes import report
 from evaluation.records import RECORDED
-from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import named_stage
 from evaluation.terminal_layout import show
 
@@ -51,10 +50,11 @@ def _make(options: argparse.Namespace) -> int:
     plan = stage or next(iter(plans.values()))
     if not step.is_wanted(plan):
         raise ConfigError(step.unwanted.format(stage=plan.name, config=options.config))
-    targets = _targets(step, plan, plans, options)
-    CommandInputs(options.config, plans).check_inputs(step.name, targets)
+    targets: Mapping[str, Sequence[Target]] = {"run": [plans], "stage": [plan]}
+    chosen = targets.get(step.scope) or asked_subjects(options, plan, plans)
+    CommandInputs(options.config, plans).check_inputs(step.name, chosen)
     code = 0
-    for target in targets:
+    for target in chosen:
         record = make(step.name, target)
         if record.error is not None:
             report(record.error)
@@ -65,18 +65,6 @@ def _make(options: argparse.Namespace) -> int:
         elif record.error is None:
             print(place_of(target).folder)
     return code
-
-
-def _targets(
-    step: Step, plan: StagePlan, plans: Plans, options: argparse.Namespace
-) -> Sequence[Target]:
-    if step.scope == "run":
-        return [plans]
-    if step.scope == "stage":
-        return [plan]
-    if step.scope == "checkpoint" and options.bridge:
-        return [bridge_subject(plan, plans)]
-    return [candidate_subject(plan, candidate) for candidate in asked_candidates(options)]
 
 
 def _bridge_table(options: argparse.Namespace) -> int:

@@ -212,6 +212,12 @@ def steps_of(*scopes: Scope) -> list[Step]:
     return [step for step in STEPS.values() if step.scope in scopes]
 
 
+def steps_at(place: Place) -> list[Step]:
+    """Return the steps that are made in the place of a checkpoint."""
+    steps = steps_of("checkpoint") if place.is_bridge else steps_of("checkpoint", "comparison")
+    return [step for step in steps if step.is_wanted(place.plan)]
+
+
 def sources(step: Step, place: Place, plans: Plans | None = None) -> Iterator[tuple[Step, Place]]:
     """Yield what a step reads at a place: earlier steps, and where."""
     plans = plans or {plan.name: plan for plan in place.plans}

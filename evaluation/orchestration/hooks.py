@@ -17,8 +17,8 @@ from evaluation.dependencies.caches import CacheEntry, check_current, stage_entr
 from evaluation.dependencies.estimates import estimate_answers
 from evaluation.dependencies.making import make
 from evaluation.dependencies.outdated import is_behind
-from evaluation.dependencies.places import Place, Plans, place_of, places_in
-from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, Step, sources, steps_of
+from evaluation.dependencies.places import Plans, place_of, places_in
+from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, TABLES, sources, steps_of
 from evaluation.errors import CacheError, EvaluationError
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.notification import send
@@ -33,7 +33,7 @@ from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
 from evaluation.prefill.entries import read_meta
-from evaluation.records import read_record
+from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
@@ -171,7 +171,7 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     left_out = [line for plan in tables for line in _recorded_errors(plan, inputs.plans)]
     for step in steps_of("run"):
         if step.words.replace("-", "_") in rules and (
-            error := _error(step, place_of(inputs.plans))
+            error := recorded_error(place_of(inputs.plans).folder, step.name)
         ):
             left_out.append(f"{step.name}: {error}")
     what_failed = "\n".join(["What failed:", *left_out]) if left_out else ""
@@ -229,15 +229,11 @@ def _recorded_errors(plan: StagePlan, plans: Plans) -> Iterator[str]:
     """Yield a line for each checkpoint for which a step failed whose inputs did not."""
     for step in steps_of("checkpoint", "comparison"):
         for place in places_in(step.scope, plan, plans):
-            error = _error(step, place)
-            if error and not any(_error(*read) for read in sources(step, place, plans)):
+            error = recorded_error(place.folder, step.name)
+            read = sources(step, place, plans)
+            if error and not any(recorded_error(where.folder, one.name) for one, where in read):
                 what = "" if step.name in (SCORE, COLLECT) else f"{step.noun}: "
                 yield f"{plan.name} {place.label}: {what}{error}"
-
-
-def _error(step: Step, place: Place) -> str | None:
-    record = read_record(place.folder, step.name)
-    return record.error if record else None
 
 
 def _takes_part(plan: StagePlan, rules: set[str]) -> bool:

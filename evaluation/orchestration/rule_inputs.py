@@ -22,7 +22,7 @@ from evaluation.checkpoints.subjects import (
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, Target, place_of
-from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_of
+from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_at
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import Internals
 from evaluation.orchestration.stops import RunError, or_stop
@@ -123,8 +123,7 @@ class RuleInputs:
     def result_files(self, plan: StagePlan) -> list[str]:
         """Return the names of the files that steps write into a checkpoint's folder."""
         place = Place(plan.results, (plan,))
-        steps = [step for step in steps_of("checkpoint", "comparison") if step.is_wanted(plan)]
-        outputs = (files for step in steps for files in step.outputs(place).values())
+        outputs = (files for step in steps_at(place) for files in step.outputs(place).values())
         return [path.name for files in outputs for path in files]
 
     def result_file(self, plan: StagePlan, folder: str, file: str) -> list[str]:
@@ -132,10 +131,9 @@ class RuleInputs:
         if not self.is_main:
             return []
         place = place_of(self.at(plan, folder))
-        steps = steps_of("checkpoint") if place.is_bridge else steps_of("checkpoint", "comparison")
         makers = [
             step
-            for step in steps
+            for step in steps_at(place)
             if any(place.folder / file in files for files in step.outputs(place).values())
         ]
         step = makers[0] if makers else STEPS[COLLECT]

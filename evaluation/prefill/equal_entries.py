@@ -12,26 +12,35 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CacheError
-from evaluation.prefill.entries import check_files, new_entry, read_meta, state_in, write_meta
+from evaluation.prefill.entries import (
+    check_files,
+    is_current,
+    new_entry,
+    read_meta,
+    state_in,
+    write_meta,
+)
 
 log = logging.getLogger(__name__)
 
 
-def take_equal(
+def is_there(
     folder: Path,
     definition: str,
     is_unchanged: Callable[[Any], bool],
     own: Mapping[str, Any],
     same: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Make an entry from an equal one in another cache folder; return whether there was one.
+    """Return whether an entry is current, or could be made from an equal one in another cache folder.
 
     Args:
-        folder: `<cache>/<tokenizer>/<kind>/<name>`, where there is no such entry.
+        folder: `<cache>/<tokenizer>/<kind>/<name>`.
         is_unchanged: Takes the stored state of the files that the entry was made from.
         own: Keys of meta.json that this tokenizer has of its own, such as its name.
         same: Keys that must be equal besides the definition, such as the window.
     """
+    if is_current(folder, definition, is_unchanged):
+        return True
     for other, meta in _equal(folder, definition):
         is_same = all(meta.get(key) == value for key, value in (same or {}).items())
         if is_same and is_unchanged(state_in(meta)) and _is_taken(folder, other, {**meta, **own}):

@@ -23,8 +23,8 @@ from evaluation.prefill.definitions import (
     generation_definition,
     saved_description,
 )
-from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.equal_entries import take_equal
+from evaluation.prefill.entries import new_entry, write_meta
+from evaluation.prefill.equal_entries import is_there
 from evaluation.prefill.prompts import (
     answer_ends,
     encode_prompts,
@@ -61,8 +61,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
     sources = Sources(plan, list(chain(*locate_item(task, plan.config))))
     window = generation_window(plan)
     own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
-    place = folder, definition, sources.are_as
-    if is_current(*place) or take_equal(*place, own, same):
+    if is_there(folder, definition, sources.are_as, own, same):
         check_cached_golds(plan, name)
         return
     prompts_read, stop, recorded = _read(plan, name, sources, tokenizer)

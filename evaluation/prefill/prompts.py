@@ -17,7 +17,7 @@ from evaluation.fingerprints import fingerprint, unordered
 from evaluation.prefill.caches import PROMPTS
 from evaluation.prefill.definitions import chat_template, probes_definition, saved_description
 from evaluation.prefill.entries import is_current, new_entry, write_meta
-from evaluation.prefill.equal_entries import take_equal
+from evaluation.prefill.equal_entries import is_there
 from evaluation.prefill.limits import OutOfTime, reason_of, row_limits
 from evaluation.prefill.tokenizers import prefill_tokenizer
 from evaluation.prefill.window import Window, generation_window, report_lengths
@@ -58,7 +58,7 @@ def prefill_probes(plan: StagePlan) -> None:
         return
     window = generation_window(plan)
     own, same = {"tokenizer": saved_description(about)}, {"window": asdict(window)}
-    if take_equal(plan.probes_folder, definition, lambda state: True, own, same):
+    if is_there(plan.probes_folder, definition, lambda state: True, own, same):
         return
     rows = _probe_rows(plan, tokenizer, about)
     shortened = _fit(plan, rows, window)

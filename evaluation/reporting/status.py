@@ -11,7 +11,7 @@ from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, Step, steps_of
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, steps_at, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.time_left import ScoredTiers, time_left
@@ -105,7 +105,7 @@ def _mark_outdated(
     made = Outdated(outdated.plans, as_made=True)
     for name, place in places.items():
         subject, own = subjects[name], subjects[name]["files"]
-        for step in _steps_at(place):
+        for step in steps_at(place):
             if read_record(place.folder, step.name) and outdated(step.name, place):
                 _replace(own, step.outputs(place), "done")
         if subject["error"] and _is_error_outdated(place, subject["error"], made):
@@ -124,17 +124,11 @@ def _replace(states: dict[str, str], names: Iterable[str], state: str) -> None:
 
 def _is_error_outdated(place: Place, error: str, outdated: Outdated) -> bool:
     """Return whether a recorded error is of other settings, data or files than there are now."""
-    for step in _steps_at(place):
+    for step in steps_at(place):
         record = read_record(place.folder, step.name)
         if record is not None and record.error == error:
             return outdated(step.name, place)
     return False
-
-
-def _steps_at(place: Place) -> list[Step]:
-    """Return the steps that are made for a checkpoint."""
-    steps = steps_of("checkpoint") if place.is_bridge else steps_of("checkpoint", "comparison")
-    return [step for step in steps if step.is_wanted(place.plan)]
 
 
 def _verdict(plan: StagePlan) -> dict[str, Any]:
@@ -183,7 +177,7 @@ def failures(plan: StagePlan, steps: Sequence[Candidate]) -> list[str]:
 
 
 def _subject(place: Place) -> dict[str, Any]:
-    plan, steps = place.plan, _steps_at(place)
+    plan, steps = place.plan, steps_at(place)
     outputs = {step.name: step.outputs(place) for step in steps}
     paths = {name: files[0] for every in outputs.values() for name, files in every.items()}
     files, damaged = _states(paths, _READERS)

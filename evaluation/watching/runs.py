@@ -19,7 +19,7 @@ from evaluation.dependencies.outdated import Outdated, is_behind
 from evaluation.dependencies.places import Plans, Target
 from evaluation.dependencies.steps import Step, steps_of
 from evaluation.files import forget_link
-from evaluation.records import read_record
+from evaluation.records import recorded_error
 from evaluation.results.job_logs import last_error
 from evaluation.root import ROOT, SNAKEFILE
 from evaluation.settings.plan import StagePlan
@@ -183,7 +183,8 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
             waiting = "; its deltas wait for the bridge" * bool(waits and subject.role == "step")
             yield Outcome(subject, True, f"{name}: evaluated{waiting}")
             continue
-        recorded = _recorded_error(subject, work)
+        steps = [step.name for step in work.steps(subject)]
+        recorded = recorded_error(subject.folder, *steps)  # a fault of the checkpoint itself
         why = recorded or _last_error(subject) or _snakemake_error(log)
         state = work.states.get(subject.folder, "")
         failure = note_failure(subject, state, why, own=recorded is not None)
@@ -195,15 +196,6 @@ def outcomes(work: Work, log: Path) -> Iterator[Outcome]:
             False,
             f"{name}: failed: {why}; tried again {changes}in {time_in_words(failure.wait)}",
         )
-
-
-def _recorded_error(subject: Subject, work: Work) -> str | None:
-    """Return the error in a record of its steps: a fault of the checkpoint itself."""
-    for step in work.steps(subject):
-        record = read_record(subject.folder, step.name)
-        if record is not None and record.error is not None:
-            return record.error
-    return None
 
 
 def _last_error(subject: Subject) -> str | None:
