@@ -22,6 +22,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint
+from evaluation.providers.adapters.mirror_files import FileStamp, status_of
 from evaluation.records import FOLDER
 from evaluation.regular_files import open_regular, read_text
 
@@ -37,21 +38,6 @@ _THREADS = 8
 _SETTLED_SECONDS = 2.0
 """A file that changed later than this before it was read is not remembered: clocks of file systems are
 coarse, so another write may leave the same times."""
-
-
-class FileStatus(NamedTuple):
-    """What shows that a file may have changed: size in bytes, times in ns, inode."""
-
-    size: int
-    modified: int
-    changed: int
-    inode: int
-
-    @classmethod
-    def of(cls, path: Path) -> "FileStatus":
-        """Return the status of a file now; raise OSError where there is none."""
-        status = path.stat()
-        return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
 class Contents:
@@ -87,7 +73,7 @@ class Contents:
     def _hashes(self, folder: Path, files: Mapping[str, Path]) -> dict[str, str]:
         """Return the hash of each file by its name, and remember those that had to be computed."""
         with os_errors_named(folder):
-            now = {name: FileStatus.of(path) for name, path in files.items()}
+            now = {name: status_of(path) for name, path in files.items()}
             memory = self._memory(folder)
             remembered = _remembered(memory)
             hashes = {
@@ -99,7 +85,7 @@ class Contents:
             began = time.time()
             hashes |= _hashes_of_all(unread)
             for name, path in unread.items():
-                if FileStatus.of(path) != now[name]:
+                if status_of(path) != now[name]:
                     raise IncompleteCheckpoint(
                         f"{path}: changed while it was read; rerun when its writer has finished"
                     )
@@ -114,21 +100,21 @@ class Contents:
         return self._folder / f"{fingerprint(os.path.realpath(folder))}.json"
 
 
-def _remembered(memory: Path | None) -> dict[str, tuple[FileStatus, str]]:
+def _remembered(memory: Path | None) -> dict[str, tuple[FileStamp, str]]:
     """Return the remembered hashes; none where the file is missing or damaged."""
     with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
         if memory is not None:
             content = json.loads(read_text(memory))
-            return {name: (FileStatus(*s), str(digest)) for name, (s, digest) in content.items()}
+            return {name: (FileStamp(*s), str(digest)) for name, (s, digest) in content.items()}
     return {}
 
 
-def _remember(memory: Path, hashes: Mapping[str, tuple[FileStatus, str]], began: float) -> None:
+def _remember(memory: Path, hashes: Mapping[str, tuple[FileStamp, str]], began: float) -> None:
     latest = (began - _SETTLED_SECONDS) * 1e9
     settled = {
         name: [list(status), digest]
         for name, (status, digest) in hashes.items()
-        if max(status.modified, status.changed) < latest
+        if max(status.changed, status.altered) < latest
     }
     try:
         write_json(memory, settled)

@@ -46,9 +46,7 @@ class Subject:
 
     @property
     def label(self) -> str:
-        """Its name in messages: `step 10`, `step 10 (a name)`, `merge last3` or `bridge`."""
-        if self.candidate is None:
-            return "bridge"
+        """Its name in messages."""
         return self.plan.label(self.candidate)
 
     @property

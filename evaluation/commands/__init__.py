@@ -105,6 +105,14 @@ def chosen_plans(
     return {options.stage: named_stage(plans, options.stage, options.config)}
 
 
+def configured_plans(options: argparse.Namespace) -> "dict[str, StagePlan]":
+    """Return all stages, with the steps as they are configured."""
+    from evaluation.settings.config import load_config
+    from evaluation.settings.planning import plan_stages
+
+    return plan_stages(load_config(options.config))
+
+
 def plans_with_known_steps(options: argparse.Namespace) -> "dict[str, StagePlan]":
     """Return all stages, with the steps that exist now."""
     from evaluation.dependencies.known_steps import with_known_steps

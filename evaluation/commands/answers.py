@@ -5,11 +5,16 @@ import json
 import sys
 
 from evaluation.command_hints import snakemake
-from evaluation.commands import Commands, a_name, a_path, add_configured, chosen_plans
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_configured,
+    chosen_plans,
+    configured_plans,
+)
 from evaluation.errors import ConfigError
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from evaluation.wording import no_such
 
 
@@ -89,7 +94,7 @@ def _import_completions(options: argparse.Namespace) -> int:
     """Store completions of a file; the next run verifies them."""
     from evaluation.grading.imports import forget_completions, import_file
 
-    plans = plan_stages(load_config(options.config))
+    plans = configured_plans(options)
     plan = _plan_with(plans, options)
     if (options.completions is None) != options.forget:
         raise ConfigError("give either a file of completions, or --forget")
@@ -116,7 +121,7 @@ def _verify_answers(options: argparse.Namespace) -> int:
 
     if options.output is not None:  # before minutes are spent
         check_replaces_nothing(options.output, [options.completions])
-    plan = _plan_with(plan_stages(load_config(options.config)), options)
+    plan = _plan_with(configured_plans(options), options)
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
         write_jsonl(output_file(options.output, [options.completions]), rows)
@@ -145,7 +150,7 @@ def _curriculum(options: argparse.Namespace) -> int:
     if options.results.is_file():
         from evaluation.grading.by_hand import pass_rates
 
-        plan = _plan_with(plan_stages(load_config(options.config)), options)
+        plan = _plan_with(configured_plans(options), options)
         rates = pass_rates(plan, options.task, options.results, options.verifier)
     else:
         rates = list(stored_rates(options.results, options.task, options.verifier))

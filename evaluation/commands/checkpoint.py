@@ -13,6 +13,8 @@ from evaluation.commands import (
     a_path,
     add_command,
     add_configured,
+    chosen_plans,
+    configured_plans,
     finite_number,
     whole_number,
 )
@@ -170,10 +172,8 @@ def _merge(options: argparse.Namespace) -> int:
     from evaluation.checkpoints.merge import open_subject
     from evaluation.checkpoints.save import write_merge
     from evaluation.checkpoints.subjects import candidate_subject
-    from evaluation.settings.config import load_config
-    from evaluation.settings.planning import named_stage, plan_stages
 
-    plan = named_stage(plan_stages(load_config(options.config)), options.stage, options.config)
+    (plan,) = chosen_plans(options, configured_plans(options)).values()
     checkpoint = open_subject(candidate_subject(plan, options.name))
     check_agreement(plan, checkpoint)
     write_merge(checkpoint, options.output)

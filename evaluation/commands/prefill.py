@@ -4,13 +4,19 @@ import argparse
 import logging
 from pathlib import Path
 
-from evaluation.commands import Commands, a_name, a_path, add_command, add_configured, chosen_plans
+from evaluation.commands import (
+    Commands,
+    a_name,
+    a_path,
+    add_command,
+    add_configured,
+    chosen_plans,
+    configured_plans,
+)
 from evaluation.dependencies.caches import CacheStates, tier_entries
 from evaluation.errors import ConfigError, EvaluationError, SourceError
 from evaluation.prefill.tiers import PREFILLS
-from evaluation.settings.config import load_config
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import no_such
 
@@ -50,7 +56,7 @@ def _prefill(options: argparse.Namespace) -> int:
     """Make all caches of some stages, or single entries."""
     from evaluation.checkpoints.agreement import unknown_tokenizers
 
-    plans = plan_stages(load_config(options.config))
+    plans = configured_plans(options)
     chosen = [*chosen_plans(options, plans).values()]
     asked = _asked(options)
     if asked is not None:

@@ -16,14 +16,13 @@ from evaluation.commands import (
     add_configured,
     add_json,
     asked_subjects,
+    configured_plans,
     print_json,
     whole_number,
 )
 from evaluation.commands.checkpoint import add_use_mup
 from evaluation.errors import EvaluationError, ScoringError
-from evaluation.settings.config import load_config
-from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import named_stage, plan_stages
+from evaluation.settings.planning import named_stage
 from evaluation.terminal_layout import show
 
 OFFLINE = {
@@ -110,7 +109,8 @@ def _doctor(options: argparse.Namespace) -> int:
 def _score(options: argparse.Namespace) -> int:
     """Score checkpoints of a stage; return RECORDED if some cannot be scored."""
     os.environ.update(OFFLINE)
-    plan, plans = _plans(options)
+    plans = configured_plans(options)
+    plan = named_stage(plans, options.stage, options.config)
     steps = tuple(dict.fromkeys(options.step or ()))  # a step named twice is scored once
     if len(steps) > 1:
         from evaluation.orchestration.workers import score_on_all_gpus
@@ -133,11 +133,6 @@ def _expect(options: argparse.Namespace) -> int:
     names = [step.name for step in STEPS.values() if step.of_checkpoint]
     why = recorded_error(options.file.parent, *names) or "nothing has made it"
     raise ScoringError(f"{options.file}: no such result: {why}")
-
-
-def _plans(options: argparse.Namespace) -> tuple[StagePlan, dict[str, StagePlan]]:
-    plans = plan_stages(load_config(options.config))
-    return named_stage(plans, options.stage, options.config), plans
 
 
 def _loglikelihood(options: argparse.Namespace) -> int:

@@ -53,7 +53,7 @@ class Place:
     @property
     def label(self) -> str:
         """The checkpoint's name in messages."""
-        return "bridge" if self.candidate is None else self.plan.label(self.candidate)
+        return self.plan.label(self.candidate)
 
 
 Target = Place | Subject | StagePlan | Plans

@@ -153,8 +153,10 @@ class StagePlan:
             if kind in OF_STEPS or self.stage.bridge is not None
         }
 
-    def label(self, candidate: Candidate) -> str:
-        """Return what texts call a candidate: `step 10`, `step 10 (its name)` or `merge last3`."""
+    def label(self, candidate: Candidate | None) -> str:
+        """Return what texts call a checkpoint: `step 10`, `step 10 (its name)`, `merge last3` or `bridge`."""
+        if candidate is None:
+            return "bridge"
         name = self.stage.names.get(candidate) if isinstance(candidate, int) else None
         return candidate_label(candidate) + (f" ({name})" if name else "")
 
