@@ -8,6 +8,7 @@ import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,13 @@ def os_errors_named(path: Path) -> Iterator[None]:
         ) from None
 
 
+@contextlib.contextmanager
+def open_file(path: Path) -> Iterator[BufferedReader]:
+    """Open a checkpoint's file to read its bytes; whatever the system refuses is a CheckpointError."""
+    with os_errors_named(path), open_regular(path) as file:
+        yield file
+
+
 def exists(path: Path) -> bool:
     """Return whether anything exists at a path, also a broken link or pipe, which reading refuses."""
     return path.exists() or path.is_symlink()
@@ -58,7 +66,7 @@ def read_text(path: Path) -> str:
     Raises:
         CheckpointError: It cannot be read, is too large, or is not UTF-8.
     """
-    with os_errors_named(path), open_regular(path) as file:
+    with open_file(path) as file:
         content = file.read(_LARGEST_FILE + 1)
     if len(content) > _LARGEST_FILE:
         raise CheckpointError(f"{path}: larger than any configuration; copy the checkpoint again")

@@ -17,14 +17,14 @@ from typing import BinaryIO, NamedTuple
 
 import xxhash
 
-from evaluation.checkpoints.config_files import os_errors_named
+from evaluation.checkpoints.config_files import open_file, os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
 from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint
 from evaluation.providers.adapters.mirror_files import FileStamp, status_of
 from evaluation.records import FOLDER
-from evaluation.regular_files import open_regular, read_text
+from evaluation.regular_files import read_text
 
 log = logging.getLogger(__name__)
 
@@ -155,7 +155,7 @@ def _parts(path: Path) -> Iterator[_Part]:
 
 def _digest(part: _Part) -> bytes:
     digest, left = xxhash.xxh3_128(), part.size
-    with os_errors_named(part.path), open_regular(part.path) as file:
+    with open_file(part.path) as file:
         while left > 0 and (chunk := _chunk(file, part.start + part.size - left, left)):
             digest.update(chunk)
             left -= len(chunk)

@@ -10,12 +10,11 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import os_errors_named
+from evaluation.checkpoints.config_files import open_file
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.locations import Location
 from evaluation.checkpoints.state import State, checkpoint_state
 from evaluation.fingerprints import fingerprint
-from evaluation.regular_files import open_regular
 
 _SAMPLES, _SAMPLE = 4, 4096
 
@@ -37,7 +36,7 @@ def earlier_state(location: Location) -> State:
 
 
 def _described(path: Path, folder: Path) -> list[str | int]:
-    with os_errors_named(path), open_regular(path) as file:
+    with open_file(path) as file:
         status = os.fstat(file.fileno())
         length = int.from_bytes(file.read(8), "little")
         digest = hashlib.sha256(file.read(length))

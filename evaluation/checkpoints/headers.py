@@ -17,11 +17,10 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from evaluation.checkpoints.config_files import exists, os_errors_named, parse_json
+from evaluation.checkpoints.config_files import exists, open_file, os_errors_named, parse_json
 from evaluation.checkpoints.state import MOST_FILES
 from evaluation.errors import CheckpointError, IncompleteCheckpoint, UnsupportedCheckpoint
 from evaluation.json_text import load_json
-from evaluation.regular_files import open_regular
 
 TORCH_NAMES = {"F64": "float64", "F32": "float32", "BF16": "bfloat16", "F16": "float16"}
 """Dtypes that weights can have, with their names in torch."""
@@ -64,7 +63,7 @@ def read_header(path: Path) -> Header:
         IncompleteCheckpoint: The file ends early.
         CheckpointError: It is not a sound safetensors file, or cannot be read.
     """
-    with os_errors_named(path), open_regular(path) as file:
+    with open_file(path) as file:
         status = os.fstat(file.fileno())
         raw = _raw_header(path, status.st_size, file)
     try:

@@ -17,13 +17,12 @@ from dataclasses import dataclass
 import torch
 
 from evaluation.checkpoints.completeness import check_unchanged, complete_parameters
-from evaluation.checkpoints.config_files import os_errors_named
+from evaluation.checkpoints.config_files import open_file
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.checkpoints.mapping import Target, TensorSource
 from evaluation.checkpoints.shards import Parameter, Shard, Slices
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.regular_files import open_regular
 
 READERS = {"cpu": 4, "cuda": 8}
 """Number of reading threads for each kind of device."""
@@ -133,7 +132,7 @@ class _WeightReader:
     def read(self, chunks: list[_Chunk]) -> None:
         """Read chunks and copy them into their parameters."""
         path = chunks[0].shard.path
-        with os_errors_named(path), open_regular(path) as file:
+        with open_file(path) as file:
             for chunk in chunks:
                 buffer = self._buffer(chunk.bytes)
                 _read_into(buffer.numpy().data, chunk, file.fileno())

@@ -18,11 +18,10 @@ from typing import IO
 
 import numpy as np
 
-from evaluation.checkpoints.config_files import os_errors_named
+from evaluation.checkpoints.config_files import open_file
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import Header, TensorEntry
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
-from evaluation.regular_files import open_regular
 
 log = logging.getLogger(__name__)
 
@@ -96,7 +95,7 @@ _NOT_FINITE = "holds numbers that are not finite"
 
 
 def _findings(header: Header, folder: Path, is_nanotron: bool) -> Iterator[_Finding]:
-    with os_errors_named(header.path), open_regular(header.path) as file:
+    with open_file(header.path) as file:
         for tensor, entry in header.tensors.items():
             name = f"{header.path.relative_to(folder).as_posix()}: {tensor}"
             if "F" in entry.dtype and entry.shape and 0 not in entry.shape:
