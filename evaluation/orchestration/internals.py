@@ -86,12 +86,13 @@ class Internals:
     @property
     def jobs(self) -> list[Any]:
         """All jobs of the run, whether they are due or not."""
-        return _checked_jobs(self.part("dag.jobs"))
+        return _checked_jobs(self.part("dag.jobs"), "rule")
 
     @property
     def due_jobs(self) -> list[Any]:
         """The jobs that the run makes."""
-        return _checked_jobs(self.part("dag.needrun_jobs")())
+        parts = ("rule", "input", "output", "benchmark")
+        return _checked_jobs(self.part("dag.needrun_jobs")(), *parts)
 
     def make_by_default(self, rule: str) -> None:
         """Have a rule made where the command line names no target."""
@@ -156,10 +157,10 @@ class Internals:
         scheduler._lock = threading.RLock()
 
 
-def _checked_jobs(jobs: Iterable[Any]) -> list[Any]:
+def _checked_jobs(jobs: Iterable[Any], *parts: str) -> list[Any]:
     checked = list(jobs)
     for job in checked:
-        _require(job, "rule", "input", "output", "benchmark")
+        _require(job, *parts)
         _require(job.rule, "name", "benchmark")
     return checked
 

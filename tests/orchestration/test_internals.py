@@ -84,11 +84,11 @@ def test_a_part_that_is_missing(part: str) -> None:
 
 @pytest.mark.parametrize("name", ["input", "output", "benchmark", "rule", "name"])
 def test_a_part_of_a_job(name: str) -> None:
-    lacking = workflow()
-    (one,) = lacking.dag.jobs
+    lacking, one = workflow(), job()
+    lacking.dag.needrun_jobs = lambda: [one]
     delattr(one.rule if name == "name" else one, name)
     with pytest.raises(EvaluationError, match=rf"has no .*{name}, which this workflow relies on"):
-        _ = Internals(lacking).jobs
+        _ = Internals(lacking).due_jobs
 
 
 def test_a_resource_without_its_value() -> None:
