@@ -1,9 +1,9 @@
 """Make a step in a place: check what it reads, call its function, and record what it made from what."""
 
-import importlib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast
 
 from evaluation.command_hints import snakemake
@@ -37,7 +37,7 @@ def make(name: str, target: Target) -> Record:
     records = records_of(read)
     key, inputs = key_of(step, place, records), step.inputs(place)
     error = None if step.is_partial else _error_of(read, records, place)
-    made = Made(error=error) if error else function_of(step)(place)
+    made = Made(error=error) if error else _function_of(step)(place)
     files = list(made.files)
     if made.error:
         _remove(step, place, files)
@@ -45,10 +45,9 @@ def make(name: str, target: Target) -> Record:
     return write_record(place.folder, name, key, files, error=made.error, about=about)
 
 
-def function_of(step: Step) -> Callable[[Place], Made]:
+def _function_of(step: Step) -> Callable[[Place], Made]:
     """Return the function that makes a step; its room, which may need torch, is imported only now."""
-    module, _, name = step.make.partition(":")
-    return cast("Callable[[Place], Made]", getattr(importlib.import_module(module), name))
+    return cast("Callable[[Place], Made]", resolve_name(step.make))
 
 
 def _error_of(

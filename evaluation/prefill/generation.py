@@ -42,6 +42,7 @@ from evaluation.prefill.window import Window, generation_window, report_lengths
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import ProviderTask, settled_task
 from evaluation.tokenizers.base import LoadedTokenizer
+from evaluation.verification import nltk_data
 from evaluation.verification.golds import check_golds
 
 
@@ -54,6 +55,7 @@ def prefill_generation_task(plan: StagePlan, name: str) -> None:
         ConfigError: A template does not parse.
     """
     task = plan.suite.generation_tasks[name]
+    nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([task]))
     tokenizer, about = prefill_tokenizer(plan)
     template = chat_template(plan, task, about) if task.chat else None
     definition = generation_definition(plan, name, about)

@@ -45,8 +45,8 @@ _ANOTHER = "set another `chat_template:` in the suite"
 _ASKED, _REPLY = "ASKED", "REPLY"
 
 
-def prefill_probes(plan: StagePlan) -> None:
-    """Write a stage's prompts unless they are there already.
+def prefill_probes(plan: StagePlan, _: str = "") -> None:
+    """Write a stage's prompts, which are one entry, unless they are there already.
 
     Raises:
         ConfigError: A prompt leaves no room for its answer in the sequence length.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from evaluation.prefill.caches import read_prompts, read_slice, read_task
@@ -58,56 +59,37 @@ def _origins(section: str) -> Callable[[StagePlan, str], list[ResolvedSplit]]:
     return origins
 
 
-def _make_slice(plan: StagePlan, name: str) -> None:
-    from evaluation.prefill.slices import prefill_slice
-
-    prefill_slice(plan, name)
-
-
-def _make_task(plan: StagePlan, name: str) -> None:
-    from evaluation.prefill.cloze import prefill_task
-
-    prefill_task(plan, name)
-
-
-def _make_probes(plan: StagePlan, name: str) -> None:
-    from evaluation.prefill.prompts import prefill_probes
-
-    del name
-    prefill_probes(plan)
-
-
-def _make_generation(plan: StagePlan, name: str) -> None:
-    from evaluation.prefill.generation import prefill_generation_task
-    from evaluation.verification import nltk_data
-
-    nltk_data.fetch(plan.nltk_data, nltk_data.needed_by_tasks([plan.suite.generation_tasks[name]]))
-    prefill_generation_task(plan, name)
+def _later(function: str) -> Callable[[StagePlan, str], None]:
+    """Return what calls `module:function`; its module, which may need torch, is imported only then."""
+    return lambda plan, name: resolve_name(f"evaluation.prefill.{function}")(plan, name)
 
 
 PREFILLS: Mapping[str, Prefill] = complete(
     {
         "tier2": Prefill(
-            define=slice_definition, origins=_origins("slices"), make=_make_slice, read=read_slice
+            define=slice_definition,
+            origins=_origins("slices"),
+            make=_later("slices:prefill_slice"),
+            read=read_slice,
         ),
         "tier3": Prefill(
             define=task_definition,
             define_asked=asked_task_definition,
             origins=_origins("tasks"),
-            make=_make_task,
+            make=_later("cloze:prefill_task"),
             read=read_task,
         ),
         "tier4": Prefill(
             define=probes_definition,
             origins=lambda plan, name: [],
-            make=_make_probes,
+            make=_later("prompts:prefill_probes"),
             read=read_prompts,
         ),
         "tier5": Prefill(
             define=generation_definition,
             define_asked=asked_definition,
             origins=_origins("generation_tasks"),
-            make=_make_generation,
+            make=_later("generation:prefill_generation_task"),
             read=read_prompts,
         ),
     },
