@@ -125,13 +125,12 @@ def is_standard_output(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[BinaryIO]:
+    stored = "some rows may have been"
     try:
         if is_standard_output(path):
-            stored = "some rows may have been"
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         elif _is_written_through(path):
-            stored = "some rows may have been"
             with open(path, "wb") as file:
                 yield file
         else:
@@ -178,6 +177,4 @@ def _is_written_through(path: Path) -> bool:
     folder = os.path.realpath(path.parent)
     if folder == "/dev" or folder.startswith("/proc/"):
         return True
-    return path.exists() and (
-        stat.S_ISCHR(path.stat().st_mode) or stat.S_ISFIFO(path.stat().st_mode)
-    )
+    return path.is_char_device() or path.is_fifo()

@@ -95,14 +95,10 @@ def is_on_gpu(part: torch.Tensor) -> bool:
     return part.is_cuda
 
 
-def _kernel_options(query: torch.Tensor) -> FlexKernelOptions | None:
-    """Return tiles for flex attention in float32 on a GPU, for which the default ones may not fit."""
-    return FLOAT32_KERNEL if is_on_gpu(query) and query.dtype == torch.float32 else None
-
-
 def _sparse(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: BlockMask, scale: float
 ) -> torch.Tensor:
+    is_wide = is_on_gpu(query) and query.dtype == torch.float32  # where default tiles may not fit
     output: torch.Tensor = flex_attention(
         query,
         key,
@@ -110,7 +106,7 @@ def _sparse(
         block_mask=mask,
         scale=scale,
         enable_gqa=query.shape[1] != key.shape[1],
-        kernel_options=_kernel_options(query),
+        kernel_options=FLOAT32_KERNEL if is_wide else None,
     )
     return output
 

@@ -60,9 +60,7 @@ def fused_layers(model: PreTrainedModel) -> Iterator[None]:
 def _matching(model: PreTrainedModel) -> "Iterator[FusedLayer]":
     for layer in getattr(model.base_model, "layers", ()):
         if {name for name, _ in layer.named_modules() if name} == PARTS:
-            with contextlib.suppress(
-                *REFUSALS, RuntimeError, ScoringError
-            ):  # then it stays as it is
+            with contextlib.suppress(*REFUSALS, RuntimeError, ScoringError):  # it stays as it is
                 fused = FusedLayer(layer)
                 if _is_right(fused, model):
                     yield fused

@@ -142,6 +142,13 @@ def compared_tokens(vocab_size: int) -> NDArray[np.int64]:
     return np.linspace(0, vocab_size - 1, min(COMPARED, vocab_size)).astype(np.int64)
 
 
+def compared_logprobs(logits: torch.Tensor, vocab_size: int) -> NDArray[np.float64]:
+    """Return the log-probabilities (positions, tokens) of `compared_tokens` from logits (positions, V)."""
+    compared = torch.from_numpy(compared_tokens(vocab_size)).to(logits.device)
+    logprobs: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
+    return logprobs
+
+
 @torch.inference_mode()
 def _compare(engine: PreparedModel, batch: Batch, sample: ComparedRow) -> None:
     queries = np.unique(sample.row.pair_query)
@@ -232,9 +239,7 @@ def _reference(
     ids = torch.from_numpy(tokens[None]).to(embedding.device)
     with torch.inference_mode(), in_float64(model) if is_exact else contextlib.nullcontext():
         logits = model(input_ids=ids, use_cache=False, logits_to_keep=last).logits[0, -last:]
-    compared = torch.from_numpy(compared_tokens(len(embedding))).to(logits.device)
-    reference: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
-    return reference
+    return compared_logprobs(logits, len(embedding))
 
 
 @contextlib.contextmanager

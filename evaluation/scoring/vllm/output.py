@@ -16,9 +16,7 @@ class Output:
 
     def __init__(self) -> None:
         self.error: str | None = None
-        self._margin: str | None = (
-            None  # text that a traceback's lines begin with, such as a process
-        )
+        self._margin: str | None = None  # what a traceback's lines begin with, such as a process
 
     def __call__(self, line: str) -> None:
         """Log a line."""

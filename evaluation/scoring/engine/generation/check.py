@@ -21,7 +21,7 @@ from evaluation.scoring.engine.generation.generate import DecodingBatch
 from evaluation.scoring.engine.generation.partial_answers import PartialAnswer
 from evaluation.scoring.engine.generation.plain import plain_answers
 from evaluation.scoring.engine.generation.sampling import Rules
-from evaluation.scoring.engine.self_check import REFUSALS, compared_tokens, difference
+from evaluation.scoring.engine.self_check import REFUSALS, compared_logprobs, difference
 
 NEW = 8
 """Tokens of each answer that is compared."""
@@ -67,32 +67,17 @@ def _plain_fault(model: PreTrainedModel, device: torch.device) -> str | None:
     seen: list[torch.Tensor] = []
     answers = plain_answers(model, 0, request, vocabulary, device, seen)
     tokens = np.array([*request.tokens, *answers[AnswerKey(0, 0)].tokens[:-1]])
-    error, allowed = difference(model, tokens, _logprobs(torch.stack(seen)))
+    error, allowed = difference(model, tokens, compared_logprobs(torch.stack(seen), vocabulary))
     if error > allowed:
         return f"the logits with its own cache differ from those without by {error:.1e}"
     return None
-
-
-def _logprobs(logits: torch.Tensor) -> NDArray[np.float64]:
-    """Return the log-probabilities (B, tokens) of some ids."""
-    compared = torch.from_numpy(compared_tokens(logits.shape[1])).to(logits.device)
-    logprobs: NDArray[np.float64] = logits.double().log_softmax(-1)[:, compared].cpu().numpy()
-    return logprobs
 
 
 def _fault(model: PreTrainedModel, device: torch.device, length: int, replays: bool) -> str | None:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     requests = _requests(length, vocabulary)
     wanted = {AnswerKey(i, s) for i, request in enumerate(requests) for s in request.samples}
-    decoding = _Recording(
-        model,
-        requests,
-        wanted,
-        vocabulary=vocabulary,
-        rows=len(wanted),
-        device=device,
-        replays=replays,
-    )
+    decoding = _Recording(model, requests, wanted, vocabulary, len(wanted), device, replays=replays)
     answers = {key: answer for part in decoding.parts() for key, answer in part.items()}
     if answers.keys() != wanted:
         raise NotEnoughMemory("the GPU does not have enough memory for three answers")
@@ -131,6 +116,7 @@ class _Recording(DecodingBatch):
     def _take(
         self, rows: Sequence[PartialAnswer], logits: torch.Tensor, rules: Rules | None
     ) -> torch.Tensor:
-        for row, values in zip(rows, _logprobs(logits), strict=True):
+        logprobs = compared_logprobs(logits[:, : self._vocabulary], self._vocabulary)
+        for row, values in zip(rows, logprobs, strict=True):
             self.seen[row.key].append(values)
         return super()._take(rows, logits, rules)

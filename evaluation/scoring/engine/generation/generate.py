@@ -71,11 +71,11 @@ class DecodingBatch:
         model: PreTrainedModel,
         requests: Sequence[GenerationRequest],
         wanted: set[AnswerKey],
-        *,
         vocabulary: int,
         rows: int,
         device: torch.device,
-        replays: bool = False,
+        *,
+        replays: bool,
     ) -> None:
         self._model, self._device, self._replays = model, device, replays
         self._vocabulary, self._width = vocabulary, stream_width(vocabulary)
@@ -258,13 +258,7 @@ def generate(
         while wanted:
             rows = min(batch, len(wanted))
             decoding = DecodingBatch(
-                model,
-                requests,
-                wanted,
-                vocabulary=vocabulary,
-                rows=rows,
-                device=device,
-                replays=replays,
+                model, requests, wanted, vocabulary, rows, device, replays=replays
             )
             for part in decoding.parts():
                 wanted -= part.keys()

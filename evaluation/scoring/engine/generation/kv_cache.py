@@ -118,9 +118,7 @@ class Slots:
             self.version += 1
             wider = -(-max(width, before * 5 // 4) // WIDEN) * WIDEN
             for store in (self.keys, self.values):
-                for layer, narrow in enumerate(
-                    store
-                ):  # only one layer at a time is in memory twice
+                for layer, narrow in enumerate(store):  # only one is in memory twice
                     store[layer] = torch.nn.functional.pad(narrow, (0, 0, 0, wider - before))
         return rounded
 

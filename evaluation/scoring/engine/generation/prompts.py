@@ -71,10 +71,10 @@ class PromptQueue:
         self._forward, self._logits = forward, logits
         self._windows, self._device = windows, device
         self._ready: list[PrefilledPrompt] = []
-        indices = list(wanted)
-        self._families = _families([requests[index].tokens for index in indices])
+        order = sorted(wanted, key=lambda index: requests[index].tokens)
+        self._families = _split([request.tokens for request in requests], order)
         for family in self._families:  # the longest last
-            family.members = sorted((indices[i] for i in family.members), key=self._length)
+            family.members.sort(key=self._length)
         self._families.sort(key=lambda family: self._length(family.members[-1]))
 
     def _length(self, index: int) -> tuple[int, int]:
@@ -133,17 +133,12 @@ class PromptQueue:
         return reading, self._forward(ids.to(self._device), positions, reading)
 
 
-def _families(prompts: Sequence[Tokens]) -> list[Family]:
-    """Split prompts into families so that sharing prefixes saves the most tokens.
-
-    At least the last token of a prompt is never shared, since its answer begins there.
-    """
-    order = sorted(range(len(prompts)), key=prompts.__getitem__)
-    return _split(prompts, order) if order else []
-
-
 def _split(prompts: Sequence[Tokens], members: list[int], depth: int = 0) -> list[Family]:
-    """Split sorted members into families; the first and the last member differ the most."""
+    """Split sorted members into families so that sharing prefixes saves the most tokens.
+
+    At least the last token of a prompt is never shared, since its answer begins there. The first and
+    the last member differ the most.
+    """
     first, last = prompts[members[0]], prompts[members[-1]]
     common = _common(first, last)
     shared = min(common, len(first) - 1) if len(members) > 1 else 0
