@@ -16,7 +16,7 @@ from evaluation.bridge.delta import change_columns, flag_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.pairing import AGAIN, Pair, tier_pairs
-from evaluation.bridge.statistics import holm, paired_ratio
+from evaluation.bridge.statistics import holm, ratio_of_blocks
 from evaluation.errors import BridgeError
 from evaluation.metrics.positions import Positions, bins_of
 from evaluation.metrics.variance import Floats
@@ -45,11 +45,7 @@ def position_values(units: Units | None, length: int) -> list[BinValue]:
     if units is None or units.positions is None:
         return []
     return [
-        BinValue(
-            values.first,
-            values.last,
-            paired_ratio(values.nats, np.zeros_like(values.nats), values.tokens),
-        )
+        BinValue(values.first, values.last, ratio_of_blocks(values.nats, values.tokens))
         for values in bins_of(units.positions, length)
     ]
 
@@ -98,7 +94,7 @@ def _rows(pair: Pair, name: str, left: Positions, right: Positions) -> Iterator[
         )
     length = pair.ours.file.sequence_length
     for first, second in zip(bins_of(left, length), bins_of(right, length), strict=True):
-        known, tokens = paired_ratio(first.nats, second.nats, first.tokens), first.tokens.sum()
+        known, tokens = ratio_of_blocks(first.nats - second.nats, first.tokens), first.tokens.sum()
         values = float(first.nats.sum() / tokens), float(second.nats.sum() / tokens)
         yield {
             "tier": pair.tier.name,

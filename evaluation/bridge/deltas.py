@@ -31,7 +31,7 @@ from evaluation.bridge.estimate import Estimate, Link, derived, identical, unkno
 from evaluation.bridge.means import means, means_over_tiers
 from evaluation.bridge.pairing import AGAIN, Pair, check_comparable, tier_pairs
 from evaluation.bridge.pairs import estimate_of
-from evaluation.bridge.statistics import ratio_estimate, unpaired_difference
+from evaluation.bridge.statistics import ratio_of_blocks, unpaired_difference
 from evaluation.bridge.unit_differences import differences_of
 from evaluation.errors import BridgeError
 from evaluation.metrics.ratios import Ratio
@@ -104,7 +104,7 @@ def _unpaired(pair: Pair) -> Iterator[Delta]:
             ours, theirs = mine.measured.get(metric.name), other.measured.get(metric.name)
             table = _no_table(values)
             if ours is not None and theirs is not None:
-                table = unpaired_difference(ratio_estimate(ours), ratio_estimate(theirs))
+                table = unpaired_difference(*(ratio_of_blocks(*side) for side in (ours, theirs)))
             delta = delta_of(pair.tier, name, mine.group, metric.name, values, table)
             yield replace(delta, primary=number == 0)
 

@@ -49,14 +49,12 @@ FEWEST_TO_REJECT = 6
 def paired_rate(
     ours: Floats, theirs: Floats, clusters: Names = None, strata: Names = None
 ) -> Estimate:
-    """Return the difference of the mean credits over the same items, as `credit_difference` does."""
-    return credit_difference(credits_of(ours, theirs, Layout(len(ours), clusters, strata)))
-
-
-def credits_of(ours: Floats, theirs: Floats, layout: Layout) -> Differences:
-    """Return the differences of credits in [0, 1], (n,) on each side."""
+    """Return the difference of the mean credits in [0, 1] over the same items, (n,) on each side."""
     passes = bool(np.isin([ours, theirs], (0.0, 1.0)).all())
-    return Differences(kind="credit", amounts=ours - theirs, layout=layout, passes=passes)
+    layout = Layout(len(ours), clusters, strata)
+    return credit_difference(
+        Differences(kind="credit", amounts=ours - theirs, layout=layout, passes=passes)
+    )
 
 
 def credit_difference(differences: Differences) -> Estimate:

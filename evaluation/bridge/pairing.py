@@ -90,6 +90,11 @@ class Pair(NamedTuple):
         return Pair(*(replace(s, items={name: s.items[name] for name in chosen}) for s in self))
 
     @property
+    def alike(self) -> "Pair":
+        """The pair over the items that have the same data and settings on both sides."""
+        return self.over(name for name, mine, other in self.both if mine.same == other.same)
+
+    @property
     def results(self) -> tuple[Results, Results]:
         """Each side, ours first, as results of this tier alone."""
         ours, theirs = (Results(folder=side.folder, tiers={side.tier.name: side}) for side in self)
@@ -152,22 +157,18 @@ def comparable_part(ours: Results, theirs: Results) -> tuple[Results, Results]:
     for name, other in theirs.tiers.items():
         if (mine := ours.tiers.get(name)) is None:
             continue
-        shared = [
-            item
-            for item, here in mine.items.items()
-            if item in other.items and here.same == other.items[item].same
-        ]
-        sides = _alike(mine, other, ()).values()
-        if (shared or mine.tier.rates) and all(own == there for own, there in sides):
-            groups = mine.file.model_copy(update={"groups": other.file.groups})
-            pairs.append(Pair(replace(mine, file=groups), other).over(shared))
+        grouped = mine.file.model_copy(update={"groups": other.file.groups})
+        pair = Pair(replace(mine, file=grouped), other).alike
+        sides = _to_agree(*pair, ()).values()
+        if (pair.ours.items or mine.tier.rates) and all(own == there for own, there in sides):
+            pairs.append(pair)
     return (
         replace(ours, tiers={pair.tier.name: pair.ours for pair in pairs}),
         replace(theirs, tiers={pair.tier.name: pair.theirs for pair in pairs}),
     )
 
 
-def _alike(
+def _to_agree(
     mine: TierResults, other: TierResults, left_out: Sequence[str]
 ) -> dict[str, tuple[object, object]]:
     """Return what has to be the same on both sides of a tier, with its value on each."""
@@ -186,7 +187,7 @@ def _alike(
 
 def _check_tier(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:
     """Refuse tiers that differ; `left_out` names what may differ, and where given, tokenizers may, too."""
-    for what, pair in _alike(mine, other, left_out).items():
+    for what, pair in _to_agree(mine, other, left_out).items():
         _same(what, *pair, mine.path, other.path)
     if not mine.tier.rates:
         _same_items(mine, other, left_out)

@@ -19,7 +19,6 @@ import numpy as np
 from evaluation.bridge.estimate import Estimate, by_t, identical, unknown
 from evaluation.metrics.differences import Differences
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.ratios import Ratio
 from evaluation.metrics.variance import Floats, Variance
 
 _FEWEST = 20
@@ -50,24 +49,16 @@ def measure_difference(differences: Differences) -> Estimate:
     return mean_difference(differences)
 
 
-def paired_ratio(ours: Floats, theirs: Floats, weights: Floats) -> Estimate:
-    """Return sum(ours - theirs) / sum(weights), such as a difference of nats per token, in the text's order.
+def ratio_of_blocks(amounts: Floats, weights: Floats | None) -> Estimate:
+    """Return sum(amounts) / sum(weights) over blocks in the text's order, such as nats per token.
 
     Args:
+        amounts: Differences of two sides, or one side's own amounts, which count as a sample.
         weights: Denominator by block: tokens, or bytes times ln 2 for bits per byte.
     """
-    layout = Layout(len(ours), is_text=True)
-    amounts = ours - theirs
+    layout = Layout(len(amounts), is_text=True)
     return ratio_difference(
         Differences(kind="ratio", amounts=amounts, weights=weights, layout=layout)
-    )
-
-
-def ratio_estimate(ratio: Ratio) -> Estimate:
-    """Return a ratio of sums over blocks of text of one side, which count as a sample of their own."""
-    layout = Layout(len(ratio.amounts), is_text=True)
-    return ratio_difference(
-        Differences(kind="ratio", amounts=ratio.amounts, weights=ratio.weights, layout=layout)
     )
 
 

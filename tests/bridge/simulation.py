@@ -18,7 +18,7 @@ from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.paired_binary import paired_rate
 from evaluation.bridge.recommendation import recommend
-from evaluation.bridge.statistics import holm, paired_ratio
+from evaluation.bridge.statistics import holm, ratio_of_blocks
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS
 
@@ -93,7 +93,8 @@ def draw_deltas(world: World, rng: np.random.Generator) -> dict[int, list[Delta]
         for step in steps:
             noise = common + rng.normal(0, 0.06, world.blocks)
             theirs = (nats + 0.1 * bridge) * tokens
-            estimate = paired_ratio(theirs + (world.losses[step] + noise) * tokens, theirs, tokens)
+            ours = theirs + (world.losses[step] + noise) * tokens
+            estimate = ratio_of_blocks(ours - theirs, tokens)
             deltas[step].append(_delta("tier2", f"slice {part}", "nats_per_token", 3.0, estimate))
     return deltas
 

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from evaluation.bridge.breakdowns import Breakdowns, position_values
-from evaluation.bridge.statistics import paired_ratio
+from evaluation.bridge.statistics import ratio_of_blocks
 from evaluation.bridge.write import write_deltas
 from evaluation.errors import BridgeError, ResultsError
 from evaluation.files import write_parquet
@@ -62,7 +62,7 @@ def test_deltas_are_those_of_blocks_of_text(plan: StagePlan) -> None:
     for number, row in enumerate(rows):
         one, (ours, theirs) = number % 3, [side[row.item].units.positions for side in items]
         tokens = ours.tokens[:, one]
-        known = paired_ratio(ours.nats[:, one], theirs.nats[:, one], tokens)
+        known = ratio_of_blocks(ours.nats[:, one] - theirs.nats[:, one], tokens)
         assert (row.delta, row.low, row.high) == (known.value, known.low, known.high)
         assert row.value - row.bridge_value == pytest.approx(row.delta)
         assert (row.n, row.tokens) == (len(tokens), tokens.sum())
@@ -77,8 +77,8 @@ def test_a_few_blocks_of_equal_size_are_a_paired_t_test() -> None:
     """By scipy, of the mean and of its difference; with so few no dependence is looked for."""
     ours, theirs = np.random.default_rng(5).normal(3, 0.2, (2, 7, 2))
     tokens = np.full((7, 2), 50.0)
-    amounts = zip(ours.T * 50, theirs.T * 50, tokens.T, strict=True)
-    known = [paired_ratio(*one) for one in amounts]
+    amounts = zip((ours - theirs).T * 50, tokens.T, strict=True)
+    known = [ratio_of_blocks(*one) for one in amounts]
     peer = stats.ttest_rel(ours, theirs).confidence_interval()
     assert [one.low for one in known] == pytest.approx(peer.low)
     assert [one.high for one in known] == pytest.approx(peer.high)

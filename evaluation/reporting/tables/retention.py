@@ -158,13 +158,7 @@ def _comparable(earlier: _Anchor, later: _Anchor, tier: TierName) -> Iterator[Pa
         if not all(tier in side.tiers for side in sides):
             continue
         try:
-            pair = Pair(*(read_tier(side.folder, tier) for side in sides))
-            other = pair.theirs.items
-            pair = pair.over(
-                name
-                for name, item in pair.ours.items.items()
-                if name in other and item.same == other[name].same
-            )
+            pair = Pair(*(read_tier(side.folder, tier) for side in sides)).alike
             if pair.ours.items:
                 check_comparable(*pair.results)
                 for note in engine_notes(*pair):

@@ -44,7 +44,7 @@ NOTE = (
     "(Holm's correction over the step's items; an overall value by its own test)."
 )
 
-_ARROWS = {"better": "▲", "worse": "▼"}
+ARROWS = {"better": "▲", "worse": "▼"}
 _LATEX = {"▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$", "–": "--"}
 
 DARKEST = 0.45
@@ -222,7 +222,7 @@ def _cell(cells: Mapping[Key, Cell], key: Key, *, has_interval: bool = True) -> 
     words = [f"{scale * cell.value:.{digits}f}"]
     if has_interval and cell.low is not None and cell.high is not None:
         words.append(f"[{scale * cell.low:.{digits}f}, {scale * cell.high:.{digits}f}]")
-    words.append(_ARROWS.get(cell.flag or "", ""))
+    words.append(ARROWS.get(cell.flag or "", ""))
     return " ".join(filter(None, words))
 
 

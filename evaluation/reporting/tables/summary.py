@@ -11,7 +11,7 @@ from evaluation.bridge.delta import OVERALL, is_mean
 from evaluation.checkpoints.locations import absent_folder
 from evaluation.files import write_parquet, write_text
 from evaluation.reporting.headlines import recommendation_line, steps_in_words
-from evaluation.reporting.tables.score_matrix import write_matrix
+from evaluation.reporting.tables.score_matrix import ARROWS, write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
@@ -143,8 +143,8 @@ def _cell(row: dict[str, Any] | None) -> str:
     metric = TIERS[row["tier"]].metric(row["metric"])
     text = metric.number(row["value"])
     if row["delta"] is not None:
-        mark = {"better": " ▲", "worse": " ▼"}.get(row["flag"] or "", "")
-        text += f" ({metric.number(row['delta'], '+')}{mark})"
+        mark = ARROWS.get(row["flag"] or "")
+        text += f" ({' '.join(filter(None, (metric.number(row['delta'], '+'), mark)))})"
     return text
 
 
