@@ -10,6 +10,7 @@ from itertools import islice
 
 from evaluation.reading.code_blocks import Block, at_fences, code_text, read_blocks
 from evaluation.reading.python_code import parsed, valid_part
+from evaluation.reading.text import without_outer
 
 _FUTURE = re.compile(
     r"^from[ \t]+__future__[ \t]+import[ \t]+(?:\([^()]{0,500}\)|[^\n(]*)[^\n]*\n?", re.M
@@ -115,9 +116,9 @@ def _is_idle(statement: ast.stmt) -> bool:
 
 def _unfenced(text: str, wanted: Wanted) -> str:
     """Return the code of a text without fences; the whole text if none of it is code."""
-    inline = text.strip()
-    if len(inline) > 2 and inline[0] == "`" == inline[-1] and "`" not in inline[1:-1]:
-        text = inline[1:-1]
+    whole = text.strip()
+    inline = without_outer(whole, "`")
+    text = text if inline == whole else inline
     code = valid_part(text, lambda code: _completed(code, wanted) or "", may_be_prose=True)
     return text if code is None else code
 

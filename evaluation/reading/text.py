@@ -41,6 +41,12 @@ def without_emphasis(text: str) -> str:
     return _EMPHASIS.sub("", text)
 
 
+def without_outer(text: str, marks: str) -> str:
+    """Return a text without the mark around the whole of it, if none of these is within, too."""
+    is_marked = len(text) > 2 and text[0] == text[-1] and text[0] in marks
+    return text[1:-1] if is_marked and text[0] not in text[1:-1] else text
+
+
 def core(text: str) -> str:
     """Return a short answer without case, accents, spacing, quotes, emphasis and final punctuation."""
     words = " ".join(_without_accents(without_emphasis(plain(text))).casefold().split())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -169,7 +170,7 @@ def _add_tokens(backend: tokenizers.Tokenizer, config: TokenizerConfig) -> tuple
         if token.content not in there:
             lacking.setdefault(token.content, (token, number))
     for token, number in lacking.values():
-        backend.add_tokens([_as_added(token)])
+        backend.add_tokens([tokenizers.AddedToken(**asdict(token))])
         given = backend.token_to_id(token.content)
         if number is not None and given != number:
             raise SourceError(
@@ -177,17 +178,6 @@ def _add_tokens(backend: tokenizers.Tokenizer, config: TokenizerConfig) -> tuple
                 f"but in tokenizer.json it has {given}; copy both files from one tokenizer"
             )
     return tuple(lacking)
-
-
-def _as_added(token: AddedToken) -> tokenizers.AddedToken:
-    return tokenizers.AddedToken(
-        token.content,
-        single_word=token.single_word,
-        lstrip=token.lstrip,
-        rstrip=token.rstrip,
-        normalized=token.normalized,
-        special=token.special,
-    )
 
 
 def read_json(path: Path) -> tokenizers.Tokenizer:

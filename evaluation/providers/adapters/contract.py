@@ -50,6 +50,7 @@ tests in this project's sandbox, and `failed` if it does not.
 
 import contextlib
 import ctypes
+import difflib
 import importlib
 import json
 import os
@@ -96,6 +97,13 @@ class RefusedTask(Exception):
 def not_supported(name: str, title: str, why: str) -> RefusedTask:
     """Build the refusal of a task; `why` is the reason, the words after "as"."""
     return RefusedTask(f"{name} of {title} is not supported, as {why}")
+
+
+def no_such_task(title: str, name: str, known: Iterable[str], what: str = "task") -> RefusedTask:
+    """Build the refusal of a name that a provider lacks, with the names most like it."""
+    near = difflib.get_close_matches(name, list(known), n=3)
+    hint = f"; did you mean {', '.join(near)}?" if near else ""
+    return RefusedTask(f"{title} has no {what} {name!r}{hint}")
 
 
 def one_line(error: BaseException) -> str:

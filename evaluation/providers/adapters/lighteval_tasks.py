@@ -4,14 +4,20 @@ The registry cannot be used: its imports access the network and unpickle the ans
 module that has the task is imported.
 """
 
-import difflib
 import importlib
 import importlib.util
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported, one_line, seed
+from evaluation.providers.adapters.contract import (
+    Line,
+    RefusedTask,
+    no_such_task,
+    not_supported,
+    one_line,
+    seed,
+)
 from evaluation.providers.adapters.task_files import check_files
 
 TITLE = "lighteval"
@@ -48,7 +54,9 @@ def find_configs(request: Line) -> dict[str, Any]:
     seed(f"{name}/data")
     if own is not None:
         table = _user_table(name, Path(own))
-        return _named(name, table) or _unknown(name, [*table])
+        if not (configs := _named(name, table)):
+            raise no_such_task(TITLE, name, table)
+        return configs
     base = name.partition(":")[0]
     files = {module: path.read_text(encoding="utf-8") for module, path in _modules().items()}
     near = sorted((m for m in files if base in files[m]), key=lambda module: module != base)
@@ -62,18 +70,12 @@ def find_configs(request: Line) -> dict[str, Any]:
         known += table
         if configs := _named(name, table):
             return configs
-    return _unknown(name, known)
+    raise no_such_task(TITLE, name, known)
 
 
 def _named(name: str, table: Mapping[str, Any]) -> dict[str, Any]:
     matching = {key: c for key, c in table.items() if key == name or key.startswith(f"{name}:")}
     return {name: matching[name]} if name in matching else matching
-
-
-def _unknown(name: str, known: list[str]) -> NoReturn:
-    hints = difflib.get_close_matches(name, known, n=3)
-    hint = f"; did you mean {', '.join(hints)}?" if hints else ""
-    raise RefusedTask(f"lighteval has no task {name!r}{hint}")
 
 
 def _user_table(name: str, path: Path) -> dict[str, Any]:

@@ -1,12 +1,17 @@
 """Tasks of lm-evaluation-harness by name: find them, check them before their code runs, load them."""
 
-import difflib
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported, one_line
+from evaluation.providers.adapters.contract import (
+    Line,
+    RefusedTask,
+    no_such_task,
+    not_supported,
+    one_line,
+)
 from evaluation.providers.adapters.task_files import check_files, user_files
 
 TITLE = "lm-evaluation-harness"
@@ -34,9 +39,7 @@ def load_tasks(request: Line) -> dict[str, Any]:
         _check_readable(Path(own))
     manager = TaskManager(include_path=own)
     if name not in manager.task_index:
-        near = difflib.get_close_matches(name, manager.all_tasks, n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise RefusedTask(f"{TITLE} has no task {name!r}{hint}")
+        raise no_such_task(TITLE, name, manager.all_tasks)
     check_files(name, TITLE, _files(name, manager, set()))
     try:
         tasks: dict[str, Any] = manager.load([name])["tasks"]

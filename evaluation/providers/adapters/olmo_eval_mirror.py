@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask
+from evaluation.providers.adapters.contract import Line, RefusedTask, one_line
 from evaluation.providers.adapters.olmo_eval import prepare
 from evaluation.providers.adapters.olmo_eval_data import RULER, NoRows, of_a_file
 from evaluation.providers.adapters.olmo_eval_tasks import check_environment, find_tasks
@@ -73,8 +73,8 @@ def _loaded(dataset: str, load: Any) -> Any:
     try:
         return load()
     except Exception as error:  # noqa: BLE001 - the hub's client raises what it likes
-        what = " ".join(str(error).split())[:300]
-        raise NoRows(f"{dataset} cannot be loaded ({type(error).__name__}: {what})") from None
+        what = f"{type(error).__name__}: {one_line(error)}"
+        raise NoRows(f"{dataset} cannot be loaded ({what})") from None
 
 
 def _written(folder: Path, split: str, rows: list[Line]) -> list[Line]:

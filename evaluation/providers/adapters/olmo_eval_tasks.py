@@ -3,13 +3,12 @@
 A name is a suite's, or `task[:variant…]`, where later variants overwrite settings of earlier ones.
 """
 
-import difflib
 import sys
 from collections.abc import Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from evaluation.providers.adapters.contract import Line, RefusedTask, not_supported
+from evaluation.providers.adapters.contract import Line, RefusedTask, no_such_task, not_supported
 
 TITLE = "olmo-eval"
 
@@ -73,9 +72,7 @@ def find_tasks(name: str, python: str | None = None) -> dict[str, Any]:
     try:
         tasks = {spec: get_task(spec) for spec in specs}
     except KeyError:
-        near = difflib.get_close_matches(name, list(task_names()), n=3)
-        hint = f"; did you mean {', '.join(near)}?" if near else ""
-        raise RefusedTask(f"{TITLE} has no task and no suite {name!r}{hint}") from None
+        raise no_such_task(TITLE, name, task_names(), "task and no suite") from None
     for spec, task in tasks.items():
         _check(spec, task, has_packages=python is not None)
     return tasks

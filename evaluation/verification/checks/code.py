@@ -12,6 +12,7 @@ from typing import Any
 from evaluation.reading.code_blocks import code_text, read_blocks
 from evaluation.reading.markdown import read_fences, whole_fence
 from evaluation.reading.programs import joined
+from evaluation.reading.text import without_outer
 from evaluation.verification.sandbox.model import Limits, ProgramVerdict, Tests
 from evaluation.verification.sandbox.run import run_program
 
@@ -25,10 +26,7 @@ def _python_code(text: str) -> list[str]:
     blocks, _ = read_blocks(text)
     if blocks:
         return [block.content for block in blocks if block.is_python]
-    whole = text.strip()
-    if len(whole) > 2 and whole[0] == "`" == whole[-1] and "`" not in whole[1:-1]:
-        return [whole[1:-1]]
-    return [whole]
+    return [without_outer(text.strip(), "`")]
 
 
 @lru_cache(maxsize=16)

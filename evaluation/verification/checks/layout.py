@@ -6,7 +6,7 @@ from typing import Literal
 
 from evaluation.reading.markdown import ListItem, read_item, read_lists
 from evaluation.reading.numbers import mark_numbers
-from evaluation.reading.text import core, plain, sentences, without_emphasis, words
+from evaluation.reading.text import core, plain, sentences, without_emphasis, without_outer, words
 from evaluation.verification.checks.phrases import has_phrase, same_core
 
 _HEADING = re.compile(r"\A(?:#{1,6}|>)[ \t]+")
@@ -167,7 +167,4 @@ def _fits_shown(pattern: str, answer: str, match_case: bool) -> bool:
 def _shown(text: str) -> str:
     """Return an answer as rendered: without heading and emphasis signs, and without outer quotes."""
     read = without_emphasis(_HEADING.sub("", plain(text).strip())).strip()
-    quoted = (
-        len(read) > 2 and read[0] == read[-1] and read[0] in "\"'" and read[0] not in read[1:-1]
-    )
-    return read[1:-1].strip() if quoted else read
+    return without_outer(read, "\"'").strip()

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from evaluation.reading.markdown import read_fences, read_lists
-from evaluation.reading.text import plain, sentences, without_emphasis
+from evaluation.reading.text import plain, sentences, without_emphasis, without_outer
 from evaluation.verification.checks.layout import paragraphs
 
 _NOT_ABLE = (
@@ -190,9 +190,7 @@ _LOOKED_AT = 400
 @lru_cache(maxsize=16)
 def _sentences(text: str) -> tuple[str, ...]:
     """Return the sentences of an answer without quotes, in lower case."""
-    read = without_emphasis(plain(text)).strip()
-    if len(read) > 2 and read[0] == '"' == read[-1] and '"' not in read[1:-1]:
-        read = read[1:-1]
+    read = without_outer(without_emphasis(plain(text)).strip(), '"')
     read = _QUOTED.sub(" ... ", read)
     return tuple(
         " ".join(sentence.casefold().split())[:_LOOKED_AT].strip("\"'()#>: ")
