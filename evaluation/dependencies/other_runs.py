@@ -78,7 +78,7 @@ def run_state(path: Path) -> object:
 
 
 def _states(folder: Path) -> Iterator[list[object]]:
-    for name in (name for t in TIERS.values() for name in (t.summary_file, t.items_file)):
+    for name in (name for tier in TIERS.values() for name in tier.files):
         if (folder / name).exists():
             status = (folder / name).stat()
             yield [str(folder / name), status.st_size, status.st_mtime_ns]

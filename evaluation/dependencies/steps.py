@@ -99,12 +99,11 @@ class Step:
 
 
 def _tier_files(place: Place) -> Files:
-    """Return each tier's summary and, except for external programs, its file of items."""
-    every, external = place.plan.tiers, bool(place.plan.stage.command)
-    names = {one: (TIERS[one].summary_file, TIERS[one].items_file) for one in every}
+    """Return each tier's summary and, except for external programs, its files of items and units."""
+    first = -1 if place.plan.stage.command else 0
     return {
-        tier: [place.folder / name for name in (two[:1] if external else two)]
-        for tier, two in names.items()
+        tier: [place.folder / name for name in reversed(TIERS[tier].files[first:])]
+        for tier in place.plan.tiers
     }
 
 

@@ -13,12 +13,12 @@ from evaluation.metrics.positions import bin_starts
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.provided import settled_task
 
-BLOCK_BYTES = 40
-"""A block's row in the score store and in tier2_ppl_blocks.parquet together: 31 were measured."""
-BIN_BYTES = 20
-"""A block's values by position in both files, per bin."""
-CANDIDATE_BYTES = 80
-"""A candidate's row in the store and in tier3_cf_candidates.parquet together: 46 were measured."""
+BLOCK_BYTES = 70
+"""A block's row in the score store, in tier2_ppl_blocks.parquet and in the units together: 61 were measured."""
+BIN_BYTES = 30
+"""A block's values by position in these files, per bin."""
+CANDIDATE_BYTES = 110
+"""A candidate's row in the store, in tier3_cf_candidates.parquet and in the units together: 64 were measured."""
 ANSWER_BYTES = 8_000
 """An answer of some hundred tokens in the store, the generations and the summary together."""
 ITEM_BYTES = 12_000
@@ -30,8 +30,8 @@ CHECKPOINT_BYTES = 60_000
 """Deltas, logs, and the headers of the JSON files."""
 COMFORT = 2
 """Less free space than this multiple of the need is a warning: others write to the disk, too."""
-CHECKPOINT_FILES = 16
-"""Six tier files, deltas, four logs, benchmark, two folders, with two to spare."""
+CHECKPOINT_FILES = 20
+"""Ten tier files, deltas, four logs, benchmark, two folders, with two to spare."""
 
 
 @dataclass(frozen=True)

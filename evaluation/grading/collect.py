@@ -6,7 +6,8 @@ summarizes them, so a JSON's existence proves that the whole tier was written.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +24,12 @@ from evaluation.files import is_temporary, write_json, write_parquet, write_text
 from evaluation.grading.generated import FOLDER
 from evaluation.grading.header import header, origin
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
+from evaluation.grading.units import units_of_files, write_units
 from evaluation.records import Record, read_record
 from evaluation.results.read import read_tier
 from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.groups import group_weights
-from evaluation.settings.tiers import TIERS, TierName
+from evaluation.settings.tiers import TIERS, Tier
 from evaluation.store import ScoreStore
 
 
@@ -61,25 +63,33 @@ def _write_tiers(subject: Subject, store: ScoreStore, about: Mapping[str, Any]) 
     files = []
     for tier_name, summary in summarized.items():
         tier = TIERS[tier_name]
-        if summary.write_items is not None:
-            summary.write_items(subject.folder / tier.items_file)
-            files.append(subject.folder / tier.items_file)
-        for name, write in summary.others.items():
-            write(subject.folder / name)
-            files.append(subject.folder / name)
-        write_json(subject.folder / tier.summary_file, summary.content)
-        files.append(subject.folder / tier.summary_file)
-        if "external" in about["tiers"][tier_name]:
-            _check_readable(subject, tier_name)
+        writers = {tier.items_file: summary.write_items, **summary.others}
+        for name, write in writers.items():
+            if write is None:
+                (subject.folder / name).unlink(missing_ok=True)
+            else:
+                write(subject.folder / name)
+                files.append(subject.folder / name)
+        is_external, units = "external" in about["tiers"][tier_name], summary.units
+        with _blamed_on_command(subject, tier):
+            units = units_of_files(tier, summary.content, subject.folder) if is_external else units
+            files += write_units(tier, subject.folder, units)
+            write_json(subject.folder / tier.summary_file, summary.content)
+            files.append(subject.folder / tier.summary_file)
+            if is_external:
+                read_tier(subject.folder, tier_name)
     return files
 
 
-def _check_readable(subject: Subject, tier: TierName) -> None:
+@contextmanager
+def _blamed_on_command(subject: Subject, tier: Tier) -> Iterator[None]:
     """Raise CommandError where an external program wrote files that cannot be read."""
+    folder = subject.folder
     try:
-        read_tier(subject.folder, tier)
+        yield
     except ResultsError as error:
-        what = str(error).replace(f"{subject.folder}/", "").partition("; ")[0]
+        said = str(error).replace(f"{folder}/", "").replace(tier.units_file, tier.items_file)
+        what = said.partition("; ")[0]
         raise CommandError(
             f"stages.{subject.plan.name}.command: its {what}; correct what the command writes"
         ) from None
@@ -117,8 +127,8 @@ def _external_tier(
             entry["group"] = known.group
             entry |= {"kind": known.kind} if hasattr(known, "kind") else {}
     if not stored.summary["has_items"]:
-        return TierFiles(content, None)
-    return TierFiles(content, partial(_write_external, stored.table))
+        return TierFiles(content, {}, None)
+    return TierFiles(content, {}, partial(_write_external, stored.table))
 
 
 def _write_external(table: pa.Table, path: Path) -> None:
@@ -152,7 +162,7 @@ def _groups(subject: Subject, name: str, content: Mapping[str, Any]) -> dict[str
 
 def _remove_others(subject: Subject, files: list[Path]) -> None:
     """Remove tier files of other suites, or of a checkpoint that cannot be scored any more."""
-    ours = [subject.folder / n for t in TIERS.values() for n in (t.summary_file, t.items_file)]
+    ours = [subject.folder / name for tier in TIERS.values() for name in tier.files]
     ours += [path for path in (subject.folder / FOLDER).glob("*/*") if path.is_file()]
     for path in ours:
         if path not in files and not is_temporary(path):

@@ -87,8 +87,9 @@ def verify_task(
         **{key: value for key in ("shortened", "window") if (value := entry.get(key))},
         **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
-    files = task_files(name, prompts, texts, summary, views)
-    return VerifiedTask(summary, prompt_rows(prompts, views), files, list(used.values()))
+    rows = prompt_rows(prompts, views)
+    files = task_files(name, prompts, rows, texts, summary)
+    return VerifiedTask(summary, rows, files, list(used.values()))
 
 
 def _verified(
@@ -175,19 +176,20 @@ def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
 def task_files(
     name: str,
     prompts: Sequence[SampledPrompt],
+    rows: pa.Table,
     texts: Mapping[str, str],
     summary: Mapping[str, Any],
-    views: Sequence[str],
 ) -> dict[str, Callable[[Path], object]]:
     """Return a function that writes it for each file of a task, by its path in the checkpoint's folder.
 
     Args:
+        rows: The prompts' results, as `prompt_rows` returns them.
         texts: The prompts as the model read them, by id.
     """
     files: dict[str, Callable[[Path], object]] = {
         "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),
         "results.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=True)),
-        "prompts.parquet": partial(write_parquet, table=prompt_rows(prompts, views)),
+        "prompts.parquet": partial(write_parquet, table=rows),
         "summary.json": partial(write_json, content=dict(summary)),
     }
     at_k = {

@@ -23,19 +23,20 @@ from evaluation.grading.probes import (
     probe_batch,
     probe_table,
 )
+from evaluation.grading.units import block_units, probe_units, prompt_units, question_units
 from evaluation.grading.verdicts import find_verdicts
-from evaluation.metrics.accuracy import summarize_choices
-from evaluation.metrics.measures import choice_measures, summarize_gold, with_measures
-from evaluation.metrics.perplexity import summarize_blocks
+from evaluation.metrics.measures import measure_questions, summarize_questions, with_measures
+from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import summarize_positions
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
 from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema, with_columns
+from evaluation.results.kinds import Units
 from evaluation.results.tier_files import TaskMeans
+from evaluation.results.units_file import ByItem
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.provided import ProviderChoices
-from evaluation.settings.sources import Normalization, Task
-from evaluation.settings.tiers import TIERS, complete
+from evaluation.settings.sources import Normalization
+from evaluation.settings.tiers import TIERS, Tier, complete
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.sandbox.run import describe_sandbox
 
@@ -64,6 +65,7 @@ class TierFiles:
     """
 
     content: dict[str, Any]
+    units: ByItem
     write_items: Callable[[Path], object] | None
     summaries: list[Mapping[str, Any]] = field(default_factory=list)
     counts: Mapping[str, Any] = field(default_factory=dict)
@@ -72,12 +74,16 @@ class TierFiles:
 
 def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Summarize Tier2; overall values are unweighted means over slices that all have them."""
-    scores = _scores(store, entry, plan.suite.slices)
+    tier, scores = TIERS["tier2"], _scores(store, entry, plan.suite.slices)
+    units = dict[str | None, Units]()
+    for name, score in scores.items():
+        check_blocks(score.table)
+        units[name] = block_units(tier, score.table, entry["items"][name]["data_checksum"])
     slices = {
         name: {
             **{key: score.summary[key] for key in SPENT},
-            **summarize_blocks(score.table),
-            "by_position": summarize_positions(score.table, plan.sequence_length),
+            **slice_values(tier, units[name]),
+            "by_position": summarize_positions(units[name].positions, plan.sequence_length),
             **_origin(entry["items"][name], plan.suite.slices[name].group),
             "attention": plan.suite.slices[name].attention or "block",
         }
@@ -85,7 +91,7 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     }
     overall = {
         metric.key: metric.mean([one[metric.key] for one in slices.values()])
-        for metric in TIERS["tier2"].metrics
+        for metric in tier.metrics
         if all(metric.key in one for one in slices.values())
     }
     kinds = {one["attention"] for one in slices.values()}
@@ -93,7 +99,18 @@ def _summarize_slices(plan: StagePlan, store: ScoreStore, entry: Mapping[str, An
     content = {"attention": attention, "overall": overall, "slices": slices}
     tables = {name: with_columns(score.table, BLOCKS[1:]) for name, score in scores.items()}
     spent = [score.summary for score in scores.values()]
-    return _tier_files(content, tables, spent, "slice", slices)
+    return _tier_files(tier, content, units, tables, spent)
+
+
+def slice_values(tier: Tier, units: Units) -> dict[str, float | None]:
+    """Return a slice's metrics, and what they were computed over."""
+    measured = {tier.metric(name): ratio for name, ratio in units.measured.items()}
+    return {
+        **{metric.key: metric.linked(ratio.value) for metric, ratio in measured.items()},
+        "tokens": int(units.sums["tokens"].sum()),
+        "blocks": len(units.ids),
+        "bytes": int(units.sums["bytes"].sum()),
+    }
 
 
 def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
@@ -101,22 +118,26 @@ def _summarize_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any
     scored = {
         name: _scored_task(plan, store, name, entry["items"][name]) for name in plan.suite.tasks
     }
-    tasks: dict[str, dict[str, Any]] = {}
-    for name, table in scored.items():
+    tier, units, tables = TIERS["tier3"], dict[str | None, Units](), dict[str, pa.Table]()
+    tasks = dict[str, dict[str, Any]]()
+    for name, one in scored.items():
         task = plan.suite.tasks[name]
+        questions = measure_questions(one.table, task.kind)
+        primary = task.primary or one.primary or "raw"
         tasks[name] = {
-            **{key: sum(score[key] for score in table.scores) for key in SPENT},
-            **_summarize_task(table, task),
-            "truncated_contexts": table.truncated,
-            **_origin(table.origin, task.group),
+            **{key: sum(score[key] for score in one.scores) for key in SPENT},
+            **summarize_questions(questions, primary),
+            "truncated_contexts": one.truncated,
+            **_origin(one.origin, task.group),
             "task": task.model_dump(mode="json"),
         }
-    found = {key: [task[key] for task in tasks.values() if key in task] for key in _TASK_MEANS}
+        units[name] = question_units(tier, one.table, questions, primary)
+        tables[name] = with_measures(one.table, questions)
+    keys = TaskMeans.model_fields
+    found = {key: [task[key] for task in tasks.values() if key in task] for key in keys}
     overall = {key: _mean(values) for key, values in found.items() if values}
-    kinds = {name: plan.suite.tasks[name].kind for name in scored}
-    measured = {name: with_measures(one.table, kinds[name]) for name, one in scored.items()}
     spent = [score for one in scored.values() for score in one.scores]
-    return _tier_files({"overall": overall, "tasks": tasks}, measured, spent, "task", tasks)
+    return _tier_files(tier, {"overall": overall, "tasks": tasks}, units, tables, spent)
 
 
 def _scored_task(
@@ -173,17 +194,6 @@ def candidates(lines: Sequence[QuestionLine], stored: Sequence[Mapping[str, Any]
     return pa.Table.from_pydict(columns, schema=SCHEMA)
 
 
-_TASK_MEANS = tuple(TaskMeans.model_fields)
-
-
-def _summarize_task(scored: ScoredTask, task: Task | ProviderChoices) -> dict[str, Any]:
-    if task.kind == "gold":
-        return summarize_gold(scored.table)
-    measures = {key: float(values.mean()) for key, values in choice_measures(scored.table).items()}
-    primary = task.primary or scored.primary or "raw"
-    return {**summarize_choices(scored.table, primary), **measures}
-
-
 def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
     """Verify the stored answers of Tier4 by the checks that the suite has now."""
     probes = plan.suite.probes
@@ -197,8 +207,9 @@ def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any])
         "chats": chats_in_file(entry["chats"], marks),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
+    units = probe_units(TIERS["tier4"], table.to_pylist())
     write = partial(write_jsonl, rows=generations(table))
-    return TierFiles(content, write, [*spent.values()], entry["items"])
+    return TierFiles(content, units, write, [*spent.values()], entry["items"])
 
 
 def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) -> TierFiles:
@@ -210,6 +221,10 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     tasks = {name: one.summary for name, one in verified.items()}
     prompts = {name: one.prompts for name, one in verified.items()}
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
+    units: dict[str | None, Units] = {
+        name: prompt_units(TIERS["tier5"], table.to_pylist(), one["verifiers"], one["primary"])
+        for (name, table), one in zip(prompts.items(), tasks.values(), strict=True)
+    }
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
         "overall": {"pass_rate": _mean(primary)},
@@ -218,6 +233,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     }
     return TierFiles(
         content,
+        units,
         partial(write_parquet, table=stacked(prompts, "task")),
         [summary for one in verified.values() for summary in one.scores],
         add_up(task["items"] for task in tasks.values()),
@@ -247,14 +263,15 @@ def stacked(tables: Mapping[str, pa.Table], column: str) -> pa.Table:
 
 
 def _tier_files(
+    tier: Tier,
     content: dict[str, Any],
+    units: ByItem,
     tables: Mapping[str, pa.Table],
     spent: Iterable[Mapping[str, Any]],
-    column: str,
-    items: Mapping[str, Mapping[str, Any]],
 ) -> TierFiles:
-    write = partial(write_parquet, table=stacked(tables, column))
-    return TierFiles(content, write, [*spent], add_up(item["items"] for item in items.values()))
+    write = partial(write_parquet, table=stacked(tables, tier.item))
+    counts = add_up(item["items"] for item in content[tier.section].values())
+    return TierFiles(content, units, write, [*spent], counts)
 
 
 def _scores(

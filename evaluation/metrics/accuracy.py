@@ -14,7 +14,7 @@ expected value of a random choice among them. So neither order nor repetition of
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import Floats, influence_variance
-from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TaskKind
 
 
@@ -102,41 +101,6 @@ def layout_of(table: pa.Table, groups: Groups) -> Layout:
     clusters, strata = (names(c) if is_known[c] else None for c in is_known)
     sources = [names(c) for c in ("question", "row") if c in table.column_names]
     return Layout(len(groups.starts), clusters, strata, sources)  # type: ignore[arg-type]
-
-
-def summarize_choices(table: pa.Table, primary: Normalization) -> dict[str, Any]:
-    """Return the accuracies of a task by every way of comparing; the headline's is the primary.
-
-    `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
-
-    Raises:
-        NonFiniteError: A log-probability is NaN or infinite; it names the item.
-        ScoringError: There are no items, an item has one candidate, or there is nothing to compute
-            the primary from.
-    """
-    groups = check_items(table, "ranked")
-    gold = table["gold"].to_numpy(zero_copy_only=False)
-    outcomes = {
-        name: credit_items(scores, gold, groups) for name, scores in candidate_scores(table).items()
-    }
-    if primary not in outcomes:
-        raise ScoringError(
-            f"the primary metric {primary} cannot be computed: no unconditional candidates were "
-            "scored; set `unconditional_context` and run again"
-        )
-    credit, tied = outcomes[primary]
-    accuracy, chance = float(credit.mean()), float((1 / groups.sizes).mean())
-    return {
-        "accuracy": accuracy,
-        "primary": primary,
-        "metrics": {name: float(outcome.credit.mean()) for name, outcome in outcomes.items()},
-        "centered": (accuracy - chance) / (1 - chance),
-        "chance": chance,
-        "stderr": standard_error(credit, layout_of(table, groups)),
-        "items": len(groups.starts),
-        "ties": int(tied.sum()),
-        "nan": 0,  # one raises NonFiniteError
-    }
 
 
 def check_items(table: pa.Table, kind: TaskKind) -> Groups:

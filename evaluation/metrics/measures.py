@@ -27,6 +27,7 @@ Where only the right answer is scored, all of its bytes count. Only the first of
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,16 @@ from numpy.typing import NDArray
 from evaluation.errors import ScoringError
 from evaluation.metrics.accuracy import (
     Groups,
+    Outcomes,
     candidate_scores,
     check_items,
     credit_items,
     layout_of,
     standard_error,
 )
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.variance import Floats
+from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind
 
 MEASURES = tuple(metric.name for metric in TIERS["tier3"].secondary)
@@ -51,19 +55,48 @@ BINS = 15
 """Bins of the calibration error."""
 
 
-def choice_measures(table: pa.Table, kind: TaskKind = "ranked") -> dict[str, Floats]:
-    """Return the measures of each question, (questions,) each.
+@dataclass(frozen=True)
+class Questions:
+    """What was measured on the questions of a task, (questions,) each.
+
+    `outcomes` are by the way of comparing candidates, none where only right answers are scored; `measures` are by
+    the metric.
+    """
+
+    kind: TaskKind
+    groups: Groups
+    layout: Layout
+    outcomes: Mapping[str, Outcomes]
+    measures: Mapping[str, Floats]
+
+    def ranked_by(self, primary: Normalization) -> Outcomes:
+        """Return the outcomes by the primary way; raise ScoringError where there are none."""
+        if primary not in self.outcomes:
+            raise ScoringError(
+                f"the primary metric {primary} cannot be computed: no unconditional candidates were "
+                "scored; set `unconditional_context` and run again"
+            )
+        return self.outcomes[primary]
+
+
+def measure_questions(table: pa.Table, kind: TaskKind = "ranked") -> Questions:
+    """Measure each question of a table of candidates.
 
     Raises:
         NonFiniteError: A log-probability is NaN or infinite; it names the item.
-        ScoringError: An item cannot be measured; it names the item.
+        ScoringError: There are no items, or one cannot be measured; it names the item.
     """
     groups, scores = check_items(table, kind), candidate_scores(table)
     gold = table["gold"].to_numpy(zero_copy_only=False)
+    _check_right_candidates(table, gold, groups)
+    layout = layout_of(table, groups)
     if kind == "gold":
-        return {"gold_bits_per_byte": _bits(scores, gold, groups)}
+        measures = {"gold_bits_per_byte": _bits(scores, gold, groups), "greedy": greedy(table)}
+        return Questions(kind, groups, layout, {}, measures)
     _check_wrong_candidates(table, gold, groups)
-    return {name: _FORMULAS[name](scores, gold, groups) for name in MEASURES}
+    outcomes = {name: credit_items(score, gold, groups) for name, score in scores.items()}
+    measures = {name: _FORMULAS[name](scores, gold, groups) for name in MEASURES}
+    return Questions(kind, groups, layout, outcomes, measures)
 
 
 def greedy(table: pa.Table) -> Floats:
@@ -75,26 +108,50 @@ def greedy(table: pa.Table) -> Floats:
     return found
 
 
-def summarize_gold(table: pa.Table) -> dict[str, Any]:
-    """Return a task's measures where only right answers are scored, with the standard error of its headline."""
-    (bits,), groups = choice_measures(table, "gold").values(), check_items(table, "gold")
+def summarize_questions(questions: Questions, primary: Normalization) -> dict[str, Any]:
+    """Return a task's accuracies by every way of comparing, of which `primary` gives the headline, and its measures.
+
+    `centered` is 0 at chance and 1 if all are right: (accuracy - chance) / (1 - chance).
+
+    Raises:
+        ScoringError: There is nothing to compute the primary from.
+    """
+    measures = {name: float(values.mean()) for name, values in questions.measures.items()}
+    if questions.kind == "gold":
+        bits = questions.measures["gold_bits_per_byte"]
+        stderr = standard_error(bits, questions.layout)
+        return {"kind": "gold", **measures, "stderr": stderr, "nan": 0}
+    credit, tied = questions.ranked_by(primary)
+    metrics = {name: float(one.credit.mean()) for name, one in questions.outcomes.items()}
+    accuracy, chance = metrics[primary], float((1 / questions.groups.sizes).mean())
     return {
-        "kind": "gold",
-        "gold_bits_per_byte": float(bits.mean()),
-        "greedy": float(greedy(table).mean()),
-        "stderr": standard_error(bits, layout_of(table, groups)),
+        "accuracy": accuracy,
+        "primary": primary,
+        "metrics": metrics,
+        "centered": (accuracy - chance) / (1 - chance),
+        "chance": chance,
+        "stderr": standard_error(credit, questions.layout),
+        "items": len(credit),
+        "ties": int(tied.sum()),
         "nan": 0,  # one raises NonFiniteError
+        **measures,
     }
 
 
-def with_measures(table: pa.Table, kind: TaskKind = "ranked") -> pa.Table:
+def with_measures(table: pa.Table, questions: Questions) -> pa.Table:
     """Add a column for each measure to a table: a question's value at its first candidate, else null."""
-    starts, found = check_items(table, kind).starts, choice_measures(table, kind)
     for name in MEASURES:
         column = np.full(table.num_rows, np.nan)
-        column[starts] = found.get(name, np.nan)
+        column[questions.groups.starts] = questions.measures.get(name, np.nan)
         table = table.append_column(name, pa.array(column, from_pandas=True))
     return table
+
+
+def _check_right_candidates(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) -> None:
+    wrong = np.flatnonzero(~np.logical_or.reduceat(gold, groups.starts))
+    if len(wrong):
+        name = table["item"][int(groups.starts[wrong[0]])]
+        raise ScoringError(f"{name}: it has no right candidate; write its candidates again")
 
 
 def _check_wrong_candidates(table: pa.Table, gold: NDArray[np.bool_], groups: Groups) -> None:

@@ -1,57 +1,29 @@
-"""Tier2's metrics from stored sums over blocks of text; needs neither model nor torch."""
+"""Stored sums over blocks of text, from which Tier2's metrics are made; needs neither model nor torch.
+
+Bits per byte makes models with different tokenizers comparable: the information of all scored
+tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In detail:
+
+1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
+2. The first token of a block is context: neither its nats nor its bytes count.
+3. A separator between documents is predicted, so its nats count; it has no bytes.
+4. With document attention a document's first token is not scored: its bytes do not count.
+"""
 
 import math
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.ratios import values_of_blocks
 from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TIERS
 
 
-def summarize_blocks(table: pa.Table) -> dict[str, Any]:
-    """Return all metrics of Tier2 over the blocks of a table, but for those whose columns it lacks.
-
-    Bits per byte makes models with different tokenizers comparable: the information of all scored
-    tokens over the UTF-8 bytes of all scored text, whatever it was cut into. In detail:
-
-    1. It is a ratio of sums, not a mean of ratios: blocks of long words weigh by their bytes.
-    2. The first token of a block is context: neither its nats nor its bytes count.
-    3. A separator between documents is predicted, so its nats count; it has no bytes.
-    4. With document attention a document's first token is not scored: its bytes do not count.
-
-    Args:
-        table: Nats, scored tokens and bytes of each block.
-
-    Returns:
-        The numbers by name, and what they were computed over.
-
-    Raises:
-        NonFiniteError: When a loss is NaN or infinite; it names the block.
-        ScoringError: When nothing is scored.
-    """
-    check_blocks(table)
-    columns = columns_of_blocks(table)
-    return {
-        **values_of_blocks(TIERS["tier2"].metrics, columns),
-        "tokens": int(columns["tokens"].sum()),
-        "blocks": table.num_rows,
-        "bytes": int(columns["bytes"].sum()),
-    }
-
-
 def columns_of_blocks(table: pa.Table) -> dict[str, Floats]:
     """Return the columns that metrics of blocks need, (blocks,) each; those that were not stored are missing."""
-    metrics = TIERS["tier2"].metrics
-    names = dict.fromkeys(
-        name for metric in metrics for name in (metric.numerator, metric.denominator)
-    )
     return {
         name: table[name].to_numpy().astype(np.float64)
-        for name in names
+        for name in TIERS["tier2"].summed
         if name in table.column_names and not table[name].null_count
     }
 

@@ -71,9 +71,8 @@ def bins_of(positions: Positions, length: int) -> list[Bin]:
     return bins if len(bins) > 1 else []
 
 
-def summarize_positions(table: "pa.Table", length: int) -> list[dict[str, Any]]:
+def summarize_positions(positions: Positions | None, length: int) -> list[dict[str, Any]]:
     """Return nats per token by position, with standard errors; none where positions were not stored."""
-    positions = positions_of(table)
     return [] if positions is None else [_summary(one) for one in bins_of(positions, length)]
 
 

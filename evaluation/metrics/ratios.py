@@ -7,7 +7,7 @@ are absent there, which is neither an error nor 0.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -47,15 +47,3 @@ def ratio_of(metric: Metric, columns: Mapping[str, Floats]) -> Ratio | None:
         return None
     weights = columns[metric.denominator] * (LN_2 if metric.in_bits else 1.0)
     return Ratio(columns[metric.numerator], weights) if weights.sum() > 0 else None
-
-
-def values_of_blocks(
-    metrics: Sequence[Metric], columns: Mapping[str, Floats]
-) -> dict[str, float | None]:
-    """Return the values of all metrics whose columns exist, by name."""
-    found = {metric.name: (metric, ratio_of(metric, columns)) for metric in metrics}
-    return {
-        name: metric.linked(ratio.value)
-        for name, (metric, ratio) in found.items()
-        if ratio is not None
-    }

@@ -13,7 +13,7 @@ from evaluation.results.files import (
     read_text,
     unusable,
 )
-from evaluation.results.tier_files import ItemEntry, Rate, TierFile, measured
+from evaluation.results.tier_files import ItemEntry, Rate, TierFile, measured, stored_values
 from evaluation.settings.check_kinds import CheckKind
 from evaluation.settings.tiers import TIERS
 
@@ -117,6 +117,11 @@ class Tier4File(TierFile):
                 raise ValueError(f"prompts.{number}: the id {prompt.id!r} appears twice")
             known.add(prompt.id)
         return self
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """The prompts."""
+        return {"prompts": self.data_checksum}
 
     def _lacking(self) -> str | None:
         return None if self.prompts else "prompts is empty"
@@ -250,6 +255,39 @@ class GenerationEntry(_CompletionMetrics):
     def pass_rate(self) -> float:
         """The primary verifier's pass rate."""
         return self.verifiers[self.primary].pass_rate
+
+    def metric_by(self, view: str) -> str:
+        """Return the headline's name for the primary verifier's rate, `<headline>_<verifier>` for another's."""
+        headline = TIERS["tier5"].headline
+        return headline if view == self.primary else f"{headline}_{view}"
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Its values by metric, the primary verifier's rate first."""
+        views = sorted(self.verifiers, key=lambda view: view != self.primary)
+        rates = {self.metric_by(view): self.verifiers[view].pass_rate for view in views}
+        others = [m for m in TIERS["tier5"].metrics if not m.is_secondary and m.name not in rates]
+        return rates | stored_values(self, others)
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """Data, verifiers, and how completions were made."""
+        return {
+            **super().same,
+            "primary verifier": self.primary,
+            "verifiers": self.views,
+            "answer_after": self.answer_after,
+            "decoding": {key: v for key, v in self.decoding.items() if key != "engine"},
+        }
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """The intervals of pass rates."""
+        return {
+            self.metric_by(view): (rate.low, rate.high)
+            for view, rate in self.verifiers.items()
+            if rate.low is not None and rate.high is not None
+        }
 
 
 class PassRateMean(FileModel):

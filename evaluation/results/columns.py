@@ -159,11 +159,14 @@ def _arrow_type(name: str) -> "pa.DataType":
     return pa.list_(alias) if name.endswith("[]") else alias
 
 
-def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
+def read_table(
+    path: Path, columns: Sequence[Column], again: str, variants: str | None = None
+) -> "pa.Table":
     """Read the given columns of a Parquet file, and check them; a column that may be null may be missing.
 
     Args:
         again: How such a file is made, for messages.
+        variants: Beginning of the names of further columns of numbers that may be null; None for no such columns.
 
     Raises:
         ResultsError: No such file, not Parquet, or a column that is missing or of another type, or
@@ -179,6 +182,10 @@ def read_table(path: Path, columns: Sequence[Column], again: str) -> "pa.Table":
             raise ResultsError(f"{path}: no such file; {again}")
         with pq.ParquetFile(path) as file:
             table = file.read()
+        if variants is not None:
+            listed = {column.name for column in columns}
+            more = [n for n in dict.fromkeys(table.column_names) if n.startswith(variants)]
+            columns = [*columns, *(Column(n, "double", "", True) for n in more if n not in listed)]
         _check_names(path, table.column_names, columns, again)
         table = table.select(
             [column.name for column in columns if column.name in table.column_names]

@@ -25,7 +25,7 @@ from evaluation.results.deltas_file import (
     StepDeltas,
 )
 from evaluation.results.files import FileModel
-from evaluation.results.items import reader_of
+from evaluation.results.items import models_of
 from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_COLUMNS,
@@ -39,6 +39,7 @@ from evaluation.results.stage_files import (
     TaskQuality,
 )
 from evaluation.results.tier_files import ItemEntry, TierFile
+from evaluation.results.units_file import unit_columns
 from evaluation.settings.schema import Parts, anchor, key_table, part_tables
 from evaluation.settings.tiers import TIERS
 
@@ -107,7 +108,7 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
     """Return, by name of its schema, the place in messages and the model of each file of results that is JSON."""
     models: dict[str, tuple[str, type[FileModel]]] = {}
     for name, tier in TIERS.items():
-        reader = reader_of(name)
+        reader = models_of(name)
         models[Path(tier.summary_file).stem] = (f"<step>/{tier.summary_file}", reader.file)
         if isinstance(reader.per_item, type):
             lines = f"<step>/{tier.items_file}, each line"
@@ -128,8 +129,9 @@ def documents() -> dict[str, tuple[str, type[FileModel]]]:
 
 def tables() -> dict[str, Sequence[Column]]:
     """Return the files of results that are tables."""
-    per_item = {tier.items_file: reader_of(name).per_item for name, tier in TIERS.items()}
+    per_item = {tier.items_file: models_of(name).per_item for name, tier in TIERS.items()}
     return {
+        **{f"<step>/{tier.units_file}": unit_columns(tier) for tier in TIERS.values()},
         **{
             f"<step>/{k}": columns
             for k, columns in per_item.items()
@@ -181,6 +183,8 @@ def _content(file: str) -> str:
     for tier in TIERS.values():
         if tier.summary_file in file:
             return f"{tier.title}: means, and every {tier.item}"
+        if tier.units_file in file:
+            return f"{tier.title}: what each metric adds up, for every one of the {tier.unit}"
         if tier.items_file in file:
             return f"{tier.title}: details of the {tier.unit}"
     return _CONTENTS[file]

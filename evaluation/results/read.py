@@ -8,15 +8,19 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evaluation.errors import ResultsError
+from evaluation.results.columns import read_table, rows_of
 from evaluation.results.files import COLLECT_AGAIN, READ_FILES, read_model
-from evaluation.results.items import reader_of
+from evaluation.results.items import models_of, read_items
 from evaluation.results.kinds import Item
 from evaluation.results.tier_files import TierFile
 from evaluation.settings.tiers import TIERS, Tier, TierName
 from evaluation.wording import near_path
+
+if TYPE_CHECKING:  # takes a while to import
+    import pyarrow as pa
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +38,19 @@ class TierResults:
     def folder(self) -> Path:
         """Folder of the checkpoint's results."""
         return self.path.parent
+
+    def details(self) -> "pa.Table | None":
+        """Return the table of the items file; None where an external program wrote none; raise ResultsError."""
+        path, columns = self.folder / self.tier.items_file, models_of(self.tier.name).per_item
+        if (self.file.is_external and not path.exists()) or isinstance(columns, type):
+            return None
+        return read_table(path, columns, COLLECT_AGAIN)
+
+    def rows_of(self, table: "pa.Table", name: str) -> "pa.Table":
+        """Return an item's rows of that table; raise ResultsError if it has none."""
+        return rows_of(
+            table, self.tier.item, name, self.folder / self.tier.items_file, COLLECT_AGAIN
+        )
 
     @property
     def light(self) -> "TierResults":
@@ -71,9 +88,9 @@ def tiers_in(folder: Path) -> tuple[TierName, ...]:
 
 
 def read_tier_file(folder: Path, name: TierName) -> TierFile:
-    """Read a tier's summary file, and check that its per-item file exists, too; raise ResultsError."""
+    """Read a tier's summary file, and check that its items file exists, too; raise ResultsError."""
     tier = TIERS[name]
-    file = read_model(folder / tier.summary_file, reader_of(name).file, COLLECT_AGAIN)
+    file = read_model(folder / tier.summary_file, models_of(name).file, COLLECT_AGAIN)
     items = folder / tier.items_file
     if not file.is_external and not items.exists():
         raise ResultsError(f"{items}: no such file; {COLLECT_AGAIN}")
@@ -83,7 +100,7 @@ def read_tier_file(folder: Path, name: TierName) -> TierFile:
 
 
 CACHED_BYTES = 200 << 20
-"""Bytes of per-item files whose content `reading_once` keeps."""
+"""Bytes of tables of units whose content `reading_once` keeps."""
 
 
 @dataclass
@@ -95,7 +112,7 @@ class _Cache:
 
     def add(self, tier_results: TierResults) -> None:
         """Keep a tier's results, if there is memory left for them."""
-        path = tier_results.folder / tier_results.tier.items_file
+        path = tier_results.folder / tier_results.tier.units_file
         size = path.stat().st_size if path.exists() else 0
         if size <= self.left:
             self.left -= size
@@ -107,7 +124,7 @@ _CACHE: ContextVar[_Cache | None] = ContextVar("cache", default=None)
 
 @contextmanager
 def reading_once() -> Iterator[None]:
-    """Read each file only once within the block; keep per-item files up to CACHED_BYTES."""
+    """Read each file only once within the block; keep tables of units up to CACHED_BYTES."""
     token, files = _CACHE.set(_Cache()), READ_FILES.set({})
     try:
         yield
@@ -126,7 +143,7 @@ def read_tier(folder: Path, name: TierName) -> TierResults:
     if cache is not None and (folder, name) in cache.tiers:
         return cache.tiers[folder, name]
     file = read_tier_file(folder, name)
-    items = vars(reader_of(name).read(tier, file, folder))
+    items = vars(read_items(tier, file, folder))
     tier_results = TierResults(tier=tier, path=folder / tier.summary_file, file=file, **items)
     if cache is not None:
         cache.add(tier_results)

@@ -91,6 +91,11 @@ class TierFile(FileModel):
             raise ValueError(lacking)
         return self
 
+    @property
+    def same(self) -> dict[str, Any]:
+        """What must be the same on both sides of a comparison, of items that do not state it themselves."""
+        return {}
+
     def _lacking(self) -> str | None:
         """Return in words what this file lacks of what the engine always writes; None if nothing."""
         return None
@@ -105,6 +110,21 @@ class ItemEntry(FileModel):
     items: Counts | int | None = optional("How many items were used.")
     seconds: float | None = optional("Computing time of the device, in seconds.", ge=0)
     tokens_processed: int | None = optional("Tokens that the model processed.", ge=0)
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Its values by metric, the headline first."""
+        raise NotImplementedError
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """What must be the same on both sides of a comparison."""
+        return {"data": self.data_checksum}
+
+    @property
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Its 95 % intervals by metric, where the file states some."""
+        return {}
 
 
 class PositionEntry(FileModel):
@@ -161,7 +181,7 @@ else:
     _TaskMeanMetrics = measured(FileModel, _TIER3.secondary, "{}, mean over tasks.")
 
 
-def _stored(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, float]:
+def stored_values(entry: FileModel, metrics: Iterable[Metric]) -> dict[str, float]:
     """Return the values that a file has, by metric."""
     found = {metric.name: getattr(entry, metric.key, None) for metric in metrics}
     return {name: value for name, value in found.items() if value is not None}
@@ -182,9 +202,14 @@ class SliceEntry(_SliceMetrics):
     def values(self) -> dict[str, float]:
         """Its values by metric; an external program may state only the one that is shown."""
         tier = TIERS["tier2"]
-        found = _stored(self, tier.metrics)
+        found = stored_values(self, tier.metrics)
         shown = tier.metric(tier.shown)
         return {tier.headline: shown.unlinked(found[tier.shown]), **found}
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """Data, and what tokens attend to."""
+        return {**super().same, "attention": self.attention}
 
 
 class Tier2File(TierFile):
@@ -193,6 +218,11 @@ class Tier2File(TierFile):
     attention: str | None = optional("`block`, or `document`; null where slices differ.")
     overall: SliceMeans | None = optional("Means over slices.")
     slices: dict[str, SliceEntry] = Field(min_length=1, description="Each slice by name.")
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """What tokens of all slices attend to."""
+        return {"attention": self.attention}
 
     def _lacking(self) -> str | None:
         key = TIERS["tier2"].headline
@@ -228,7 +258,12 @@ class TaskEntry(_TaskMetrics):
         """Its values by metric, the metric that decides objectives first."""
         tier = TIERS["tier3"]
         names = (tier.headline,) if self.kind == "ranked" else tier.unranked
-        return _stored(self, map(tier.metric, names))
+        return stored_values(self, map(tier.metric, names))
+
+    @property
+    def same(self) -> dict[str, Any]:
+        """Data, and what ranks candidates."""
+        return {**super().same, "primary metric": self.primary}
 
     @model_validator(mode="after")
     def _has_headline(self) -> Self:
@@ -257,4 +292,6 @@ class Tier3File(TierFile):
         for name, entry in self.tasks.items():
             if entry.primary is None and entry.kind == "ranked":
                 return f"tasks.{name}.primary is missing"
+            if entry.metrics and entry.metrics.get(entry.primary or "raw") != entry.accuracy:
+                return f"tasks.{name}.accuracy is not that of `metrics` by its primary, {entry.primary}"
         return None

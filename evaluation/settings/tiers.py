@@ -74,7 +74,7 @@ class Tier:
     summary_file: str
     """Written last, so that it proves the tier complete."""
     items_file: str
-    """Holds every block, candidate or answer; external programs may write none."""
+    """Holds every block, candidate or answer in detail; external programs may write none."""
     metrics: tuple[Metric, ...]
     headline: str
     shown: str
@@ -89,6 +89,16 @@ class Tier:
     """Metrics of items for which only the right answer is scored; their headline first."""
     figures: tuple[Figure, ...] = ("curves", "forest")
     """Figures of a stage with a bridge; a stage without one has only those in OF_STEPS."""
+
+    @property
+    def units_file(self) -> str:
+        """Holds what each metric adds up and divides by, for every unit of its items."""
+        return f"{self.summary_file.removesuffix('.json')}_units.parquet"
+
+    @property
+    def files(self) -> tuple[str, str, str]:
+        """Names of its files, in the order in which they are written."""
+        return self.items_file, self.units_file, self.summary_file
 
     @property
     def scoring(self) -> str:
@@ -110,6 +120,12 @@ class Tier:
         """Names of the metrics besides the headline that an objective may name."""
         names = (*(metric.name for metric in self.secondary), *self.unranked)
         return tuple(dict.fromkeys(names))
+
+    @property
+    def summed(self) -> tuple[str, ...]:
+        """Columns of which metrics are ratios, each once."""
+        ratios = [metric for metric in self.metrics if metric.numerator]
+        return tuple(dict.fromkeys(n for m in ratios for n in (m.numerator, m.denominator)))
 
     @property
     def headline_first(self) -> tuple[Metric, ...]:

@@ -48,9 +48,10 @@ def write_tier5(
         "data_checksum": {"prompts": "1"},
     }
     texts = {prompt.line.id: "How many?" for prompt in found}
-    for name, write in task_files("sums", found, texts, summary, VIEWS).items():
+    rows = prompt_rows(found, VIEWS)
+    for name, write in task_files("sums", found, rows, texts, summary).items():
         write(folder / name)
-    table = stacked({"sums": prompt_rows(found, VIEWS)}, "task")
+    table = stacked({"sums": rows}, "task")
     write_parquet(folder / "tier5_verified_prompts.parquet", table)
     rate = summary["verifiers"][VIEWS[0]]["pass_rate"]
     content = {**common, "overall": {"pass_rate": rate}, "generation_tasks": {"sums": summary}}

@@ -14,9 +14,6 @@ from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_jsonl, write_parquet
-from evaluation.metrics.accuracy import summarize_choices
-from evaluation.metrics.measures import choice_measures, summarize_gold
-from evaluation.metrics.perplexity import summarize_blocks
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
 from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.metrics.variance import Floats
@@ -27,6 +24,8 @@ from evaluation.settings.plan import StagePlan
 from evaluation.settings.planning import plan_stages
 from evaluation.settings.tiers import TIERS
 from tests.bridge.answers import TASK, write_tier5
+from tests.bridge.units import write_all_units
+from tests.metrics.summaries import summarize_blocks, summarize_choices
 
 SUITE = {
     "slices": {"web": {"dataset": "some/web", "group": "hq"}, "code": {"dataset": "some/code"}},
@@ -145,9 +144,11 @@ def write_side(
         _tier4(folder, common, skill, seed, prompts)
     if "tier5" in about:
         write_tier5(folder, about["tier5"], skill, seed, prompts)
+    write_all_units(folder)
     if not per_item:
-        for name in ("tier2_ppl_blocks.parquet", "tier3_cf_candidates.parquet"):
-            (folder / name).unlink(missing_ok=True)
+        for tier in (TIERS["tier2"], TIERS["tier3"]):
+            (folder / tier.items_file).unlink(missing_ok=True)
+            (folder / tier.units_file).unlink(missing_ok=True)
     return folder
 
 
@@ -223,11 +224,8 @@ def _tier3(folder: Path, plan: StagePlan, about: Any, skill: float, seed: int, i
         table = candidates(name, number, skill, seed, items)
         table = table.filter(table["gold"]) if task.kind == "gold" else table
         tables.append(table.add_column(0, "task", pa.array([name] * table.num_rows)))
-        summary = summarize_gold(table) if task.kind == "gold" else summarize_choices(table, "raw")
-        means = {key: float(one.mean()) for key, one in choice_measures(table, task.kind).items()}
         entries[name] = {
-            **summary,
-            **means,
+            **summarize_choices(table, "raw", task.kind),
             "data": name,
             "data_checksum": {"examples.jsonl": name},
             "group": task.group,

@@ -25,7 +25,7 @@ from tests.bridge.folders import OBJECTIVE, make_plans, write_stage_of
 from tests.bridge.items import slice_of
 
 LENGTH = 1024
-TABLE = "tier2_ppl_blocks.parquet"
+TABLE = "tier2_ppl_units.parquet"
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from evaluation.files import write_parquet
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from tests.bridge.folders import SUITE, make_plans, read, write_deltas, write_side, write_stage
+from tests.bridge.units import write_all_units
 
 STEPS = (10, 20, 30)
 
@@ -41,6 +42,7 @@ def _repeat(folder: Path) -> None:
     content = json.loads(summary.read_text())
     content["tasks"]["quiz_again"] = content["tasks"]["quiz"]
     summary.write_text(json.dumps(content))
+    write_all_units(folder)
 
 
 def deltas_of(plan: StagePlan, step: int) -> dict[str, Delta]:

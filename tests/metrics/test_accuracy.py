@@ -12,10 +12,11 @@ from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.tiers import SCHEMA
-from evaluation.metrics.accuracy import standard_error, summarize_choices
+from evaluation.metrics.accuracy import standard_error
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.measures import choice_measures, with_measures
+from evaluation.metrics.measures import MEASURES, measure_questions, with_measures
 from evaluation.settings.tiers import TIERS
+from tests.metrics.summaries import choice_measures, summarize_choices
 
 
 def table_of(*items: dict) -> pa.Table:
@@ -142,7 +143,10 @@ def test_a_tie_is_shared_whatever_the_order_of_candidates(items):
         for item in items
     ]
     forward = summarize_choices(table_of(*items), "raw")
-    assert forward == summarize_choices(table_of(*turned), "raw")
+    backward = summarize_choices(table_of(*turned), "raw")
+    for measure in MEASURES:  # sums over the candidates in their order
+        assert forward.pop(measure) == pytest.approx(backward.pop(measure), abs=1e-12)
+    assert forward == backward
     best = [max(item["logprob"]) for item in items]
     wins = [
         (item["logprob"][item["gold"]] == top) / item["logprob"].count(top)
@@ -184,7 +188,7 @@ def test_the_best_of_several_right_answers_counts():
 
 def test_columns_stand_beside_a_questions_first_candidate():
     items = [{"logprob": [-1.0, -2.0]}, {"logprob": [-3.0, -1.0, -2.0], "gold": 2}]
-    table = with_measures(table_of(*items))
+    table = with_measures(table_of(*items), measure_questions(table_of(*items)))
     column = table["gold_margin"].to_pylist()
     assert [value is None for value in column] == [False, True, False, True, True]
     assert np.array([column[0], column[2]]) == pytest.approx(choice_measures(table)["gold_margin"])

@@ -13,8 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from evaluation.grading.tiers import SCHEMA
-from evaluation.metrics.accuracy import summarize_choices
-from evaluation.metrics.measures import choice_measures, greedy
+from evaluation.metrics.measures import greedy
 from evaluation.prefill.tiers import PREFILLS
 from evaluation.providers.adapters.olmo_eval_tasks import NORMALIZATIONS
 from evaluation.scoring.engine.forward import Engine
@@ -22,6 +21,7 @@ from evaluation.scoring.engine.loglikelihood import score_requests
 from evaluation.scoring.engine.window import Request
 from evaluation.tokenizers.encoding import encode_pairs
 from evaluation.tokenizers.loading import load_tokenizer
+from tests.metrics.summaries import choice_measures, summarize_choices
 from tests.providers.conftest import planned
 from tests.providers.olmo_eval import Line, answers, asked, settings
 from tests.workflow.world import World

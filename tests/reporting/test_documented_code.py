@@ -14,10 +14,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation.metrics.accuracy import summarize_choices
 from evaluation.results.stage_files import SUMMARY_COLUMNS
 from evaluation.settings.plan import StagePlan
 from tests.conftest import ROOT
+from tests.metrics.summaries import summarize_choices
 from tests.reporting.pages import STEPS
 from tests.reporting.test_figures import texts
 

@@ -80,7 +80,7 @@ def test_what_a_reader_sees(browser: Browser, long: StagePlan, tmp_path: Path) -
 
 def test_without_positions_of_the_bridge_its_line_is_left_out(tmp_path: Path) -> None:
     plan = write_results(tmp_path, **SIZES)["second"]
-    path = plan.bridge_folder / "tier2_ppl_blocks.parquet"
+    path = plan.bridge_folder / "tier2_ppl_units.parquet"
     write_parquet(path, pq.read_table(path).drop_columns([NATS, TOKENS]))
     for step in STEPS:
         write_deltas(plan, step)

@@ -130,7 +130,7 @@ def test_names_with_odd_characters(tmp_path: Path) -> None:
         rename(folder / "tier2_ppl.json", "slices", "web")
         rename(folder / "tier3_cf.json", "tasks", "quiz")
         rename(folder / "tier4_sft_native.json", "by_category", "lists")
-        for table in folder.glob("*.parquet"):
+        for table in folder.glob("tier[23]_*.parquet"):
             table.unlink()
     write_deltas(plan, 10)
     write_stage(plan, (10,))
@@ -163,7 +163,8 @@ def test_names_are_no_markup_of_the_summary(tmp_path: Path, name: str, shown: st
     write_side(plan.step_folder(10), plan, step=10, items=4, blocks=4, prompts=4)
     rename(plan.step_folder(10) / "tier3_cf.json", "tasks", "quiz", name)
     rename(plan.step_folder(10) / "tier4_sft_native.json", "by_category", "lists", name)
-    (plan.step_folder(10) / "tier3_cf_candidates.parquet").unlink()
+    for file in ("tier3_cf_candidates.parquet", "tier3_cf_units.parquet"):
+        (plan.step_folder(10) / file).unlink()
     write_report(plan, (10,))
     text = (plan.results / "summary.md").read_text()
     assert text.count(shown) == 2

@@ -26,7 +26,8 @@ def scored(root: Path, name: str, source: Path, **seconds: float | None) -> Scor
             (root / name).mkdir(exist_ok=True)
             summary = root / name / described.summary_file
             summary.write_text(json.dumps({**content, "seconds": took}))
-            shutil.copy(source / described.items_file, root / name)
+            for file in (described.items_file, described.units_file):
+                shutil.copy(source / file, root / name)
     return ScoredTiers(folder=root / name, states=states)  # type: ignore[arg-type]
 
 

@@ -58,7 +58,36 @@ CANDIDATES: list[tuple[Change, str]] = [
     (each("item", lambda i, v: f"q/{i}"), "one candidate leaves nothing to choose"),
     (each("logprob", lambda i, v: -v), "the two are not of one scoring"),
 ]
+BLOCK_UNITS: list[tuple[Change, str]] = [
+    (drop("unit"), "no column 'unit'"),
+    (drop("nats"), "has no scored token"),
+    (each("nats", lambda i, v: v if i else float("nan")), "'nats' has NaN"),
+    (each("nats", lambda i, v: v if i else None), "has no scored token"),
+    (each("nats", lambda i, v: "a"), "of type string, not double"),
+    (each("nats", lambda i, v: 1e9), "no perplexity"),
+    (each("nats", lambda i, v: 2 * v), "by position are not those of its blocks"),
+    (of_another_scoring, "tier2_ppl.json says"),
+    (each("tokens", lambda i, v: 0.0), "no scored token"),
+    (each("bytes", lambda i, v: -v), "less than none"),
+    (each("unit", lambda i, v: "3"), "appears twice"),
+    (each("item", lambda i, v: f"x{v}"), "no rows of 'web'"),
+    (lambda t: t.slice(0, 0), "no rows of 'web'"),
+]
+QUESTION_UNITS: list[tuple[Change, str]] = [
+    (drop("acc"), "'quiz' has no accuracy"),
+    (each("acc", lambda i, v: 1 - v), "the two are not of one scoring"),
+    (each("acc", lambda i, v: 2 * v), "is not in [0, 1]"),
+    (each("acc_per_char", lambda i, v: "a"), "of type string, not double"),
+    (each("strata", lambda i, v: "[1"), "the column 'strata' has '[1'"),
+]
+PROMPT_UNITS: list[tuple[Change, str]] = [
+    (each("all_checks_pass_rate", lambda i, v: None), "has no all checks pass rate"),
+    (each("all_checks_pass_rate", lambda i, v: 0.25), "give a mean of 0.25, and tier4"),
+]
 COLUMNS: list[tuple[str, Change, str]] = [
+    *(("tier2_ppl_units.parquet", *case) for case in BLOCK_UNITS),
+    *(("tier3_cf_units.parquet", *case) for case in QUESTION_UNITS),
+    *(("tier4_sft_native_units.parquet", *case) for case in PROMPT_UNITS),
     *(("tier2_ppl_blocks.parquet", *case) for case in BLOCKS),
     *(("tier3_cf_candidates.parquet", *case) for case in CANDIDATES),
     ("stage/summary.parquet", drop("value"), "no column 'value'"),

@@ -14,6 +14,7 @@ import pytest
 from evaluation.bridge.deltas import compare
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.errors import EvaluationError, ResultsError
+from evaluation.grading.units import units_of_files, write_units
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.status import stage_status, status_table
 from evaluation.reporting.tables.figures import write_figures
@@ -38,6 +39,18 @@ def tier(name: str) -> Reader:
     return lambda path: read_tier(path.parent, name)
 
 
+def of_program(name: str) -> Reader:
+    """Files that a program wrote, of which units are made."""
+
+    def read(path: Path) -> object:
+        tier, folder = TIERS[name], path.parent
+        content = json.loads((folder / tier.summary_file).read_text())
+        write_units(tier, folder, units_of_files(tier, content, folder))
+        return read_tier(folder, name)
+
+    return read
+
+
 ANSWERS = "tier4_sft_native_generations.jsonl"
 STEP_JSON: dict[str, Reader] = {one.summary_file: tier(name) for name, one in TIERS.items()}
 STEP_JSON["bridge_deltas.json"] = StepDeltas.read
@@ -46,11 +59,13 @@ STAGE_JSON: dict[str, Reader] = {
     "stage/recommendation.json": Recommendation.read,
     "stage/task_quality.json": TaskQuality.read,
 }
-PARQUET: dict[str, Reader] = {
-    "tier2_ppl_blocks.parquet": tier("tier2"),
-    "tier3_cf_candidates.parquet": tier("tier3"),
-    "tier5_verified_prompts.parquet": tier("tier5"),
+UNITS: dict[str, Reader] = {one.units_file: tier(name) for name, one in TIERS.items()}
+DETAILS: dict[str, Reader] = {
+    "tier2_ppl_blocks.parquet": of_program("tier2"),
+    "tier3_cf_candidates.parquet": of_program("tier3"),
+    "tier5_verified_prompts.parquet": of_program("tier5"),
 }
+PARQUET = {**UNITS, **DETAILS}
 JSON = {**STEP_JSON, **STAGE_JSON}
 ALL = {**JSON, **PARQUET, "stage/summary.parquet": read_summary, ANSWERS: read_generations}
 
@@ -77,12 +92,18 @@ JSON_TEXTS = [
 ]
 
 
+def contradicted(path: Path) -> list[Path]:
+    """The other files of the same tier."""
+    tiers = [tier for tier in TIERS.values() if path.name in tier.files]
+    return [path.with_name(name) for tier in tiers for name in tier.files]
+
+
 def refused(path: Path, reader: Reader, fragment: str) -> None:
     with pytest.raises(ResultsError) as caught:
         reader(path)
     said = str(caught.value)
     assert str(path.parent) in said
-    assert path.name in said or "candidates" in said or "blocks" in said  # which it contradicts
+    assert path.name in said or any(one.name in said for one in contradicted(path))
     assert fragment in said
     assert "\n" not in said
     assert len(said) < len(str(path)) + 400
@@ -146,7 +167,7 @@ KEYS = [
     (TIER2, ("items",), {"asked": 2}, "items.used is missing"),
     (TIER3, (*QUIZ, "accuracy"), 1.5, "tasks.quiz.accuracy is 1.5"),
     (TIER3, (*QUIZ, "primary"), "best", "tasks.quiz.primary is 'best'"),
-    (TIER3, (*QUIZ, "primary"), "pmi", "'quiz' has no unconditional"),
+    (TIER3, (*QUIZ, "primary"), "pmi", "not that of `metrics` by its primary, pmi"),
     (TIER4, ("summary", "all_checks_pass_rate"), None, "pass_rate is None"),
     (TIER4, ("summary", "own_rate"), "high", "own_rate is 'high'"),
     (TIER4, ("prompts", 0, "checks"), [], "prompts.0.checks is []"),
@@ -233,6 +254,11 @@ def test_the_others_are_still_shown(plans: dict[str, StagePlan], name: str) -> N
     assert values == {10, 20, 30, 100}
     if path.suffix == ".jsonl":
         assert "not JSON" in json.dumps(page_data(plan.results / "report.html")["flips"])
+        return
+    if name in DETAILS:
+        is_shown = "candidates" in name  # texts of others are in other files
+        flips = json.dumps(page_data(plan.results / "report.html")["flips"])
+        assert (f"({path}: damaged" in flips) == is_shown
         return
     assert f"step 20: {path}" in page
     assert f"step 20: {path}" in front

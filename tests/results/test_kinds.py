@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from evaluation.bridge.deltas import compare
 from evaluation.reporting.tables.values import values_of
-from evaluation.results.items import ITEM_READERS
+from evaluation.results.items import TIER_MODELS
 from evaluation.results.read import read_results
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -27,10 +27,11 @@ def test_twins_have_the_same_deltas_and_values(
         metrics = tuple(metric for metric in tier.metrics if metric.name != "bits_per_byte")
         own = replace(tier, name=twin, metrics=metrics, summary_file=summary, items_file=items)
         monkeypatch.setitem(TIERS, twin, own)
-        monkeypatch.setitem(ITEM_READERS, twin, ITEM_READERS[name])
+        monkeypatch.setitem(TIER_MODELS, twin, TIER_MODELS[name])
         for folder in sides:
             shutil.copy(folder / tier.summary_file, folder / summary)
             shutil.copy(folder / tier.items_file, folder / items)
+            shutil.copy(folder / tier.units_file, folder / own.units_file)
     ours = [read_results(folder, list(TWINS)) for folder in sides]
     others = [read_results(folder, list(TWINS.values())) for folder in sides]
     known = [replace(d, tier=TWINS[d.tier]) for d in compare(*ours)]
@@ -45,7 +46,7 @@ def test_a_header_of_another_kind_of_file_is_refused(plans: dict[str, StagePlan]
     folder = plans["second"].step_folder(20)
     for name, tier in TIERS.items():
         text = (folder / tier.summary_file).read_text()
-        ITEM_READERS[name].file.model_validate_json(text)
-        for other in ITEM_READERS.keys() - {name}:
+        TIER_MODELS[name].file.model_validate_json(text)
+        for other in TIER_MODELS.keys() - {name}:
             with pytest.raises(ValidationError):
-                ITEM_READERS[other].file.model_validate_json(text)
+                TIER_MODELS[other].file.model_validate_json(text)

@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.bridge.folders import edit_json, edited
+from tests.bridge.units import write_all_units
 from tests.runs.folders import folder_of, write_run
 from tests.tools.conftest import Command, command
 
@@ -43,6 +44,7 @@ def renamed(root: Path, **names: str) -> None:
         rows = pq.read_table(table)
         tasks = [names.get(name, name) for name in rows["task"].to_pylist()]
         pq.write_table(rows.set_column(0, "task", pa.array(tasks)), table)
+        write_all_units(path.parent)
 
 
 def without_tier(root: Path) -> None:

@@ -2,13 +2,13 @@ import pytest
 
 from evaluation.errors import ScoringError
 from evaluation.grading.tiers import SCHEMA, candidates
-from evaluation.metrics.accuracy import summarize_choices
 from evaluation.prefill.caches import AnswerCandidate, Context, QuestionLine, TokenizedQuestion
 from evaluation.scoring import choices
 from evaluation.scoring.choices import score_plan
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.window import Request
 from evaluation.scoring.task_plans import FitWindow, plan_questions
+from tests.metrics.summaries import summarize_choices
 from tests.scoring import tiny
 
 

@@ -14,13 +14,13 @@ from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM
 
 from evaluation.errors import NonFiniteError, ScoringError
-from evaluation.metrics.perplexity import summarize_blocks
-from evaluation.metrics.positions import bin_starts, summarize_positions
+from evaluation.metrics.positions import bin_starts, positions_of, summarize_positions
 from evaluation.prefill.caches import SliceCache
 from evaluation.results import columns
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.engine.loglikelihood import score_blocks
 from evaluation.scoring.perplexity import SCHEMA, score_slice
+from tests.metrics.summaries import summarize_blocks
 from tests.scoring import tiny
 from tests.tables import EVERYTHING
 
@@ -93,7 +93,7 @@ def test_bins_double_up_to_the_length(length: int, starts: list[int]) -> None:
 def test_summary_by_position_by_hand() -> None:
     """Two blocks: 4 and 6 nats over 2 tokens each, then 3 and 9 over 3 and 1."""
     table = table_of([[4.0, 3.0], [6.0, 9.0]], [[2, 3], [2, 1]])
-    near, far = summarize_positions(table, 300)
+    near, far = summarize_positions(positions_of(table), 300)
     assert (near["first"], near["last"], near["tokens"]) == (0, 255, 4)
     assert (far["first"], far["last"], far["tokens"]) == (256, 299, 4)
     assert near["nats_per_token"] == pytest.approx(2.5)
@@ -106,7 +106,7 @@ def test_summary_by_position_by_hand() -> None:
 def test_blocks_without_tokens_at_a_position_do_not_count_there() -> None:
     nats, tokens = [[2.0, 5.0]] * 3 + [[3.0, 0.0]] * 3, [[1, 2]] * 3 + [[1, 0]] * 3
     nats[0] = [2.0, 8.0]
-    far = summarize_positions(table_of(nats, tokens), 512)[1]
+    far = summarize_positions(positions_of(table_of(nats, tokens)), 512)[1]
     alone = np.array([8.0, 5.0, 5.0]) / 2
     assert far["nats_per_token"] == pytest.approx(alone.mean())
     assert far["stderr"] == pytest.approx(alone.std(ddof=1) / math.sqrt(3))
@@ -114,14 +114,14 @@ def test_blocks_without_tokens_at_a_position_do_not_count_there() -> None:
 
 def test_where_no_bin_or_one_alone_has_tokens() -> None:
     table = table_of([[2.0, 1.0, 0.0], [2.0, 0.0, 0.0]], [[2, 1, 0], [2, 0, 0]])
-    bins = summarize_positions(table, 700)
+    bins = summarize_positions(positions_of(table), 700)
     assert [one["first"] for one in bins] == [0, 256]
     assert bins[1]["stderr"] is None  # one block
-    assert summarize_positions(table_of([[2.0], [3.0]], [[2], [2]]), 128) == []
+    assert summarize_positions(positions_of(table_of([[2.0], [3.0]], [[2], [2]])), 128) == []
     near = table_of([[2.0, 0.0], [3.0, 0.0]], [[2, 0], [2, 0]])
-    assert summarize_positions(near, 512) == []
+    assert summarize_positions(positions_of(near), 512) == []
     stored = table.drop_columns(["nats_by_position", "tokens_by_position"])
-    assert summarize_positions(stored, 700) == []
+    assert summarize_positions(positions_of(stored), 700) == []
 
 
 BLOCKS, LENGTH = 5, 700

@@ -124,7 +124,7 @@ def exported(plans: dict[str, StagePlan], folder: Path) -> None:
 
 def absent(plan: StagePlan) -> None:
     """What one side did not store is not compared, which a note says."""
-    path = plan.bridge_folder / TIERS["tier2"].items_file
+    path = plan.bridge_folder / TIERS["tier2"].units_file
     table = pq.read_table(path)
     pq.write_table(table.drop_columns(["correct"]), path)
     content = json.loads((plan.bridge_folder / TIERS["tier2"].summary_file).read_text())

@@ -41,6 +41,7 @@ NAMED = {
     "grading/completions.py",  # formulas, and keys of Tier5's file
     "grading/generated.py",
     "grading/tiers.py",
+    "grading/units.py",
     "metrics/measures.py",  # formulas
     "metrics/positions.py",  # a key of Tier2's file
     "providers/adapters/olmo_eval_tasks.py",  # what others call them
@@ -49,8 +50,6 @@ NAMED = {
     "reporting/sharing/samples.py",  # credits of single answers
     "reporting/pages/verified_answers.py",  # a way of decoding
     "results/columns.py",
-    "results/completed.py",
-    "results/items.py",
     "settings/olmo_suites.py",
 }
 """Modules outside of the registry that may name a metric: where it is computed, or is a key of a file."""

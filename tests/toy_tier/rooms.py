@@ -22,6 +22,7 @@ from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.doctor.examine import examine
 from evaluation.errors import EvaluationError, ResultsError
 from evaluation.files import write_json, write_parquet
+from evaluation.grading.units import write_units
 from evaluation.reporting.comparison import folders_as_text
 from evaluation.reporting.pages.front_page import write_front_page
 from evaluation.reporting.sharing.curves import export_curves
@@ -35,6 +36,7 @@ from evaluation.results.read import read_tier
 from evaluation.results.stage_files import read_summary
 from evaluation.runs.compare import compare_checkpoints
 from evaluation.settings.plan import StagePlan
+from evaluation.settings.tiers import TIERS
 from tests.bridge import folders
 from tests.reporting.pages import STEPS, page_data, write_report
 from tests.workflow.world import WORDS, World, build_world, sentence, write_rows
@@ -48,14 +50,18 @@ OBJECTIVES = [
 
 def write_toy(folder: Path, plan: StagePlan, step: int, share: float) -> None:
     """A side's files of the toy tier; riddles that are solved at a share are at any larger one."""
-    tables, entries = [], {}
+    from evaluation.grading.toy import riddle_units  # of the copy
+
+    tables, entries, counted = [], {}, {}
     for number, book in enumerate(BOOKS):
         solved = np.random.default_rng(number).random(200) < share
         ids = [f"{book}/{i}" for i in range(200)]
         tables.append(pa.table({"book": [book] * 200, "riddle": ids, "solved": solved}))
         group = "hq" if book == "old" else None
         entries[book] = {"solved": float(solved.mean()), "data_checksum": book, "group": group}
+        counted[book] = riddle_units(ids, solved)
     write_parquet(folder / "toy_riddles.parquet", pa.concat_tables(tables))
+    write_units(TIERS["toy"], folder, counted)
     file = json.loads((folder / "tier2_ppl.json").read_text(encoding="utf-8"))
     header = {key: value for key, value in file.items() if key not in ("slices", "overall")}
     write_json(folder / "toy_riddles.json", {**header, "riddles": entries})
@@ -185,7 +191,7 @@ def doctor(root: Path) -> None:
 def missing_reader(root: Path) -> None:
     """A tier that nobody reads ends in a sentence."""
     plan = scored(root)["second"]
-    del items.ITEM_READERS["toy"]
+    del items.TIER_MODELS["toy"]
     with pytest.raises(ResultsError, match=r"^toy: nothing reads its toy_riddles\.json"):
         read_tier(plan.bridge_folder, "toy")
 

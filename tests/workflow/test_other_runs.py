@@ -1,10 +1,8 @@
 """`runs:` in the configuration: laid over this run by the workflow, without a score made anew."""
 
 import json
-import re
 import shutil
 from pathlib import Path
-from subprocess import CompletedProcess
 
 import pytest
 
@@ -14,7 +12,7 @@ from evaluation.records import write_record
 from evaluation.results.comparison_file import COMPARISON_FILES
 from tests.histories.warm import well
 from tests.workflow.paper import refused
-from tests.workflow.world import World, build_world, stored_scores
+from tests.workflow.world import World, build_world, jobs, stored_scores
 
 
 @pytest.fixture(scope="module")
@@ -37,12 +35,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
     (swapped / "step_15").rename(swapped / "step_5")
     (swapped / "aside").rename(swapped / "step_15")
     return world
-
-
-def jobs(done: CompletedProcess[str]) -> set[str]:
-    """Names of the rules that a run went through."""
-    lines = (done.stdout + done.stderr).splitlines()
-    return {line.split()[1].rstrip(":") for line in lines if re.match(r"\d\d:\d\d:\d\d \w", line)}
 
 
 def root_files(world: World) -> dict[str, bytes]:

@@ -3,11 +3,18 @@
 import json
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
+from evaluation.errors import ResultsError
+from evaluation.grading.units import units_of_files
+from evaluation.results.read import read_tier
+from evaluation.results.units_file import units_table
+from evaluation.settings.tiers import TIERS
+from tests.bridge.folders import edit_json
 from tests.histories.warm import run_python, well
-from tests.workflow.world import World, build_world
+from tests.workflow.world import World, build_world, jobs, stored_scores
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +99,35 @@ def test_one_file_is_a_target(world: World) -> None:
     target.unlink()
     well(world.snakemake(str(target)))
     assert target.read_bytes() == before
+
+
+def test_units_in_memory_are_those_of_the_files(world: World) -> None:
+    """What `collect` makes of stored scores, and what it makes of the same in files of a program."""
+    for tier in (TIERS["tier2"], TIERS["tier3"], TIERS["tier4"]):
+        paths = [*world.results().rglob(tier.units_file)]
+        assert len(paths) >= 3
+        for path in paths:
+            content = json.loads(path.with_name(tier.summary_file).read_text())
+            plain = units_table(tier, units_of_files(tier, content, path.parent))
+            assert pq.read_table(path).equals(plain)
+
+
+def test_results_of_earlier_versions_are_collected_again_and_not_scored(world: World) -> None:
+    target = world.results("stage2", "by_checkpoint", "step_5", "tier3_cf.json")
+    path = target.with_name("tier3_cf_units.parquet")
+    before = pq.read_table(path)
+    for record in world.results().rglob(".made/collect.json"):
+        edit_json(record, key="of an earlier version")
+        for units in record.parents[1].glob("*_units.parquet"):
+            units.unlink()
+    with pytest.raises(ResultsError, match=r"no such file; collect .* -m evaluation collect"):
+        read_tier(target.parent, "tier3")
+    scores = stored_scores(world.results())
+    rules = jobs(well(world.snakemake()))
+    assert any(rule.startswith("collect") for rule in rules)
+    assert not {rule for rule in rules if rule.startswith(("score", "prefill"))}
+    assert stored_scores(world.results()) == scores
+    assert pq.read_table(path).equals(before)
 
 
 STEP_5 = "--stage stage2 --step 5"

@@ -4,6 +4,7 @@ import contextlib
 import hashlib
 import json
 import random
+import re
 import shutil
 import subprocess
 import zipfile
@@ -150,6 +151,12 @@ class World:
     def evaluation(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = ["-m", "evaluation", *arguments]
         return run_python(command, self.folder, EVALUATION_CONFIG=str(self.config))
+
+
+def jobs(done: subprocess.CompletedProcess[str]) -> set[str]:
+    """Names of the rules that a run went through."""
+    lines = (done.stdout + done.stderr).splitlines()
+    return {line.split()[1].rstrip(":") for line in lines if re.match(r"\d\d:\d\d:\d\d \w", line)}
 
 
 def stored_scores(results: Path) -> dict[str, str]:

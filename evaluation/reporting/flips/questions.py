@@ -134,7 +134,13 @@ def _side(rows: pa.Table, metric: str) -> _Side:
     return _Side(groups, gold, shown, margins(scores[metric], gold, groups))
 
 
-def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[ItemFlips]:
+Tables = tuple[pa.Table | None, pa.Table | None]
+"""Both sides' tables of candidates; external programs may write none."""
+
+
+def flipped_questions(
+    pair: Pair, tables: Tables, texts: QuestionTexts, most: int
+) -> Iterator[ItemFlips]:
     """Yield the questions that flipped and whose margin changed most, by the primary metric.
 
     Tasks without scores of each candidate on both sides are left out.
@@ -142,13 +148,17 @@ def flipped_questions(pair: Pair, texts: QuestionTexts, most: int) -> Iterator[I
     Args:
         most: Most flips of a task that are shown, in each direction.
     """
+    candidates = [
+        (side, table) for side, table in zip(pair, tables, strict=True) if table is not None
+    ]
+    if len(candidates) < len(tables):
+        return
     for judged in pair.judged:
         name = judged.item
-        ours, theirs = pair.ours.items[name], pair.theirs.items[name]
+        ours = pair.ours.items[name]
         metric = getattr(ours.entry, "primary", None) or "raw"
-        tables = [one.rows for one in (ours, theirs)]  # external programs may write none
-        sides = [_side(rows, metric) for rows in tables if rows is not None]
-        if len(sides) < 2 or not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
+        sides = [_side(side.rows_of(table, name), metric) for side, table in candidates]
+        if not np.array_equal(sides[0].groups.sizes, sides[1].groups.sizes):
             continue
         chosen = largest(judged.gain, most, sides[0].margins - sides[1].margins)
         known = texts.read(name, ours.same.get("data"), [judged.ids[place] for place, _ in chosen])

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from evaluation.bridge.pairing import Pair
+from evaluation.errors import EvaluationError
 from evaluation.reporting.flips.answers import flipped_completions, flipped_probes
 from evaluation.reporting.flips.blocks import BlockTexts, flipped_blocks
 from evaluation.reporting.flips.items import Flip, ItemFlips, cut, largest, rounded
@@ -67,12 +68,21 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
     texts, questions = BlockTexts(plan), QuestionTexts(plan)
     blocks, of_bridge = max(1, most // 3), functools.cache(bridge.tier)
 
+    bridge_candidates = functools.cache(lambda: of_bridge("tier3").details())
+
+    def of_questions(pair: Pair) -> Iterator[ItemFlips]:
+        try:
+            tables = pair.ours.details(), bridge_candidates()
+            yield from [*flipped_questions(pair, tables, questions, most)]
+        except EvaluationError as error:  # the units are whole, so that gains can be shown
+            yield from _flipped_credit(pair, most, error)
+
     def of_tier(pair: Pair) -> Iterator[ItemFlips]:
         match pair.tier.name:
             case "tier2":
                 return flipped_blocks(pair, texts, blocks)
             case "tier3":
-                return flipped_questions(pair, questions, most)
+                return of_questions(pair)
             case "tier4":
                 return flipped_probes(pair, plan.suite.probes)
             case "tier5":
@@ -90,13 +100,15 @@ def _finder(plan: StagePlan, bridge: Scored, most: int) -> Callable[[Scored], It
     return of_checkpoint
 
 
-def _flipped_credit(pair: Pair, most: int) -> Iterator[ItemFlips]:
+def _flipped_credit(pair: Pair, most: int, error: Exception | None = None) -> Iterator[ItemFlips]:
+    """Yield the units whose credit changed most; the error, if any, says why they are shown without details."""
+    text, about = ("", {}) if error is None else (" of a damaged file", {"text": f"({error})"})
     for judged in pair.judged:
         flips = [
             Flip(
-                id=judged.ids[place],
+                id=f"{judged.ids[place]}{text}",  # other steps show its details
                 change=change,
-                shared={"theirs": rounded(judged.theirs[place])},
+                shared={**about, "theirs": rounded(judged.theirs[place])},
                 ours=rounded(judged.ours[place]),
             )
             for place, change in largest(judged.gain, most)

@@ -147,13 +147,13 @@ def _blocks(tier: Tier, item: Item) -> list[dict[str, Any]]:
     columns = (item.units.sums[name].tolist() for name in ("nats", "tokens", "bytes"))
     lines = []
     for place, (block, nats, tokens, size) in enumerate(zip(item.units.ids, *columns, strict=True)):
-        document = {"block": block, "tokens": tokens, "bytes": size}
+        document = {"block": int(block), "tokens": tokens, "bytes": size}
         scores = {
             name: float(amounts[place] / weights[place])
             for name, (amounts, weights) in ratios.items()
             if weights is not None and weights[place]
         }
-        lines.append(_line(block, document, "", [["", ""]], [[-nats, False]], scores))
+        lines.append(_line(int(block), document, "", [["", ""]], [[-nats, False]], scores))
     return lines
 
 

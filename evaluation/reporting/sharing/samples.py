@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from evaluation.errors import CacheError, ResultsError
 from evaluation.metrics.accuracy import candidate_scores, group_items
@@ -69,8 +68,9 @@ def samples_of(plan: StagePlan, tier_results: TierResults, name: str) -> Iterato
 
 def _questions(plan: StagePlan, tier_results: TierResults, name: str) -> Iterator[Sample]:
     item = tier_results.items[name]
-    if (rows := item.rows) is None:
+    if (table := tier_results.details()) is None:
         return
+    rows = tier_results.rows_of(table, name)
     folder = plan.cache_folder("tier3", name)
     _check_scored(folder, item.same.get("data"))
     texts = {question.id: question for question in read_task(folder).items}
@@ -196,5 +196,5 @@ def has_samples(tier_results: TierResults, name: str) -> bool:
     """Return whether an item has samples: an external program may write none, and slices have none."""
     item = tier_results.items[name]
     if isinstance(item.entry, TaskEntry):
-        return isinstance(getattr(item, "rows", None), pa.Table)
+        return (tier_results.folder / tier_results.tier.items_file).exists()
     return tier_results.tier.kind == "credit"
