@@ -44,7 +44,12 @@ vllm: .venv-vllm/.complete  ## vLLM for CPUs in an environment of its own, for `
 try-providers: providers $(VENV)  ## try their tasks on the data at hand, and write docs/provider_tasks.md
 	@python -m benchmarks.provider_tasks
 
-test: lint pytest  ## what every change must pass: linters and tests, in about 25 minutes
+TESTED := $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
+test: $(TESTED) $(SCRIPTS)  ## what every change must pass: linters and tests, in about 25 minutes
+
+	@mkdir -p .cache/lint; $(MAKE) --no-print-directory lint > .cache/lint/said.txt 2>&1 & linting=$$!; code=0; \
+	    $(MAKE) --no-print-directory pytest || code=$$?; \
+	    wait $$linting || code=$$?; cat .cache/lint/said.txt; exit $$code
 
 test-all: lint .triton/.complete  ## before a release: every test, histories and bad input (two hours)
 	@EVAL_FULL=1 $(MAKE) --no-print-directory pytest SELECTED=""
@@ -52,7 +57,7 @@ test-all: lint .triton/.complete  ## before a release: every test, histories and
 	@python -W ignore -m tests.histories tests/histories/fixed/*.json tests/histories/fixed/chains/*.json
 
 SELECTED ?= not long
-pytest: $(TOOLS) $(MODEL)/config.json $(NLTK) .venv-docs/.complete
+pytest: $(TESTED)
 	@OMP_NUM_THREADS=1 python -m pytest -m "$(SELECTED)" -n $(TEST_WORKERS) --no-loadscope-reorder
 
 histories: $(TOOLS)  ## a hundred random histories of edits and accidents (HISTORIES=100 HISTORIES_SEED=9)

@@ -1,6 +1,8 @@
 """What all tests share."""
 
+import gc
 import os
+from collections.abc import Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +50,17 @@ SHARED = Path(os.environ.get("EVAL_SHARED", ROOT.parent / "shared"))
 
 settings.register_profile("busy", deadline=None)  # tests run on machines that do other things too
 settings.load_profile("busy")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What is imported stays: no later collection of garbage, as at the end of a model, looks at it."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -2,14 +2,14 @@
 
 import ast
 import os
-from collections.abc import Iterator
 
 import pytest
 
 from tests.bad_input.cases import Case, all_cases
 from tests.bad_input.play import play
 from tests.bad_input.workshop import Workshop, build
-from tests.histories.runner import Server, server
+from tests.histories.runner import Server
+from tests.histories.warm import warm_server
 from tests.tables import sample
 
 SAMPLE = 60
@@ -18,9 +18,8 @@ PLAYED = sample(-(-len(CASES) // SAMPLE), CASES)
 
 
 @pytest.fixture(scope="module")
-def warm() -> Iterator[Server]:
-    with server("--plain") as begun:
-        yield begun
+def warm() -> Server:
+    return warm_server()
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from evaluation.__main__ import main
 from evaluation.checkpoints import verify
 from tests.checkpoints.huggingface import save_model
 from tests.checkpoints.nanotron import TRAINING, llama, make_checkpoint, moe, qwen2
+from tests.histories.warm import python_words
 from tests.tools.conftest import Ended
 
 HERE = Path(__file__).parent / "stand_in"
@@ -32,7 +33,7 @@ class Trial:
     def python(self, act: str) -> Path:
         path = self.folder / "environment" / "python"
         path.parent.mkdir(exist_ok=True)
-        words = shlex.join([sys.executable, str(HERE / "run.py"), act])
+        words = shlex.join([*python_words(), str(HERE / "run.py"), act])
         path.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
         path.chmod(0o755)
         return path

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -IS
 """Stands for `python` in jobs: has the warm server run what it is given, as if it ran here.
 
-Its arguments, folder, environment and open files go to the server; the exit code comes back. A
-signal to this process is passed on; if it is killed, so is what runs for it.
+Its arguments, folder, environment and open files go to the server, which gives each the number that
+it has here; the exit code comes back. A signal to this process is passed on; if it is killed, so is what runs for it.
 """
 
 import os
@@ -24,14 +24,28 @@ def ask(place, request, files):
     return link
 
 
+def open_files():
+    """Numbers of the files that whoever started this left open: the standard ones, pipes of a shell."""
+    numbers = []
+    for number in sorted(map(int, os.listdir("/proc/self/fd"))):
+        try:
+            os.fstat(number)
+        except OSError:  # the listing's own, which is closed
+            continue
+        numbers.append(number)
+    return numbers
+
+
 def main():
+    files = open_files()
     request = {"arguments": sys.argv[1:], "folder": os.getcwd(), "environment": dict(os.environ)}
-    link = ask(os.environ["HISTORIES_SOCKET"], {**request, "group": os.getpgrp()}, [0, 1, 2])
+    request |= {"group": os.getpgrp(), "files": files}
+    link = ask(os.environ["HISTORIES_SOCKET"], request, files)
     answers = link.makefile()
     pid = int(answers.readline())
     for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(name, lambda number, frame: os.kill(pid, number))
-    for descriptor in (0, 1, 2):  # a pipe ends when the worker closes it
+    for descriptor in files:  # a pipe ends when the worker closes it
         os.close(descriptor)
     code = int(answers.readline() or 70)
     if code < 0:

@@ -9,6 +9,7 @@ files; the answer is the pid of the fork, then its exit code (negative: the sign
 
 import contextlib
 import faulthandler
+import fcntl
 import gc
 import importlib
 import io
@@ -29,6 +30,10 @@ STAND_IN = "tests.histories.standin"
 CLIENT = Path(__file__).with_name("client.py")
 TIED_TO_PARENT = "evaluation.verification.preload"
 """Module whose import lets a process die with the thread that started it."""
+
+MOST_FILES = 64
+HIGH = 300
+"""Where files are kept until each has the number that it had with the client."""
 
 QUIET = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
 
@@ -96,7 +101,7 @@ def serve(place: str) -> None:
 def _begin(listener: socket.socket, waiting: selectors.BaseSelector) -> None:
     link, _ = listener.accept()
     try:
-        head, files, _, _ = socket.recv_fds(link, 4, 3)
+        head, files, _, _ = socket.recv_fds(link, 4, MOST_FILES)
         request = json.loads(_receive(link, struct.unpack("!I", head)[0]))
     except (struct.error, ValueError, OSError):  # its client was killed as it began
         link.close()
@@ -145,18 +150,19 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
     code = 70
     try:
         _join(request["group"])
-        for number, descriptor in enumerate(files):
-            os.dup2(descriptor, number)
-            os.close(descriptor)
+        _open_as(request.get("files", [0, 1, 2]), files)
         os.environ.clear()
         os.environ.update(request["environment"])
         if user := os.environ.get("HISTORIES_USER"):
             _be(user)
         tempfile.tempdir = None  # that of this process was looked up by a library
         os.chdir(request["folder"])
+        asked = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+        sys.path += [path for path in asked if path not in sys.path]
         signal.signal(signal.SIGINT, signal.default_int_handler)
         faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)
-        sys.stdin, sys.stdout = open(0), open(1, "w")  # noqa: SIM115
+        sys.stdin = open(0) if _is_open(0) else None  # noqa: SIM115
+        sys.stdout = open(1, "w")  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1)  # noqa: SIM115
         sys.executable = str(CLIENT)
         if STAND_IN in sys.modules:
@@ -175,6 +181,24 @@ def _run(request: dict[str, Any], files: list[int]) -> None:
             sys.stderr.flush()
         finally:
             os._exit(code)
+
+
+def _open_as(numbers: list[int], files: list[int]) -> None:
+    """Gives files the numbers that they had with the client; what it had closed of 0, 1, 2 is closed."""
+    high = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, HIGH) for descriptor in files]
+    for descriptor in {0, 1, 2, *files}:
+        os.close(descriptor)
+    for descriptor, number in zip(high, numbers, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _be(user: str) -> None:
@@ -209,6 +233,7 @@ def _become(arguments: list[str]) -> int:
         exec(others[0], {"__name__": "__main__"})
     else:
         sys.argv = arguments
+        sys.path.insert(0, str(Path(kind).parent))
         runpy.run_path(kind, run_name="__main__")
     return 0
 

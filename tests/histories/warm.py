@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.histories.runner import ROOT, Server, server
+from tests.histories.server import CLIENT
 
 _kept = contextlib.ExitStack()
 _servers: dict[int, Server] = {}
@@ -36,6 +37,13 @@ def run_python(
             code = warm_server().call(folder, arguments, variables, (out, err))
         said = [os.pread(file.fileno(), 1 << 30, 0).decode() for file in (out, err)]
     return subprocess.CompletedProcess(command, code, *said)
+
+
+def python_words(*, cold: bool = False) -> list[str]:
+    """What stands for `python` in a line of a shell: a fork of the server, or `cold` Python itself."""
+    if cold or os.environ.get("EVAL_COLD"):
+        return [sys.executable]
+    return ["env", f"HISTORIES_SOCKET={warm_server().place}", str(CLIENT)]
 
 
 def well(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:

@@ -23,6 +23,8 @@ from tests.conftest import ROOT
 from tests.tables import cases, sample
 
 LIMITS = Verification(workers=2)
+FEW = Verification(workers=1)
+"""For few golds: each worker imports for a second."""
 
 
 def task(verifier: dict[str, Any]) -> GenerationTask:
@@ -40,7 +42,7 @@ def documents(*values: Any) -> dict[str, dict[str, Any]]:
 
 @pytest.mark.parametrize(("verifier", "golds"), cases("verification/verifiers", "accepted_golds"))
 def test_golds_that_are_accepted(verifier: dict[str, Any], golds: list[Any]) -> None:
-    check_golds("maths", task(verifier), documents(*golds), limits=LIMITS)
+    check_golds("maths", task(verifier), documents(*golds), limits=FEW)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_golds_that_are_accepted(verifier: dict[str, Any], golds: list[Any]) -> 
 )
 def test_golds_that_are_refused(verifier: dict[str, Any], golds: list[Any], named: str) -> None:
     with pytest.raises(SourceError, match=named) as caught:
-        check_golds("maths", task(verifier), documents(*golds), limits=LIMITS)
+        check_golds("maths", task(verifier), documents(*golds), limits=FEW)
     assert str(caught.value).startswith("generation_tasks.maths: ")
     assert "\n" not in str(caught.value)
 
