@@ -114,12 +114,13 @@ def _emptiness(verifier: Verifier, document: Mapping[str, Any]) -> str | None:
 
 
 def _not_verified(name: str, view: str, problems: Mapping[str, str], count: int) -> str:
-    """Return the message for golds that could not be verified: the limits are at fault, not they."""
+    """Return the message for golds that could not be verified, which is no fault of theirs."""
     first, why = next(iter(problems.items()))
     return (
-        f"generation_tasks.{name}: the verifier {view!r} ran out of time or memory on {len(problems):,} of "
-        f"{count:,} gold answers, or its process died (the first, {first}: {shortened(why)}); raise "
-        "`verification.seconds` or `verification.memory_mb`, or prefill again on a machine with less to do"
+        f"generation_tasks.{name}: the verifier {view!r} has no verdict on {len(problems):,} of {count:,} "
+        f"gold answers (the first, {first}: {shortened(why)}); mend what it says and prefill again. If "
+        "time or memory ran out, raise `verification.seconds` or `verification.memory_mb`, or take a "
+        "machine with less to do"
     )
 
 

@@ -60,7 +60,7 @@ def test_a_verifier_that_fails_is_no_fault_of_the_golds(monkeypatch: pytest.Monk
         return ((number, Verdict(credit=None, reason="it died")) for number in range(len(jobs)))
 
     monkeypatch.setattr("evaluation.verification.golds.verify_all", fails)
-    said = r"ran out of time or memory on 2 of 2 gold answers, .*q/0: it died"
+    said = r"has no verdict on 2 of 2 gold answers .*q/0: it died\); mend"
     with pytest.raises(SourceError, match=said):
         check_golds("maths", task({"kind": "boxed"}), documents("1", "2"), limits=LIMITS)
 

@@ -11,6 +11,6 @@ from evaluation.checkpoints.nanotron_classes.base import NanotronClass
 @functools.cache
 def nanotron_classes() -> tuple[NanotronClass, ...]:
     """Return the classes in the order of their files' names."""
-    names = sorted(module.name for module in pkgutil.iter_modules(folder.__path__))
-    modules = [importlib.import_module(f"{folder.__name__}.{name}") for name in names]
-    return tuple(module.NANOTRON_CLASS for module in modules if hasattr(module, "NANOTRON_CLASS"))
+    names = {module.name for module in pkgutil.iter_modules(folder.__path__)} - {"base", "registry"}
+    modules = [importlib.import_module(f"{folder.__name__}.{name}") for name in sorted(names)]
+    return tuple(module.NANOTRON_CLASS for module in modules)

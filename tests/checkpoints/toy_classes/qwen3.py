@@ -11,7 +11,7 @@ from evaluation.checkpoints.nanotron_classes.base import (
 
 
 def _read(keys: Keys, use_mup: bool | None) -> Architecture:
-    del use_mup  # this class ignores muP
+    del use_mup  # this class ignores muP; one that has it hands it on, as Llama's does
     return Architecture(nanotron_class=NANOTRON_CLASS, **llama.read_sizes(keys))
 
 
