@@ -58,12 +58,12 @@ class Stopping:
         return Answer(text, raw, tuple(tokens), "stop_string")
 
 
-def no_text(prompt: Sequence[int], ids: Sequence[int]) -> str:
+def _no_text(prompt: Sequence[int], ids: Sequence[int]) -> str:
     """Decode nothing."""
     return ""
 
 
-LENGTH_ONLY = Stopping(frozenset(), (), no_text)
+LENGTH_ONLY = Stopping(frozenset(), (), _no_text)
 """Ends answers at their largest length only, and decodes nothing; for token ids without a tokenizer."""
 
 

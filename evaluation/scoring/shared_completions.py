@@ -7,7 +7,6 @@ others, and store them as this process does.
 
 import logging
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -15,8 +14,10 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
-from evaluation.scoring.answers import GenerationRequest, no_text
+from evaluation.files import write_json
+from evaluation.scoring.answers import GenerationRequest
 from evaluation.scoring.lacking import Lacking
 from evaluation.scoring.session import Job
 from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_gpus
@@ -48,7 +49,7 @@ def helped(job: Job, lacking: list[Lacking]) -> Iterator[list[Lacking]]:
     with ExitStack() as stack:
         helpers = [
             stack.enter_context(
-                _helper(pickle.dumps((common, list(map(_portable, part)))), gpu, len(devices))
+                _helper({**common, "items": list(map(_written, part))}, gpu, len(devices))
             )
             for part, gpu in zip(theirs, devices[1:], strict=False)
         ]
@@ -112,13 +113,32 @@ def devices_of(plan: StagePlan, device: str) -> list[str | None]:
     return [*groups] or [None]
 
 
-def _portable(item: Lacking) -> Lacking:
-    """Return an item without its tokenizer, which a helper loads for itself."""
-    return replace(item, stopping=replace(item.stopping, decode=no_text))
+def _written(item: Lacking) -> dict[str, Any]:
+    """Return an item as a helper reads it."""
+    requests = [
+        {
+            "id": request.id,
+            "tokens": request.tokens,
+            "max_new_tokens": request.max_new_tokens,
+            "samples": request.samples,
+            "sampling": request.sampling.model_dump(),
+        }
+        for request in item.requests
+    ]
+    return {
+        "name": item.name,
+        "item": item.item,
+        "key": dict(item.key),
+        "eos": sorted(item.stopping.eos_ids),
+        "stop": list(item.stopping.strings),
+        "requests": requests,
+    }
 
 
 @contextmanager
-def _helper(request: bytes, gpu: str | None, processes: int) -> Iterator["subprocess.Popen[bytes]"]:
+def _helper(
+    request: dict[str, Any], gpu: str | None, processes: int
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Start a process that generates some completions; end it with the block."""
     environment = dict(os.environ)
     if gpu is not None:
@@ -127,8 +147,8 @@ def _helper(request: bytes, gpu: str | None, processes: int) -> Iterator["subpro
         threads = max(1, len(os.sched_getaffinity(0)) // processes)
         environment.setdefault("OMP_NUM_THREADS", str(threads))
     with TemporaryDirectory(prefix="shared-", ignore_cleanup_errors=True) as name:
-        path = Path(name) / "request"
-        path.write_bytes(request)
+        path = Path(name) / "request.json"
+        write_json(path, request)
         process = subprocess.Popen(
             [sys.executable, "-m", _HELPER, str(path), str(os.getpid())],
             env=environment,
