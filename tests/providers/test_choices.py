@@ -72,8 +72,9 @@ def test_questions_on_one_passage_are_one_cluster(change: Change) -> None:
     assert tasks[0].asked == tasks[1].asked
     assert tasks[0].definition != tasks[1].definition
     evaluated(plan, "tier3_cf.json")
-    rows = read_results(plan.step_folder(5), ["tier3"]).tiers["tier3"].items["theirs"].rows
-    assert dict(zip(rows["item"].to_pylist(), rows["cluster"].to_pylist(), strict=True)) == {
+    units = read_results(plan.step_folder(5), ["tier3"]).tiers["tier3"].items["theirs"].units
+    assert units is not None
+    assert dict(zip(units.ids, units.layout.clusters or (), strict=True)) == {
         f"quiz/{number}": passage for number, passage in enumerate(passages)
     }
     stories = [str(number // 4) for number in range(12)]

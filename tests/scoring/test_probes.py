@@ -1,6 +1,5 @@
 """A tiny model answers probes from prompt to rates."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,8 +11,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table
 from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import Prompt
-from evaluation.scoring.answers import stopping_with
-from evaluation.scoring.completions import GREEDY, missing_requests
+from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.engine.forward import Engine
 from evaluation.scoring.lacking import completion_table
 from evaluation.scoring.stored_completions import prompt_key, sample_key, stored_completions
@@ -73,7 +71,11 @@ def answered(
     prompts = prompts_of(tokenizer, probes)
     backend = tiny.backend(Engine(model, row_tokens=64, device="cpu"))
     stopping = stopping_with(tokenizer, [tokenizer.eos_token_id], ["q"])
-    requests = [replace(one, stopping=stopping) for one in missing_requests(GREEDY, prompts, {})]
+    asked_once = {prompt_key(prompt): prompt for prompt in prompts}
+    requests = [
+        GenerationRequest(key, prompt.tokens, prompt.max_new_tokens, (0,), GREEDY, stopping)
+        for key, prompt in asked_once.items()
+    ]
     answers = backend.answers(requests, vocabulary=tokenizer.rows)
     parts = [completion_table(requests, part, 1.0) for part in answers]
     store = ScoreStore(folder, "one")

@@ -98,6 +98,6 @@ def undisturbed(running: None, slow_world: World, tmp_path_factory: pytest.TempP
         path for path in run.checkpoints().rglob("*.*") if path.suffix in (".json", ".parquet")
     ]
     assert (
-        len([path for path in tables if path.parent.name != ".made"]) == 8
-    )  # two tiers of two steps
+        len([path for path in tables if path.parent.name != ".made"]) == 2 * 2 * 3
+    )  # tiers, steps
     return run.checkpoints()
