@@ -15,7 +15,9 @@ from evaluation.json_text import load_json
 RUN_AGAIN = "run Snakemake again with the configuration of that run"
 """How to make a stage's file again."""
 
-COLLECT_AGAIN = "collect this checkpoint again (`python -m evaluation collect`)"
+COLLECT_AGAIN = (
+    "collect this checkpoint again (`python -m evaluation collect --stage STAGE --step STEP`)"
+)
 """How to make a checkpoint's file again."""
 
 LONGEST = 60

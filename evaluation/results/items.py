@@ -123,5 +123,5 @@ def _check_headlines(tier: Tier, content: Items, path: Path) -> None:
         if not math.isclose(mean, stated, rel_tol=1e-6, abs_tol=1e-9):
             raise ResultsError(
                 f"{path}: the rows of {name!r} give a mean of {mean:.7g}, and {tier.summary_file} says "
-                f"{stated:.7g}; the two are not of one scoring: remove both and {COLLECT_AGAIN}"
+                f"{stated:.7g}; the two are not of one scoring: {COLLECT_AGAIN}"
             )
