@@ -1,7 +1,7 @@
 """Answer what the prompts of a checkpoint lack, of all probes and tasks in one queue.
 
 A batch of answers empties at its end, when the longest are still being written. Were tasks answered one
-after the other, it would do so for each; and vLLM would start anew. So items wait in `Job.lacking`
+after the other, it would do so for each; and vLLM would start anew. So items wait (`Waiting`)
 until all tiers are scored. What is written is stored by item, some answers at a time.
 """
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 from evaluation.prefill.tokenizers import stage_tokenizer
-from evaluation.scoring.lacking import Answers, Asked
+from evaluation.scoring.lacking import Answers, Asked, Waiting
 from evaluation.scoring.session import Job
 from evaluation.scoring.shared_completions import helped
 from evaluation.scoring.vllm.engine import Vllm
@@ -18,14 +18,13 @@ from evaluation.scoring.vllm.engine import Vllm
 log = logging.getLogger(__name__)
 
 
-def answer_lacking(job: Job) -> None:
-    """Answer all that waits in `job.lacking`, by the built-in engine and then by vLLM.
+def answer_lacking(job: Job, waiting: Waiting) -> None:
+    """Answer all that waits, by the built-in engine and then by vLLM.
 
     What a process that helped has not stored, this process answers in the end.
     """
-    lacking, job.lacking = job.lacking, []
-    theirs = [item for item in lacking if item.agreement is not None]
-    ours = [item for item in lacking if item.agreement is None]
+    theirs = [item for item in waiting.lacking if item.agreement is not None]
+    ours = [item for item in waiting.lacking if item.agreement is None]
     compared = [item.compared(is_ours=True) for item in theirs]
     with helped(job, ours) as mine:
         answer(job, [*(item.asked(job) for item in mine), *compared], job.backend.answers)
@@ -41,7 +40,7 @@ def answer_lacking(job: Job) -> None:
         for item in theirs:
             if item.agreement and item.agreement.stored() is None:
                 item.agreement.store(vllm.version)
-    for act in job.at_end:
+    for act in waiting.afterwards:
         act()
 
 

@@ -13,7 +13,7 @@ from evaluation.prefill.tokenizers import stage_tokenizer
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.former_completions import read_anew, text_key
 from evaluation.scoring.imported_completions import imported_entry, imports_of
-from evaluation.scoring.lacking import Lacking, sample_keys, without
+from evaluation.scoring.lacking import Lacking, Waiting, sample_keys, without
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import prompt_key, stored_completions
 from evaluation.scoring.vllm.agreement import Agreement
@@ -22,13 +22,13 @@ from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 
 
-def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]:
+def answer_probes(job: Job, probes: Mapping[str, PromptCache], waiting: Waiting) -> dict[str, Any]:
     """Answer greedily the prompts without an answer; return the tier's entry of the job's record."""
     cache = probes[job.plan.name]
     job.begin("probes")
     meta = cache.meta
     return {
-        "chats": [_answer_chat(job, cache, chat) for chat in meta["chats"]],
+        "chats": [_answer_chat(job, waiting, cache, chat) for chat in meta["chats"]],
         "prompts": {prompt.id: prompt_key(prompt) for prompt in cache.prompts},
         "texts": {prompt.id: prompt.prompt for prompt in cache.prompts},
         "data": meta["definition"],
@@ -37,20 +37,24 @@ def answer_probes(job: Job, probes: Mapping[str, PromptCache]) -> dict[str, Any]
     }
 
 
-def _answer_chat(job: Job, cache: PromptCache, chat: Mapping[str, Any]) -> dict[str, Any]:
+def _answer_chat(
+    job: Job, waiting: Waiting, cache: PromptCache, chat: Mapping[str, Any]
+) -> dict[str, Any]:
     """Answer the probes of one chat template and set of stop strings."""
     prompts = [prompt for prompt in cache.prompts if prompt.id in set(chat["probes"])]
     part = PromptCache(prompts, {**cache.meta, "eos_token_ids": chat["eos_token_ids"]})
     key = _key(job, "tier4", part, GREEDY, {})
-    return {**chat, "answers": _complete(job, "probes", key, part, GREEDY, chat["stop"])}
+    answers = _complete(job, waiting, "probes", key, part, GREEDY, chat["stop"])
+    return {**chat, "answers": answers}
 
 
-def complete_tasks(job: Job, tasks: Mapping[str, PromptCache]) -> dict[str, Any]:
+def complete_tasks(job: Job, tasks: Mapping[str, PromptCache], waiting: Waiting) -> dict[str, Any]:
     """Complete the prompts that lack samples; return the tier's entry of the job's record."""
-    return {"tasks": {name: _complete_task(job, name, cache) for name, cache in tasks.items()}}
+    entries = {name: _complete_task(job, waiting, name, cache) for name, cache in tasks.items()}
+    return {"tasks": entries}
 
 
-def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
+def _complete_task(job: Job, waiting: Waiting, name: str, cache: PromptCache) -> dict[str, Any]:
     job.begin(name)
     meta = cache.meta
     task = settled_task(job.plan.suite.generation_tasks[name], meta)
@@ -65,7 +69,7 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         key = _key(job, "tier5", cache, task.sampling, engine)
         requests = _requests(task.sampling, cache.prompts)
         agreement = Agreement(job, name, key, requests) if engine else None
-        prefix = _complete(job, name, key, cache, task.sampling, stops, agreement)
+        prefix = _complete(job, waiting, name, key, cache, task.sampling, stops, agreement)
     entry = {
         "completions": prefix,
         "engine": other,
@@ -81,7 +85,7 @@ def _complete_task(job: Job, name: str, cache: PromptCache) -> dict[str, Any]:
         "items": meta["items"],
     }
     if agreement:
-        job.at_end.append(partial(_tell_agreement, job, entry, agreement))
+        waiting.afterwards.append(partial(_tell_agreement, job, entry, agreement))
     return entry
 
 
@@ -108,6 +112,7 @@ def _key(
 
 def _complete(
     job: Job,
+    waiting: Waiting,
     name: str,
     key: Mapping[str, Any],
     cache: PromptCache,
@@ -133,7 +138,7 @@ def _complete(
             if read_anew(job, item, key, cache.prompts, lacking, stopping):
                 stored, _ = stored_completions(job.store, prefix, keys, stops)
         left = without(stored, requests)
-        job.lacking.append(Lacking(name, item, key, left, stopping, agreement))
+        waiting.lacking.append(Lacking(name, item, key, left, stopping, agreement))
     return prefix
 
 

@@ -22,6 +22,7 @@ from evaluation.scoring.answer_queue import answer_lacking
 from evaluation.scoring.choices import score_tasks
 from evaluation.scoring.completions import answer_probes, complete_tasks
 from evaluation.scoring.external import run_external
+from evaluation.scoring.lacking import Waiting
 from evaluation.scoring.perplexity import score_slices
 from evaluation.scoring.session import Job
 from evaluation.settings.plan import StagePlan
@@ -30,13 +31,25 @@ from evaluation.store import ScoreStore
 
 log = logging.getLogger(__name__)
 
-Scorer = Callable[[Job, Mapping[str, Any]], dict[str, Any]]
+Scorer = Callable[[Job, Mapping[str, Any], Waiting], dict[str, Any]]
+
+
+def _at_once(score: Callable[[Job, Mapping[str, Any]], dict[str, Any]]) -> Scorer:
+    """Return a scorer that leaves nothing waiting."""
+    return lambda job, caches, waiting: score(job, caches)
+
 
 SCORERS: Mapping[str, Scorer] = complete(
-    {"tier2": score_slices, "tier3": score_tasks, "tier4": answer_probes, "tier5": complete_tasks},
+    {
+        "tier2": _at_once(score_slices),
+        "tier3": _at_once(score_tasks),
+        "tier4": answer_probes,
+        "tier5": complete_tasks,
+    },
     "scoring.job.SCORERS",
 )
-"""Scorer of each tier: it takes the tier's caches by name, and returns the tier's entry of the record."""
+"""Scorer of each tier: it takes the tier's caches by name, returns the tier's entry of the record, and
+says which completions wait."""
 
 StageData = dict[TierName, dict[str, Cached]]
 """Every tier's cache entries by name, read and checked."""
@@ -76,9 +89,9 @@ def _score(subject: Subject) -> tuple[dict[str, Any], ScoreStore, list[str]]:
     data = read_stage_data(plan)
     metas = [cache.meta for caches in data.values() for cache in caches.values()]
     needed = max(int(meta["vocab_size_needed"]) for meta in metas)
-    job = Job(subject, tokenizer, needed)
-    tiers = {name: SCORERS[name](job, caches) for name, caches in data.items()}
-    answer_lacking(job)
+    job, waiting = Job(subject, tokenizer, needed), Waiting()
+    tiers = {name: SCORERS[name](job, caches, waiting) for name, caches in data.items()}
+    answer_lacking(job, waiting)
     job.check_unchanged()
     about = {
         "checkpoint": str(job.location),

@@ -1,18 +1,16 @@
 """Samples that items lack: what is requested, and how answers become rows of the store."""
 
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pyarrow as pa
 
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest, Stopping
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import COMPLETIONS, STOP, sample_key, stored_completions
+from evaluation.scoring.vllm.agreement import Agreement
 from evaluation.store import StoredScore
-
-if TYPE_CHECKING:
-    from evaluation.scoring.vllm.agreement import Agreement
 
 Answers = dict[AnswerKey, Answer]
 Take = Callable[[Answers, float], None]
@@ -37,7 +35,7 @@ class Lacking:
     key: Mapping[str, Any]
     requests: Sequence[GenerationRequest]
     stopping: Stopping
-    agreement: "Agreement | None"
+    agreement: Agreement | None
 
     def asked(self, job: Job) -> Asked:
         """Return its requests, whose answers a job stores."""
@@ -71,6 +69,16 @@ class Lacking:
         return Asked(
             self.name, [replace(request, stopping=self.stopping) for request in requests], take
         )
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """What a checkpoint's tiers leave until all of them are scored."""
+
+    lacking: list[Lacking] = field(default_factory=list)
+    """Completions that are not stored; they are generated together."""
+    afterwards: list[Callable[[], None]] = field(default_factory=list)
+    """What is done once they are."""
 
 
 def sample_keys(requests: Iterable[GenerationRequest]) -> list[str]:

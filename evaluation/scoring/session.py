@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -22,9 +22,6 @@ from evaluation.scoring.earlier_scores import open_store
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
 from evaluation.store import StoredScore
-
-if TYPE_CHECKING:
-    from evaluation.scoring.lacking import Lacking
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +54,6 @@ class Job:
         self.backend = EngineBackend(scoring, self.checkpoint, self.check_unchanged, cache)
         self.store = open_store(subject, self.checkpoint)
         self.names: list[str] = []
-        self.lacking: list[Lacking] = []
-        """Completions that are not stored; they are generated together when all else is scored."""
-        self.at_end: list[Callable[[], None]] = []
-        """What is done after that."""
         self._begun = 0
         self._busy = busy_seconds()
 
