@@ -6,7 +6,7 @@ Snakemake's own error for an unknown target ("No rule to produce stage5") names 
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,12 @@ from evaluation.orchestration.outputs_on_disk import (
     reset_future_times,
 )
 from evaluation.orchestration.pace import earlier_seconds
-from evaluation.orchestration.rule_inputs import CHECKED, RuleInputs, needs_whole_stage
+from evaluation.orchestration.rule_inputs import (
+    CHECKED,
+    RuleInputs,
+    needs_whole_stage,
+    rule_of,
+)
 from evaluation.orchestration.run_log import print_steps, running_log
 from evaluation.orchestration.slurm import check_cluster, guard_run
 from evaluation.orchestration.stops import RunError, or_stop, require_checkpoint
@@ -114,13 +119,21 @@ def _prepare_as_module(workflow: Any, inputs: RuleInputs, keep: Callable[[], Non
             "put their stages into one configuration, or run them one after the other"
         )
 
+    internals = Internals(workflow)
+    rename = internals.part("modifier.avail_rulename")  # known while our rules are read
+
+    def make_rest() -> None:
+        rules = {job.rule.name for job in internals.jobs}
+        or_stop(_make_after_failure, rules, inputs.plans, rename)
+
     def prepare(is_dry: bool) -> list[str]:
         if not is_dry:
             keep()
-            Internals(workflow).before_start(lambda: or_stop(start, workflow))
+            internals.before_hook("_onstart", lambda: or_stop(start, workflow))
+            internals.before_hook("_onerror", make_rest)
         return []
 
-    Internals(workflow).before_execution(prepare)
+    internals.before_execution(prepare)
 
 
 def _unknown_target(target: str, inputs: RuleInputs) -> str:
@@ -151,18 +164,17 @@ def start(workflow: Any) -> None:
 def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool) -> None:
     """Print the warnings, every stage's recommendation and the failures at the end of a run.
 
-    If a job failed, Snakemake skips the tables; they are then made here from the existing results.
+    If a job failed, Snakemake skips what shows results; it is then made here from those that there are.
     """
     rules = {job.rule.name for job in Internals(workflow).jobs}
     plans = [plan for plan in inputs.plans.values() if _takes_part(plan, rules)]
-    tables = [plan for plan in plans if f"tables_{plan.name}" in rules]
+    tables = [plan for plan in plans if rule_of(STEPS[TABLES], plan) in rules]
     shutil.rmtree(CHECKED, ignore_errors=True)
     log = running_log()
     if log and (warnings := log.warnings()):
         _show("\n".join(["Warnings:", *(f"  {line}" for line in warnings)]))
     if failed:
-        for plan in tables:
-            _make_tables_after_failure(plan)
+        _make_after_failure(rules, inputs.plans)
         _show(_vanished(plans, logs))
         _show(failing(plans))
         _notify(inputs, "failed", [ending(tables), failing(plans)])
@@ -170,9 +182,8 @@ def end(workflow: Any, inputs: RuleInputs, logs: Sequence[str], *, failed: bool)
     _show(ending(tables))
     left_out = [line for plan in tables for line in _recorded_errors(plan, inputs.plans)]
     for step in steps_of("run"):
-        if step.words.replace("-", "_") in rules and (
-            error := recorded_error(place_of(inputs.plans).folder, step.name)
-        ):
+        error = recorded_error(place_of(inputs.plans).folder, step.name)
+        if error and rule_of(step, inputs.plans) in rules:
             left_out.append(f"{step.name}: {error}")
     what_failed = "\n".join(["What failed:", *left_out]) if left_out else ""
     _notify(inputs, "ended with failures" if left_out else "is done", [ending(tables), what_failed])
@@ -242,11 +253,21 @@ def _takes_part(plan: StagePlan, rules: set[str]) -> bool:
     return bool(rules & own) or any(rule.startswith(f"score_{name}_from_") for rule in rules)
 
 
-def _make_tables_after_failure(plan: StagePlan) -> None:
-    """Make the tables and report of a stage in which a job failed, so that they name the failure."""
-    if is_behind(TABLES, plan):
-        with contextlib.suppress(EvaluationError):  # the failures are reported in any case
-            make(TABLES, plan)
+def _make_after_failure(
+    rules: Container[str], plans: Plans, rename: Callable[[str], str] = str
+) -> None:
+    """Make the tables, figures and pages that a run in which a job failed has left out.
+
+    They name the failure. Those of a stage may have waited for jobs of its bridge's stage alone.
+
+    Args:
+        rules: The rules of the run; `rename` returns the name of one of ours there.
+    """
+    for step in steps_of("stage", "run"):
+        for target in plans.values() if step.scope == "stage" else [plans]:
+            if rename(rule_of(step, target)) in rules and is_behind(step.name, target):
+                with contextlib.suppress(EvaluationError, OSError):  # what failed is told below
+                    make(step.name, target)
 
 
 def _show(text: str) -> None:

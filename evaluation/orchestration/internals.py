@@ -11,7 +11,8 @@ workflow    execute(executor_plugin=…): the first place that knows the targets
             modifier: whether our rules are a module of another workflow, and their names there (common.smk)
             is_main_process, configfiles, overwrite_configfiles: whether a job reads the rules, and from where
             default_target: what is made where a Snakefile of `init` includes our rules, and no target is named
-            _onstart: that workflow's own start hook; ours runs before it
+            rules, of each its name, is_producer, get_wildcards, input: which of our files a target needs
+            _onstart, _onerror: that workflow's own hooks; ours run before them
 dag         forcefiles: outdated files are made again, as if named by `--forcerun`
             jobs, needrun_jobs: what a run makes, for its messages and its estimate of the end; of each job its
             rule and files
@@ -28,11 +29,11 @@ executor    check_active_jobs, report_job_…, run_jobs, and the plugin's query_
 import sys
 import threading
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evaluation.errors import EvaluationError
 
@@ -40,6 +41,9 @@ _TESTED = {"snakemake": "9.27.1", "snakemake-executor-plugin-slurm": "2.8.0"}
 """Versions that everything is tested with, by package."""
 
 _SLURM = "snakemake_executor_plugin_slurm"
+
+_LEVELS, _MOST_FILES = 20, 20_000
+"""Limits for rules that need each other without end, such as one that makes `{file}` from `{file}.gz`."""
 
 
 def _require(owner: object, *names: str) -> None:
@@ -138,23 +142,54 @@ class Internals:
 
         self.workflow.execute = prepared
 
-    def before_start(self, prepare: Callable[[], None]) -> None:
-        """Have a function called before the workflow's own `onstart`."""
-        begin = self.part("_onstart")
+    def before_hook(
+        self, name: Literal["_onstart", "_onerror"], prepare: Callable[[], None]
+    ) -> None:
+        """Have a function called before what the workflow itself does when its run starts, or has failed."""
+        hook = self.part(name)
 
-        def onstart(log: Any) -> None:
+        def prepared(log: Any) -> None:
             prepare()
-            begin(log)
+            hook(log)
 
-        if not hasattr(begin, "prepares"):
-            onstart.prepares = True  # type: ignore[attr-defined]
-            self.workflow._onstart = onstart
+        if not hasattr(hook, "is_prepared"):
+            prepared.is_prepared = True  # type: ignore[attr-defined]
+            setattr(self.workflow, name, prepared)
+
+    def targets(self) -> Collection[str]:
+        """Return the run's targets, and the inputs of rules that these need; called after parsing.
+
+        What an input function returns is not known before Snakemake plans the run.
+        """
+        rules = list(self.part("rules"))
+        for rule in rules:
+            _require(rule, "name", "is_producer", "get_wildcards", "input")
+        targets = self.part("dag_settings.targets") or [self.part("default_target")]
+        latest = needed = dict.fromkeys(target for target in targets if target)
+        for _ in range(_LEVELS):
+            if len(needed) > _MOST_FILES:
+                break
+            files = (file for target in latest for rule in rules for file in _inputs(rule, target))
+            latest = dict.fromkeys(file for file in files if file not in needed)
+            needed = needed | latest
+        return needed
 
     def let_stops_in(self) -> None:
         """Let a stop signal end a run at any moment; called before its scheduler starts."""
         scheduler = self.part("scheduler")
         _require(scheduler, "_lock")
         scheduler._lock = threading.RLock()
+
+
+def _inputs(rule: Any, target: str) -> Iterator[str]:
+    """Yield the inputs that a rule lists for a target; none if it makes another one."""
+    from snakemake.io import apply_wildcards, is_callable
+
+    if target == rule.name or rule.is_producer(target):
+        wildcards = {} if target == rule.name else rule.get_wildcards(target)
+        for file in rule.input:
+            if not is_callable(file):
+                yield str(apply_wildcards(file, wildcards))
 
 
 def _checked_jobs(jobs: Iterable[Any], *parts: str) -> list[Any]:

@@ -7,7 +7,8 @@ files decides nothing. With `--forcerun`, the rules that depend on the forced on
 
 import os
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from evaluation.checkpoints.subjects import (
 )
 from evaluation.dependencies.caches import CacheEntry, stage_entries, tier_entries, tokenizer_entry
 from evaluation.dependencies.outdated import Outdated
-from evaluation.dependencies.places import Place, Target, place_of
+from evaluation.dependencies.places import Place, Plans, Target, place_of
 from evaluation.dependencies.steps import COLLECT, STEPS, Step, record_of, sources, steps_at
 from evaluation.fingerprints import fingerprint
 from evaluation.orchestration.internals import Internals
@@ -42,6 +43,13 @@ def needs_whole_stage(target: str, plan: StagePlan) -> bool:
     return not folder.startswith("..") and not folder.startswith(("by_checkpoint", "bridge/"))
 
 
+def rule_of(step: Step, target: StagePlan | Plans) -> str:
+    """Return the name of the rule that makes a step for a stage, or for the run."""
+    if isinstance(target, StagePlan):
+        return f"{step.name}_{target.name}"
+    return step.words.replace("-", "_")
+
+
 class RuleInputs:
     """Input files of every rule; none in a job, which makes only its own target."""
 
@@ -51,7 +59,6 @@ class RuleInputs:
         self.config = next(iter(plans.values())).config
         self.results = Path(self.config.results)
         self._internals = Internals(workflow)
-        self._is_module = self._internals.is_module
         self.outdated.is_target = self._is_target
         self.is_main = bool(self._internals.part("is_main_process"))
         run = f"{fingerprint(self.config.results)}-{uuid.uuid4().hex[:8]}"
@@ -140,14 +147,16 @@ class RuleInputs:
         is_outdated = or_stop(self.outdated, step.name, place)
         return self.read([record_of(step, place)], None, is_outdated, [plan])
 
+    @cached_property
+    def _targets(self) -> Collection[str]:
+        return self._internals.targets()
+
     def _is_target(self, plan: StagePlan) -> bool:
-        """Return whether this run makes a whole stage; not known where our rules are a module of others."""
-        targets = self._internals.part("dag_settings.targets") or ["all"]
+        """Return whether this run makes a whole stage, for itself or for what its targets need."""
         return any(
             needs_whole_stage(target, plan)
             or Path(os.path.abspath(target)).parent == self.results.absolute()
-            for target in targets
-            if not self._is_module
+            for target in self._targets
         )
 
     def _is_stale(self, entry: CacheEntry) -> bool:

@@ -33,13 +33,20 @@ def workflow() -> Any:
         default_target=None,
         scheduler=SimpleNamespace(_executor=executor, _lock=None),
         execute=lambda **_: None,
+        rules=[rule()],
         _onstart=lambda log: None,
+        _onerror=lambda log: None,
+    )
+
+
+def rule() -> Any:
+    return SimpleNamespace(
+        name="all", benchmark=None, input=[], is_producer=lambda file: False, get_wildcards=dict
     )
 
 
 def job() -> Any:
-    rule = SimpleNamespace(name="all", benchmark=None)
-    return SimpleNamespace(rule=rule, input=[], output=[], benchmark=None)
+    return SimpleNamespace(rule=rule(), input=[], output=[], benchmark=None)
 
 
 def executed(workflow: Any) -> None:
@@ -56,7 +63,9 @@ USES: dict[str, Callable[[Any], object]] = {
     "execution_settings": lambda w: executed(w),
     "scheduler": lambda w: Internals(w).slurm_executor,
     "execute": lambda w: Internals(w).before_execution(lambda is_dry: []),
-    "_onstart": lambda w: Internals(w).before_start(lambda: None),
+    "_onstart": lambda w: Internals(w).before_hook("_onstart", lambda: None),
+    "_onerror": lambda w: Internals(w).before_hook("_onerror", lambda: None),
+    "rules": lambda w: Internals(w).targets(),
     "default_target": lambda w: Internals(w).make_by_default("all"),
     "dag.jobs": lambda w: Internals(w).jobs,
     "dag.needrun_jobs": lambda w: Internals(w).due_jobs,
@@ -89,6 +98,32 @@ def test_a_part_of_a_job(name: str) -> None:
     delattr(one.rule if name == "name" else one, name)
     with pytest.raises(EvaluationError, match=rf"has no .*{name}, which this workflow relies on"):
         _ = Internals(lacking).due_jobs
+
+
+@pytest.mark.parametrize("name", ["name", "input", "is_producer", "get_wildcards"])
+def test_a_part_of_a_rule(name: str) -> None:
+    lacking = workflow()
+    delattr(lacking.rules[0], name)
+    with pytest.raises(EvaluationError, match=rf"has no .*{name}, which this workflow relies on"):
+        Internals(lacking).targets()
+
+
+def test_what_a_target_needs() -> None:
+    """By all rules between, but for a rule without end, which Snakemake would stop at a missing file."""
+    run, packed = workflow(), SimpleNamespace(name="unpack", input=["{file}.gz"])
+    packed.is_producer = lambda file: not file.startswith(("all", "shown"))
+    packed.get_wildcards = lambda file: {"file": file}
+    shown = SimpleNamespace(name="shown", input=["{stage}/report.html", lambda wildcards: "x"])
+    shown.is_producer = lambda file: file.startswith("shown/")
+    shown.get_wildcards = lambda file: {"stage": file.removeprefix("shown/")}
+    run.rules[0].input = ["shown/b", "c"]
+    run.rules += [packed, shown]
+    run.default_target = "all"
+    needed = set(Internals(run).targets())
+    assert needed > {"all", "shown/b", "b/report.html", "c", "c.gz"}
+    assert len(needed) < 100
+    run.dag_settings = types.DAGSettings(targets={"shown/b"})
+    assert "c" not in Internals(run).targets()
 
 
 def test_a_resource_without_its_value() -> None:

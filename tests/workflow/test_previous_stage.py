@@ -1,23 +1,112 @@
-"""A stage made alone makes no results of its bridge's stage; a run of both has the results of both."""
+"""A stage made alone makes no results of its bridge's stage; a run of both has the results of both.
 
+It has them at once, also as a module of another workflow, and where the other stage's jobs fail.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from evaluation.checkpoints.contents import Contents
+from evaluation.checkpoints.format import open_checkpoint
+from evaluation.store import ScoreStore
 from tests.histories.warm import well
-from tests.workflow.world import World
+from tests.workflow.world import ROOT, World
+
+MODULE = """
+rule everything:
+    input:
+        "shown/stage2.html",
+        "results/stage1/summary.csv",
+
+rule shown:
+    input:
+        "results/{stage}/report.html",
+    output:
+        "shown/{stage}.html",
+    shell:
+        "cp {input} {output}"
+
+module ev:
+    snakefile:
+        "ROOT/workflow/Snakefile"
+    config:
+        config
+
+use rule * from ev as ev_*
+"""
 
 
-def nothing_is_to_be_done(world: World, *targets: str) -> bool:
-    done = well(world.snakemake(*targets))
+@pytest.fixture
+def quick(world: World) -> World:
+    """Its second stage has no probes, which take seconds to grade."""
+    world.change_stage("stage2", suites=["base"])
+    return world
+
+
+@pytest.fixture
+def module(quick: World) -> str:
+    """A workflow that has ours as a module and reads pages of it; it looks for results where it is."""
+    quick.change(results="results")
+    snakefile = quick.folder / "Snakefile"
+    snakefile.write_text(MODULE.replace("ROOT", str(ROOT)))
+    return str(snakefile)
+
+
+def nothing_is_to_be_done(world: World, *targets: str, **how: str) -> bool:
+    done = well(world.snakemake(*targets, snakefile=how.get("snakefile", "workflow/Snakefile")))
     return "Nothing to be done" in done.stdout + done.stderr
 
 
-def test_a_run_of_both_stages_makes_tables_once(world: World) -> None:
-    world.make("stage2")
-    collected = world.results("stage1", "by_checkpoint", "step_20", ".made", "collect.json")
+def test_a_run_of_both_stages_makes_tables_once(quick: World) -> None:
+    quick.make("stage2")
+    collected = quick.results("stage1", "by_checkpoint", "step_20", ".made", "collect.json")
     assert not collected.exists()  # its scores are those of the bridge
-    assert nothing_is_to_be_done(world, "stage2")
-    tables = world.results("stage2", ".made", "tables.json")
+    assert nothing_is_to_be_done(quick, "stage2")
+    tables = quick.results("stage2", ".made", "tables.json")
     before = tables.read_text()
-    well(world.snakemake())
+    well(quick.snakemake())
     assert collected.exists()
     assert tables.read_text() != before
-    assert nothing_is_to_be_done(world)
-    assert nothing_is_to_be_done(world, "stage2")
+    assert nothing_is_to_be_done(quick)
+    assert nothing_is_to_be_done(quick, "stage2")
+
+
+def stop_scoring(world: World) -> Path:
+    """Its job for a step of stage 1 fails without a record, as on a node that is lost."""
+    plan = world.plans["stage1"]
+    identity = Contents().identity(open_checkpoint(plan.checkpoint(10)))
+    folder = world.folder / ScoreStore(plan.scores, identity).folder
+    folder.parent.mkdir(parents=True)
+    folder.touch()
+    return folder
+
+
+def test_a_run_of_a_module_makes_tables_once(quick: World, module: str) -> None:
+    well(quick.snakemake("ev_prefill", snakefile=module))
+    well(quick.snakemake("everything", snakefile=module))
+    assert nothing_is_to_be_done(quick, "everything", snakefile=module)
+
+
+def test_a_stage_is_shown_though_jobs_of_its_bridges_stage_fail(quick: World) -> None:
+    in_its_way = stop_scoring(quick)
+    done = quick.snakemake("--keep-going")
+    assert done.returncode == 1, done.stdout + done.stderr
+    shown = [quick.results("stage2", ".made", f"{step}.json") for step in ("tables", "figures")]
+    shown += [quick.results(".made", "front.json")]
+    assert [path.name for path in shown if not path.exists()] == []
+    in_its_way.unlink()
+    well(quick.snakemake())
+    assert nothing_is_to_be_done(quick)
+
+
+def test_a_module_shows_a_stage_though_jobs_of_its_bridges_stage_fail(
+    quick: World, module: str
+) -> None:
+    well(quick.snakemake("ev_prefill", snakefile=module))
+    in_its_way = stop_scoring(quick)
+    assert quick.snakemake("everything", "--keep-going", snakefile=module).returncode == 1
+    assert quick.results("stage2", ".made", "tables.json").exists()
+    in_its_way.unlink()
+    well(quick.snakemake("everything", snakefile=module))
+    assert nothing_is_to_be_done(quick, "everything", snakefile=module)

@@ -11,7 +11,7 @@ from evaluation.dependencies.places import place_of
 from evaluation.dependencies.steps import steps_of
 from evaluation.orchestration.hooks import check_targets_first, end, start
 from evaluation.orchestration.internals import Internals, value_of
-from evaluation.orchestration.rule_inputs import RuleInputs
+from evaluation.orchestration.rule_inputs import RuleInputs, rule_of
 from evaluation.orchestration.score_rules import for_spread_model, score_rules
 from evaluation.orchestration.stops import RunError, or_stop
 from evaluation.orchestration.run_configuration import keep_config, run_config
@@ -121,12 +121,6 @@ STEPS_OF_STAGES = [(s, plan) for s in steps_of("stage") for plan in PLANS.values
 STEPS_OF_RUN = [
     (s, PLANS) for s in steps_of("run") if s.is_wanted(next(iter(PLANS.values())))
 ]
-
-
-def rule_of(step, target):
-    """Return the name of the rule that makes a step for a stage, or for the run."""
-    words = step.words.replace("-", "_")
-    return f"{step.name}_{target.name}" if step.scope == "stage" else words
 
 
 def log_of(step, target):
