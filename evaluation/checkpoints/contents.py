@@ -5,8 +5,6 @@ that differ in one bit are not. Hashes are remembered with each file's path, siz
 decide only when a file is read again.
 """
 
-import contextlib
-import json
 import logging
 import os
 import time
@@ -20,11 +18,10 @@ import xxhash
 from evaluation.checkpoints.config_files import open_file, os_errors_named
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.errors import IncompleteCheckpoint
-from evaluation.files import write_json
 from evaluation.fingerprints import fingerprint
-from evaluation.providers.adapters.mirror_files import FileStamp, status_of
+from evaluation.prefill.remembered_hashes import Hashes, remember_hashes, remembered_hashes
+from evaluation.providers.adapters.mirror_files import status_of
 from evaluation.records import FOLDER
-from evaluation.regular_files import read_text
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +72,7 @@ class Contents:
         with os_errors_named(folder):
             now = {name: status_of(path) for name, path in files.items()}
             memory = self._memory(folder)
-            remembered = _remembered(memory)
+            remembered = remembered_hashes(memory) if memory else {}
             hashes = {
                 name: entry[1]
                 for name, status in now.items()
@@ -100,29 +97,14 @@ class Contents:
         return self._folder / f"{fingerprint(os.path.realpath(folder))}.json"
 
 
-def _remembered(memory: Path | None) -> dict[str, tuple[FileStamp, str]]:
-    """Return the remembered hashes; none where the file is missing or damaged."""
-    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        if memory is not None:
-            content = json.loads(read_text(memory))
-            return {name: (FileStamp(*s), str(digest)) for name, (s, digest) in content.items()}
-    return {}
-
-
-def _remember(memory: Path, hashes: Mapping[str, tuple[FileStamp, str]], began: float) -> None:
+def _remember(memory: Path, hashes: Hashes, began: float) -> None:
     latest = (began - _SETTLED_SECONDS) * 1e9
     settled = {
-        name: [list(status), digest]
+        name: (status, digest)
         for name, (status, digest) in hashes.items()
         if max(status.changed, status.altered) < latest
     }
-    try:
-        write_json(memory, settled)
-    except OSError as error:
-        log.warning(
-            "hashes of weights cannot be stored and are computed again: %s: %s",
-            error.filename or memory, error.strerror,
-        )  # fmt: skip
+    remember_hashes(memory, settled, "hashes of weights")
 
 
 def _hashes_of_all(files: Mapping[str, Path]) -> dict[str, str]:

@@ -6,8 +6,6 @@ the status differs, as for a copy or after `touch`, the checksum decides. Files 
 not count: a slice often reads only the first files of a large mirror.
 """
 
-import contextlib
-import json
 import logging
 from collections.abc import Mapping, Sequence
 from itertools import chain, islice
@@ -15,11 +13,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from evaluation.errors import SourceError
-from evaluation.files import write_json
 from evaluation.fingerprints import file_checksum
 from evaluation.prefill.files import unreadable
 from evaluation.prefill.hub_commits import COMMITS, note_commit, resolved_commit
 from evaluation.prefill.mirrors import mirror_of
+from evaluation.prefill.remembered_hashes import remember_hashes, remembered_hashes
 from evaluation.prefill.sources import FilesRead, ResolvedSplit
 from evaluation.providers.adapters.mirror_files import (
     FileStamp,
@@ -30,7 +28,6 @@ from evaluation.providers.adapters.mirror_files import (
 from evaluation.providers.adapters.task_files import package_files, user_files
 from evaluation.providers.render import ReadSource, TaskInfo
 from evaluation.records import FOLDER
-from evaluation.regular_files import read_text
 from evaluation.settings.plan import StagePlan
 
 log = logging.getLogger(__name__)
@@ -56,7 +53,7 @@ class Checksums:
 
     def __init__(self, results: Path) -> None:
         self._path = results / FOLDER / "sources.json"
-        self._stored = _stored_checksums(self._path)
+        self._stored = remembered_hashes(self._path)
         self._fresh: dict[str, tuple[FileStamp, str]] = {}
 
     def of(self, path: Path, status: FileStamp) -> str:
@@ -73,22 +70,10 @@ class Checksums:
 
     def keep(self) -> None:
         """Store new checksums; log a warning where this user may not write."""
-        if not self._fresh:
-            return
-        try:
-            write_json(self._path, {**_stored_checksums(self._path), **self._fresh})
-        except OSError as error:
-            why = f"{error.filename or self._path}: {error.strerror}"
-            log.warning("checksums of data cannot be stored and are computed again: %s", why)
+        if self._fresh:
+            hashes = {**remembered_hashes(self._path), **self._fresh}
+            remember_hashes(self._path, hashes, "checksums of data")
         self._fresh = {}
-
-
-def _stored_checksums(path: Path) -> dict[str, tuple[FileStamp, str]]:
-    """Return the stored checksums: none where the file is damaged or missing."""
-    with contextlib.suppress(OSError, ValueError, TypeError, AttributeError, RecursionError):
-        content = json.loads(read_text(path))
-        return {name: (FileStamp(*status), str(found)) for name, (status, found) in content.items()}
-    return {}
 
 
 def state_of(reading: FilesRead, checksums: Checksums) -> dict[str, Any]:
