@@ -27,11 +27,12 @@ from evaluation.checkpoints.subjects import Subject
 from evaluation.children import end_group
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.keys import command_state
-from evaluation.errors import CommandError, ResultsError
+from evaluation.errors import CommandError
 from evaluation.files import make_folder
 from evaluation.fingerprints import fingerprint
+from evaluation.json_text import load_json
 from evaluation.prefill.entries import read_meta
-from evaluation.results.files import parse_json, read_text
+from evaluation.regular_files import read_text
 from evaluation.scoring.earlier_scores import open_store
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -180,19 +181,20 @@ def _warn_of_unused(folder: Path, plan: StagePlan) -> None:
         )
 
 
-def _read(path: Path, tier: TierName, plan: StagePlan) -> dict[str, Any]:
+def _read(path: Path, tier: TierName, plan: StagePlan) -> Any:
+    """Return the content of a tier's file; raise CommandError if it lacks a number that the suite needs."""
     if not path.is_file() or path.is_symlink():
         raise CommandError(
             f"stages.{plan.name}.command: it succeeded but wrote no {path.name} (a file) into "
             "LIGHTEVAL_RESULTS_DIR; have the command write it"
         )
-    again = "check what the command writes"
     try:
-        content = parse_json(path, read_text(path, again), again)
-    except ResultsError as error:
-        what = str(error).replace(f"{path.parent}/", "").partition("; remove it")[0]
-        raise CommandError(f"stages.{plan.name}.command: its {what}") from None
-    wrong = _wrong_numbers(content, tier, plan)
+        content = load_json(read_text(path), finite=True)
+    except (OSError, ValueError) as error:
+        wrong: str | None = f"not JSON ({error})"
+    else:
+        is_table = isinstance(content, dict)
+        wrong = _wrong_numbers(content, tier, plan) if is_table else "not a JSON object"
     if wrong:
         raise CommandError(
             f"stages.{plan.name}.command: its {path.name}: {wrong}; check what the command writes"
