@@ -2,7 +2,6 @@
 
 import json
 import logging
-import re
 from pathlib import Path
 
 from evaluation.errors import CacheError
@@ -15,9 +14,6 @@ log = logging.getLogger(__name__)
 
 COMMITS = "hub_commits"
 """Folder inside the configured `cache`: a file for each dataset, shared by all tokenizers."""
-
-COMMIT = re.compile("[0-9a-f]{40}")
-"""A revision that cannot move."""
 
 
 def resolved_commit(source: Source) -> str | None:
