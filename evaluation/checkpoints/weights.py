@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import torch
 
+from evaluation.allowance import usable_cores
 from evaluation.checkpoints.completeness import check_unchanged, complete_parameters
 from evaluation.checkpoints.config_files import open_file
 from evaluation.checkpoints.format import Checkpoint
@@ -127,7 +128,7 @@ class _WeightReader:
         """Number of reading threads; on the CPU at most its number of cores."""
         if self.on_gpu:
             return READERS["cuda"]
-        return min(READERS["cpu"], len(os.sched_getaffinity(0)))
+        return min(READERS["cpu"], usable_cores())
 
     def read(self, chunks: list[_Chunk]) -> None:
         """Read chunks and copy them into their parameters."""

@@ -17,6 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
+from evaluation.allowance import THREADS, usable_cores
 from evaluation.command_hints import CONFIG_VARIABLE
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
@@ -45,7 +46,7 @@ def score_on_all_gpus(
     """
     os.environ[CONFIG_VARIABLE] = str(config.absolute())
     gpus = gpus_to_use(plan)[: len(steps)]
-    threads = max(1, len(os.sched_getaffinity(0)) // len(gpus))
+    threads = max(1, usable_cores() // len(gpus))
     workers = _Workers(plan, steps, threads, scores_only)
     with ThreadPoolExecutor(len(gpus)) as pool, workers.ended():
         for done in [pool.submit(workers.work, number, gpu) for number, gpu in enumerate(gpus)]:
@@ -89,7 +90,7 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
 
 def _start(arguments: Sequence[str], gpu: str | None, threads: int) -> "subprocess.Popen[str]":
     """Start a process that scores steps on these GPUs; None: those of the environment."""
-    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+    environment = {THREADS: str(threads), **os.environ}
     if gpu is not None:
         environment[VISIBLE] = gpu
     return subprocess.Popen(

@@ -16,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from evaluation.allowance import THREADS, usable_cores
 from evaluation.files import write_json
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.scoring.lacking import Lacking
@@ -144,8 +145,8 @@ def _helper(
     if gpu is not None:
         environment[VISIBLE] = gpu
     else:
-        threads = max(1, len(os.sched_getaffinity(0)) // processes)
-        environment.setdefault("OMP_NUM_THREADS", str(threads))
+        threads = max(1, usable_cores() // processes)
+        environment.setdefault(THREADS, str(threads))
     with TemporaryDirectory(prefix="shared-", ignore_cleanup_errors=True) as name:
         path = Path(name) / "request.json"
         write_json(path, request)

@@ -6,6 +6,7 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from evaluation.allowance import usable_cores
 from evaluation.settings.model import (
     LARGEST_MEMORY,
     LONGEST_WAIT,
@@ -112,7 +113,10 @@ class Verification(Settings):
     """How generated answers are verified."""
 
     workers: Integer | None = Field(
-        None, gt=0, le=4096, description="Processes; as many as there are CPUs if not given."
+        None,
+        gt=0,
+        le=4096,
+        description="Processes; if not given, as many as CPUs that the job may use.",
     )
     seconds: Fraction = Field(
         20.0, ge=0.1, le=LONGEST_WAIT, description="Time limit for one answer, in seconds."
@@ -127,7 +131,7 @@ class Verification(Settings):
     @property
     def processes(self) -> int:
         """Number of processes that verify; by default one for each core this process may use."""
-        return self.workers or len(os.sched_getaffinity(0))
+        return self.workers or usable_cores()
 
     @property
     def deciding(self) -> dict[str, Any]:

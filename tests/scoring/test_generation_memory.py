@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from pathlib import Path
 
 import pytest
 import torch
@@ -79,14 +78,13 @@ def test_memory_limits_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     assert rows_at_once(model, 3) == (3, texts)
 
 
-def test_a_cpu_has_what_linux_calls_available(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    figures = tmp_path / "meminfo"
-    monkeypatch.setattr(memory, "MEMORY", figures)
-    assert memory.free_bytes(torch.device("cpu")) is None
-    figures.write_text("MemTotal:  24593456 kB\nMemFree:  900 kB\nMemAvailable:  2048 kB\n")
-    assert memory.free_bytes(torch.device("cpu")) == 2 << 20
+def test_a_cpu_has_what_this_process_may_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A job's limits and the machine's own figures: tests/test_allowance.py."""
+    for usable in (2 << 30, None):
+        monkeypatch.setattr(memory, "usable_memory", lambda usable=usable: usable)
+        assert memory.free_bytes(torch.device("cpu")) == usable
+    monkeypatch.setattr(memory, "usable_memory", lambda: 1)
+    assert memory.free_bytes(torch.device("meta")) is None
 
 
 def test_memory_is_free_once_answers_are_finished(monkeypatch: pytest.MonkeyPatch) -> None:

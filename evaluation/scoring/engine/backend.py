@@ -17,7 +17,12 @@ from evaluation.errors import CompileError, ConfigError, NotEnoughMemory, Scorin
 from evaluation.scoring.answers import Answer, AnswerKey, GenerationRequest
 from evaluation.scoring.engine.compile_cache import CompileCache, compile_cache
 from evaluation.scoring.engine.compiled import INDUCTOR
-from evaluation.scoring.engine.device import check_dtype, choose_device, compiler_fault
+from evaluation.scoring.engine.device import (
+    check_dtype,
+    choose_device,
+    compiler_fault,
+    limit_threads,
+)
 from evaluation.scoring.engine.faults import gpu_faults, too_little_memory
 from evaluation.scoring.engine.footprint import check_fits
 from evaluation.scoring.engine.forward import Engine
@@ -62,6 +67,7 @@ class EngineBackend:
         self._loaded = loaded
         self._decoded: dict[int, bool] = {}
         self._cache = cache
+        limit_threads()
         self.device = choose_device(scoring.device, scoring.gpus_per_checkpoint)
         on_cpu = self.device == "cpu"
         self._replays = scoring.cuda_graphs and scoring.gpus_per_checkpoint == 1 and not on_cpu

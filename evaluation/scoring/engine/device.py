@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 
+from evaluation.allowance import THREADS, usable_cores
 from evaluation.errors import ConfigError, ScoringError
 from evaluation.scoring.engine.gpus import Gpu, check_free, driver_version, visible_gpus
 
@@ -68,6 +69,15 @@ def choose_device(requested: str, gpus: int = 1) -> str:
     if requested == "cuda":
         raise ConfigError("scoring.device: cuda, but PyTorch sees no GPU here; use auto or cpu")
     return "cpu"
+
+
+def limit_threads() -> None:
+    """Let PyTorch use no more threads than cores that this process may keep busy, unless the user has set them.
+
+    It sees the cores that a process may run on, but not the share of their time that its group has.
+    """
+    if THREADS not in os.environ and (cores := usable_cores()) < torch.get_num_threads():
+        torch.set_num_threads(cores)
 
 
 def check_dtype(device: str, dtype: str) -> None:

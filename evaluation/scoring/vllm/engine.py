@@ -8,6 +8,7 @@ differ where two tokens nearly tie. So answers of two engines are compared with 
 import hashlib
 import json
 import logging
+import os
 import subprocess
 import time
 from collections.abc import Iterator, Sequence
@@ -18,6 +19,7 @@ from typing import Any
 
 import torch
 
+from evaluation.allowance import THREADS, usable_memory
 from evaluation.checkpoints.load import load_model
 from evaluation.errors import ScoringError
 from evaluation.files import write_json, write_jsonl
@@ -47,7 +49,7 @@ _VARIABLES = {
     "HF_HUB_OFFLINE": "1",
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_DO_NOT_TRACK": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # on CPU: as many threads as OMP_NUM_THREADS says
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # on CPU: as many threads as THREADS says
 }
 
 
@@ -73,9 +75,8 @@ class Vllm:
             samples = [(requests[key.request], key.sample) for key in keys]
             self._write_request(folder, samples, vocabulary)
             output = Output()
-            program = PythonProgram(
-                python, _MODULE, (str(folder),), folder, _VARIABLES, hear=output
-            )
+            variables = _VARIABLES | self._threads()
+            program = PythonProgram(python, _MODULE, (str(folder),), folder, variables, hear=output)
             silent = SILENT + max(request.max_new_tokens for request in requests) / SLOWEST
             for lines in answer_lines(program, len(keys), silent, output):
                 self.version = json.loads((folder / "version.json").read_text())
@@ -83,6 +84,20 @@ class Vllm:
                     (key := keys[line["number"]]): _answer(line, requests[key.request])
                     for line in lines
                 }
+
+    def _memory_share(self) -> float:
+        """Return the share of a device's memory that vLLM may take; of a CPU's, only what is usable counts."""
+        share = self.job.plan.config.generation.memory_share
+        usable = usable_memory() if self.job.backend.device == "cpu" else None
+        if usable is None:
+            return share
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return share * min(1.0, usable / total)
+
+    def _threads(self) -> dict[str, str]:
+        """Return the variable that gives vLLM on a CPU as many threads as this process has."""
+        is_cpu = self.job.backend.device == "cpu"
+        return {THREADS: str(torch.get_num_threads())} if is_cpu else {}
 
     def _write_request(
         self, folder: Path, samples: Sequence[tuple[GenerationRequest, int]], vocabulary: int
@@ -101,7 +116,7 @@ class Vllm:
             "gpus": plan.config.scoring.gpus_per_checkpoint,
             "window": max(len(request.tokens) + request.max_new_tokens for request, _ in samples),
             "together": TOGETHER,
-            "memory_share": plan.config.generation.memory_share,
+            "memory_share": self._memory_share(),
             "is_cpu": self.job.backend.device == "cpu",
             "stopping": [
                 {"eos": sorted(rule.eos_ids), "stop": list(rule.strings)} for rule in rules.values()

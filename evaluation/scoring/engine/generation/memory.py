@@ -5,10 +5,10 @@ time, until their keys and values are as large as the weights.
 """
 
 from collections import Counter
-from pathlib import Path
 
 import torch
 
+from evaluation.allowance import usable_memory
 from evaluation.scoring.engine.generation.kv_cache import Prefix
 
 MOST = {"cpu": 64, "cuda": 1024}
@@ -16,9 +16,6 @@ MOST = {"cpu": 64, "cuda": 1024}
 
 SHARE = 0.8
 """Share of the free memory that is planned for; the rest is for prompts being read, and for gaps."""
-
-MEMORY = Path("/proc/meminfo")
-"""Linux's own figures, in KiB."""
 
 _WIDER = 1.25
 """A slot is widened by a quarter at least, so it may be this much wider than its longest answer."""
@@ -51,9 +48,6 @@ def free_bytes(device: torch.device) -> int | None:
     None if that is unknown, as on a CPU of another system than Linux.
     """
     if device.type != "cuda":
-        if device.type != "cpu" or not MEMORY.exists():
-            return None
-        lines = dict(line.split(":") for line in MEMORY.read_text().splitlines())
-        return 1024 * int(lines["MemAvailable"].split()[0])
+        return usable_memory() if device.type == "cpu" else None
     reserved = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
     return torch.cuda.mem_get_info(device)[0] + reserved
