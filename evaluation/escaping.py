@@ -1,9 +1,12 @@
 """Escapes text from data for terminals, CSV and LaTeX, which would interpret parts of it.
 
-Names in settings need no escaping (`settings/names.py`); strata, ids and providers' metrics do.
+Names in settings need no escaping (`settings/names.py`); strata, ids and providers' metrics do. Signs of
+our own that an encoding lacks are spelled in ASCII: `spelled` and `spelled_utf8` are error handlers for it.
 """
 
+import codecs
 import re
+from functools import partial
 
 _FORMULA = ("=", "+", "-", "@")
 """First characters of a cell that a spreadsheet would compute."""
@@ -16,6 +19,14 @@ _COMMANDS = str.maketrans(
     | {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "~": r"\textasciitilde{}"}
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
 )
+
+
+_SIGNS = {
+    "…": "...", "─": "-", "–": "-", "—": "-", "−": "-", "×": "x", "·": "*", "±": "+/-", "µ": "u", "Δ": "delta ",
+    "²": "^2", "³": "^3", "“": '"', "”": '"', "’": "'", "▲": "^", "▼": "v", "→": "->", "≤": "<=", "≥": ">=", "≈": "~",
+    "\N{NO-BREAK SPACE}": " ",
+}  # fmt: skip
+"""Signs in our messages and tables, and what they become where a terminal cannot show them."""
 
 
 def printable(text: str) -> str:
@@ -53,3 +64,19 @@ def csv_cell(value: object) -> object:
 def latex(text: str) -> str:
     """Return text with TeX's special characters escaped."""
     return printable(text).translate(_COMMANDS)
+
+
+def _spell(error: UnicodeError, *, others: str) -> tuple[str | bytes, int]:
+    """Return our signs in ASCII, and the text after them; `others`: what becomes of other characters."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    character, end = error.object[error.start], error.start + 1
+    if character in _SIGNS:
+        return _SIGNS[character], end
+    if others == "utf-8" and not "\ud800" <= character <= "\udfff":
+        return character.encode(), end
+    return character.encode("ascii", "backslashreplace"), end
+
+
+codecs.register_error("spelled", partial(_spell, others="ascii"))
+codecs.register_error("spelled_utf8", partial(_spell, others="utf-8"))

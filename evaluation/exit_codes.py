@@ -19,7 +19,7 @@ from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.files import without_temporary
-from evaluation.terminal_layout import fitted, show, terminal_width
+from evaluation.terminal_layout import as_shown, fitted, show, spell_signs, terminal_width
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -60,15 +60,13 @@ def exit_code(action: Callable[[], int], *, is_scoring: bool) -> int:
 
 
 def prepare_streams() -> None:
-    """Escape characters that the terminal's encoding lacks, and open closed streams as /dev/null."""
+    """Spell or escape what the terminal's encoding lacks, and open closed streams as /dev/null."""
     for number in (0, 1, 2):
         try:
             os.fstat(number)
         except OSError:  # otherwise output would go to the next opened file
             os.open(os.devnull, os.O_RDWR)
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace")
+    spell_signs()
 
 
 def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
@@ -199,7 +197,8 @@ def start_logging(verbose: bool = False) -> None:
 
 class _LogFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return fitted(super().format(record), terminal_width(sys.stderr))
+        text = as_shown(super().format(record), sys.stderr)
+        return fitted(text, terminal_width(sys.stderr))
 
 
 class _Terminated(SystemExit):

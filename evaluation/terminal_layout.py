@@ -1,10 +1,12 @@
-"""Fits text to the width of a terminal; output to a pipe or file is not changed.
+"""Fits text to the width and the characters of a terminal; in a pipe or file, lines keep their length.
 
 Imports only the standard library.
 """
 
 from __future__ import annotations
 
+import locale
+import os
 import re
 import shutil
 import sys
@@ -15,6 +17,31 @@ from typing import TextIO
 from evaluation.escaping import printable
 
 _SPACE = "\N{NO-BREAK SPACE}"
+_CHOSEN = ("PYTHONIOENCODING", "PYTHONUTF8")
+"""Variables with which a user chooses the encoding of streams, whatever the locale is."""
+
+
+def spell_signs() -> None:
+    """Let standard streams write our signs in ASCII where the locale lacks them, and escape other characters.
+
+    In the locale C, Python writes UTF-8 nevertheless: there names of files keep their bytes.
+    """
+    is_c = locale.setlocale(locale.LC_CTYPE) in ("C", "POSIX")
+    is_guessed = sys.flags.utf8_mode and is_c and not any(map(os.environ.get, _CHOSEN))
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            if is_guessed:
+                stream.reconfigure(encoding="ascii", errors="spelled_utf8")
+            else:
+                stream.reconfigure(errors="spelled")
+
+
+def as_shown(text: str, stream: TextIO | None) -> str:
+    """Return text as a stream (None: closed) will show it, so that its width can be counted."""
+    encoding, errors = getattr(stream, "encoding", None), str(getattr(stream, "errors", None))
+    if text.isascii() or not encoding or not errors.startswith("spelled"):
+        return text
+    return text.encode(encoding, errors).decode("utf-8" if errors == "spelled_utf8" else encoding)
 
 
 def terminal_width(stream: TextIO | None) -> int | None:
@@ -26,7 +53,7 @@ def terminal_width(stream: TextIO | None) -> int | None:
 def show(text: str, stream: TextIO | None = None) -> None:
     """Print text, with lines wrapped on a terminal."""
     stream = stream or sys.stdout
-    print(fitted(text, terminal_width(stream)), file=stream, flush=True)
+    print(fitted(as_shown(text, stream), terminal_width(stream)), file=stream, flush=True)
 
 
 def fitted(text: str, width: int | None) -> str:
@@ -52,9 +79,11 @@ def align(rows: Sequence[Sequence[str]], *, keys: int = 1, is_whole: bool = Fals
 
     Args:
         keys: Number of first columns, which each block repeats if the table is split.
-        is_whole: Whether the table is never split, even on a narrow terminal.
+        is_whole: Whether it is for a file, which no terminal limits.
     """
     rows = [[printable(cell) for cell in row] for row in rows]
+    if not is_whole:
+        rows = [[as_shown(cell, sys.stdout) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     room = None if is_whole else terminal_width(sys.stdout)
     blocks = _blocks(widths, keys, room)

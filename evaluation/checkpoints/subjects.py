@@ -99,7 +99,7 @@ def _steps_on_disk(folder: Path) -> list[int]:
         is_large = re.fullmatch(r"[1-9][0-9]{18,}", path.name) and step_named(path.name) is None
         if is_large and _is_checkpoint(path):
             raise CheckpointError(
-                f"{path}: no step is larger than 2⁶³ - 1; rename this folder, or list `steps` instead"
+                f"{path}: no step is larger than 2^63 - 1; rename this folder, or list `steps` instead"
             )
     steps: dict[int, Path] = {}
     for step, name in named_steps(folder):

@@ -160,7 +160,7 @@ def whole_number(at_least: int) -> Callable[[str], int]:
     def read(text: str) -> int:
         if not text.isdecimal() or not at_least <= int(text) < 2**63:
             raise argparse.ArgumentTypeError(
-                f"{text!r} is not a whole number from {at_least:,} to 2⁶³ - 1"
+                f"{text!r} is not a whole number from {at_least:,} to 2^63 - 1"
             )
         return int(text)
 

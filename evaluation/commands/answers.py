@@ -125,7 +125,7 @@ def _verify_answers(options: argparse.Namespace) -> int:
     rows, summary = verify_by_hand(plan, options.task, options.completions)
     if options.output is not None:
         write_jsonl(output_file(options.output, [options.completions]), rows)
-    print(json.dumps(summary, indent=1, ensure_ascii=False), flush=True)
+    print(json.dumps(summary, indent=1), flush=True)
     check_verified(plan, rows)
     return 0
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from evaluation.escaping import terminal_text
 from evaluation.results.command_output import CheckRow, CheckState, DoctorReport, FindingRow
-from evaluation.terminal_layout import terminal_width
+from evaluation.terminal_layout import as_shown, terminal_width
 from evaluation.wording import first_few
 
 State = CheckState
@@ -74,10 +74,10 @@ def screen(checks: Sequence[Check]) -> str:
     names = max(len(check.name) for check in checks)
     width = terminal_width(sys.stdout)
     room = None if width is None else max(width - names - 11, 20)
-    lines = []
+    lines, more = [], as_shown("…", sys.stdout)
     for check in checks:
-        text = check.summary
-        text = text if room is None or len(text) <= room else text[: room - 1] + "…"
+        text = as_shown(check.summary, sys.stdout)
+        text = text if room is None or len(text) <= room else text[: room - len(more)] + more
         lines.append(f"{check.name:<{names}}  {check.state:<7}  {text}")
     for check in checks:
         lines += _sentences(check)

@@ -42,7 +42,7 @@ from evaluation.records import recorded_error
 from evaluation.reporting.status import failures
 from evaluation.reporting.terminal import advice_lines
 from evaluation.settings.plan import StagePlan
-from evaluation.terminal_layout import show
+from evaluation.terminal_layout import show, spell_signs
 from evaluation.wording import did_you_mean
 
 _FIXED = ("all", "prefill")
@@ -60,6 +60,7 @@ def check_targets_first(workflow: Any, inputs: RuleInputs, keep: Callable[[], No
     """
     from snakemake.logging import logger
 
+    spell_signs()
     internals = Internals(workflow)
     if internals.is_module:
         _prepare_as_module(workflow, inputs, keep)

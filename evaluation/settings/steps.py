@@ -3,7 +3,7 @@
 import re
 
 STEP = re.compile(r"0|[1-9][0-9]{0,18}")
-"""Pattern of a folder's name that is a step's number; `step_named` refuses those above 2⁶³ - 1."""
+"""Pattern of a folder's name that is a step's number; `step_named` refuses those above 2^63 - 1."""
 
 _WORDS = "global_?steps?|steps?|iterations?|iters?|checkpoints?|ckpts?"
 _NAMED = re.compile(rf"(?:.*[-_.])?(?:{_WORDS})[-_=.]?0*({STEP.pattern})", re.IGNORECASE)

@@ -132,7 +132,7 @@ def columns_in(form: Format, columns: Columns, *, is_whole: bool = True) -> str:
     LaTeX is a `tabular` in the style of booktabs; its arrows need amssymb.
 
     Args:
-        is_whole: Whether rows of text stay whole however narrow the terminal is.
+        is_whole: Whether text is for a file, which no terminal limits.
     """
     if form == "text":
         rows = [["", "item", *columns]]
