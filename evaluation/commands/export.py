@@ -2,7 +2,8 @@
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from evaluation.commands import (
@@ -19,6 +20,8 @@ from evaluation.terminal_layout import show
 
 if TYPE_CHECKING:
     from evaluation.reporting.sharing.shared_results import SharedCheckpoint
+    from evaluation.settings.candidates import Candidate
+    from evaluation.settings.plan import StagePlan
 
 CURVES = ("tensorboard", "wandb")
 CHECKPOINTS = ("every-eval-ever", "lm-eval", "hf-eval-results")
@@ -74,9 +77,12 @@ def _export(options: argparse.Namespace) -> int:
 
 def _curves(options: argparse.Namespace) -> int:
     from evaluation.reporting.sharing.curves import export_curves
+    from evaluation.reporting.sharing.shared_results import scored_candidates
 
-    plans = chosen_plans(options, plans_with_tables(options))
-    number = export_curves(list(plans.values()), options.output, options.format)
+    plans = plans_with_tables(options, partial(_read_stages, options))
+    known = {name: scored_candidates(plan) for name, plan in plans.items()}
+    _check_steps(options, known)
+    number = export_curves(list(plans.values()), options.output, options.format, options.step)
     then = "view them with `tensorboard --logdir`"
     if options.format == "wandb":
         then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
@@ -110,13 +116,32 @@ def _shared(options: argparse.Namespace) -> Iterator["SharedCheckpoint"]:
     """Yield the chosen checkpoints; raise ConfigError if none of the steps has results."""
     from evaluation.reporting.sharing.shared_results import scored_candidates, shared_checkpoint
 
-    plans = chosen_plans(options, plans_with_tables(options))
+    plans = plans_with_tables(options, partial(_read_stages, options))
     known = {name: scored_candidates(plan) for name, plan in plans.items()}
-    for step in options.step or ():
-        if not any(step in candidates for candidates in known.values()):
-            stages = ", ".join(plans)
-            raise ConfigError(f"--step {step}: no results of this step in {stages}; leave it out")
+    _check_steps(options, known)
     for name, candidates in known.items():
         for candidate in candidates:
             if not options.step or candidate in options.step:
                 yield shared_checkpoint(plans[name], candidate)
+
+
+def _read_stages(
+    options: argparse.Namespace, plans: "dict[str, StagePlan]"
+) -> "dict[str, StagePlan]":
+    """Return the stages that are exported: of those chosen, the ones that have one of the steps."""
+    from evaluation.checkpoints.subjects import steps_so_far
+
+    chosen = chosen_plans(options, plans)
+    wanted = set(options.step or ())
+    having = {
+        name: plan for name, plan in chosen.items() if wanted.intersection(steps_so_far(plan))
+    }
+    return having or chosen
+
+
+def _check_steps(options: argparse.Namespace, known: "Mapping[str, Sequence[Candidate]]") -> None:
+    """Raise ConfigError if one of the steps has no results in any of the stages."""
+    for step in options.step or ():
+        if not any(step in candidates for candidates in known.values()):
+            stages = ", ".join(known)
+            raise ConfigError(f"--step {step}: no results of this step in {stages}; leave it out")

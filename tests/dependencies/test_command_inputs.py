@@ -122,6 +122,17 @@ def test_what_is_current_is_read_and_the_remedy_helps(config: Path) -> None:
     assert len(StepDeltas.read(path).objectives) == 1
 
 
+@pytest.mark.parametrize("output", ["tensorboard", "hf-eval-results --hub-task quiz=us/quiz:quiz"])
+def test_an_export_reads_its_stages_alone(config: Path, output: str) -> None:
+    edited(config, another_margin)
+    export = f"export --output {config.parent}/out --format {output}"
+    for chosen in ("--stage first", "--step 100", "--stage first --step 100"):
+        assert run(config, f"{export} {chosen}") == 0
+    for refused in ("", "--stage second", "--step 10", "--step 100 10"):
+        with pytest.raises(ResultsError, match="deltas of second"):
+            run(config, f"{export} {refused}")
+
+
 def test_tables_of_another_protocol(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "REPORT", "report-0")
     with pytest.raises(

@@ -41,6 +41,15 @@ def test_curves_are_read_back(reported: dict[str, StagePlan], tmp_path: Path) ->
         assert event.value == pytest.approx(row["eval/second/tier3/quiz/acc"])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # tensorboard's own
+def test_only_the_chosen_steps_are_exported(reported: dict[str, StagePlan], tmp_path: Path) -> None:
+    values = expected(reported)
+    chosen = min(step for _, step in values)
+    number = export_curves(list(reported.values()), tmp_path, steps=[chosen])
+    assert number == sum(len(values[key]) - 1 for key in values if key[1] == chosen)  # less `step`
+    assert number < export_curves(list(reported.values()), tmp_path)
+
+
 def test_what_is_lacking_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = make_plans(tmp_path)["first"]
     with pytest.raises(EvaluationError, match="run `snakemake first"):

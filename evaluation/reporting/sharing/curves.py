@@ -8,7 +8,7 @@ there is a network.
 import importlib
 import shutil
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -31,18 +31,24 @@ Point = tuple[str, int, float]
 """Tag, training step and value."""
 
 
-def export_curves(plans: Sequence[StagePlan], output: Path, tool: Tool = "tensorboard") -> int:
+def export_curves(
+    plans: Sequence[StagePlan],
+    output: Path,
+    tool: Tool = "tensorboard",
+    steps: Collection[int] | None = None,
+) -> int:
     """Write the values of all stages that have tables for a tool that shows curves; return their number.
 
     Args:
         output: Folder for the files; what an earlier export left there is replaced.
+        steps: Only these; all by default.
 
     Raises:
         EvaluationError: The tool's package is not installed, or no stage has tables yet.
         ResultsError: A stage's table is damaged.
     """
     package = _package(tool)
-    points = [point for plan in plans for point in _points(plan)]
+    points = [point for plan in plans for point in _points(plan) if not steps or point[1] in steps]
     if not points:
         names = ", ".join(plan.name for plan in plans)
         raise EvaluationError(f"no tables of {names} yet; run `{snakemake(plans[0].name)}` first")
