@@ -60,7 +60,7 @@ _REMOVED = (
 )
 
 _UNWRAPPED = (
-    (r".*?\$(.*?)\$.*", r"$\1$"),
+    (r"(?m)^[^$\n]*\$(.*?)\$.*", r"$\1$"),  # `.*?` at each place takes minutes for a long text
     (r"\\text\{(.*?)\}", r"\1"),
     (r"\\textbf\{(.*?)\}", r"\1"),
     (r"\\overline\{(.*?)\}", r"\1"),
