@@ -15,7 +15,6 @@ from evaluation.dependencies.places import Place, Plans, Target, place_of
 from evaluation.dependencies.steps import COLLECT, SCORE, STEPS, Step, key_of, records_of, sources
 from evaluation.dependencies.view import View
 from evaluation.records import is_intact, read_record
-from evaluation.settings.plan import StagePlan
 
 
 class Outdated(AskedOnce):
@@ -34,8 +33,8 @@ class Outdated(AskedOnce):
         self.plans = plans
         self.as_made = as_made
         self.view = View()
-        self.is_target: Callable[[StagePlan], bool] = lambda plan: False
-        """Whether the run that asks makes everything of a stage."""
+        self.is_target: Callable[[Place], bool] = lambda place: False
+        """Whether the run that asks makes the results of a checkpoint for another reason."""
 
     def __call__(self, name: str, target: Target) -> bool:
         """Return whether a step has to be made for a checkpoint, a stage or the run.
@@ -49,7 +48,7 @@ class Outdated(AskedOnce):
     def awaited(self, step: Step, place: Place) -> list[tuple[Step, Place]]:
         """Return the optional sources of a step that the run makes anyway."""
         optional = step.optional(place, self.plans)
-        return [(STEPS[COLLECT], where) for where in optional if self.is_target(where.plan)]
+        return [(STEPS[COLLECT], where) for where in optional if self.is_target(where)]
 
     def look_at(self, subjects: Iterable[Subject]) -> None:
         """Read the states of many checkpoints at once, for later calls about each of them."""

@@ -151,12 +151,14 @@ class RuleInputs:
     def _targets(self) -> Collection[str]:
         return self._internals.targets()
 
-    def _is_target(self, plan: StagePlan) -> bool:
-        """Return whether this run makes a whole stage, for itself or for what its targets need."""
+    def _is_target(self, place: Place) -> bool:
+        """Return whether this run's targets need results of a checkpoint, by itself or with its stage."""
+        files = {target: Path(os.path.abspath(target)) for target in self._targets}
         return any(
-            needs_whole_stage(target, plan)
-            or Path(os.path.abspath(target)).parent == self.results.absolute()
-            for target in self._targets
+            needs_whole_stage(target, place.plan)
+            or file.parent == self.results.absolute()
+            or file.is_relative_to(place.folder.absolute())
+            for target, file in files.items()
         )
 
     def _is_stale(self, entry: CacheEntry) -> bool:
