@@ -1,4 +1,4 @@
-"""Reads JSON strictly: in UTF-8 only, and without repeated keys."""
+"""Reads JSON strictly: in UTF-8 only, and without repeated keys; finds text that no file can hold."""
 
 import json
 from typing import Any
@@ -22,6 +22,15 @@ def load_json(text: str | bytes, *, finite: bool = False) -> Any:
         )
     except RecursionError:
         raise ValueError("nested too deeply") from None
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: JSON and YAML can spell half a UTF-16 pair (`\\ud800`)."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Phrases for messages: kinds of values, the nearest known name, the first of many names, times."""
+"""Phrases for messages: kinds of values, the nearest known name, the first of many names, reasons, times."""
 
 import contextlib
 import difflib
@@ -58,6 +58,12 @@ def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
             path.name, (near.name for near in path.parent.iterdir() if is_kind(near))
         )
     return ""
+
+
+def reason_of(error: Exception) -> str:
+    """Return the system's reason for an error, or else the first line of its text, or its class."""
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:160]
+    return reason or type(error).__name__
 
 
 def time_in_words(seconds: float) -> str:

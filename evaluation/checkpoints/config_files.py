@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import CheckpointError, ConfigError
-from evaluation.json_text import load_json
+from evaluation.json_text import is_unicode, load_json
 from evaluation.regular_files import open_regular
 from evaluation.settings import yaml_files
 from evaluation.wording import kind_of
@@ -111,7 +111,7 @@ def parse_yaml(path: Path, text: str | None = None) -> dict[str, Any]:
 
 
 def _mapping(path: Path, content: Any) -> dict[str, Any]:
-    """Return a table; refuse other values, and half a UTF-16 pair (`\\ud800`), which cannot be encoded."""
+    """Return a table; refuse other values, and text that is not Unicode."""
     if not isinstance(content, dict):
         raise CheckpointError(f"{path}: expected keys and values; copy the checkpoint again")
     seen: set[int] = set()  # YAML can refer to one value from many places
@@ -119,7 +119,7 @@ def _mapping(path: Path, content: Any) -> dict[str, Any]:
     while left:
         value = left.pop()
         if isinstance(value, str):
-            if not value.isascii() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            if not is_unicode(value):
                 raise CheckpointError(
                     f"{path}: {value[:40]!r} is not valid Unicode; copy the checkpoint again"
                 )

@@ -23,7 +23,7 @@ from evaluation.errors import ConfigError, ScoringError
 from evaluation.orchestration.checkpoints import SCORES_ONLY
 from evaluation.records import RECORDED
 from evaluation.results.job_logs import last_error
-from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_gpus
+from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_names
 from evaluation.settings.computing import GPUS
 from evaluation.settings.plan import StagePlan
 
@@ -73,7 +73,7 @@ def gpus_to_use(plan: StagePlan) -> list[str | None]:
     """
     if plan.config.scoring.device == "cpu":
         return [None]
-    names, size = visible_gpus(), plan.config.scoring.gpus_per_checkpoint
+    names, size = visible_names(), plan.config.scoring.gpus_per_checkpoint
     if 0 < len(names) < size:
         raise ConfigError(
             f"{GPUS}: {size}, but the job sees {len(names)} GPUs; ask for as many in the profile "

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from evaluation.errors import OutputError, ScoringError
 from evaluation.files import as_utf8, atomic_path, link_target, make_folder
 from evaluation.input_files import STANDARD, read_json, read_lines
+from evaluation.json_text import is_unicode
 from evaluation.output_files import check_replaces_nothing
 from evaluation.wording import kind_of
 
@@ -69,8 +70,8 @@ def _found(row: Any) -> str:
 
 
 def _is_text(value: Any) -> bool:
-    """Return whether a value is a string without lone surrogates, which no tokenizer takes."""
-    return isinstance(value, str) and not any("\ud800" <= char <= "\udfff" for char in value)
+    """Return whether a value is a string that a tokenizer takes."""
+    return isinstance(value, str) and is_unicode(value)
 
 
 def _is_tokens(value: Any) -> bool:

@@ -21,7 +21,7 @@ from evaluation.files import write_json
 from evaluation.scoring.answers import GenerationRequest
 from evaluation.scoring.lacking import Lacking
 from evaluation.scoring.session import Job
-from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_gpus
+from evaluation.scoring.visible_gpus import VISIBLE, in_groups, visible_names
 from evaluation.settings.effective import write_effective
 from evaluation.settings.plan import StagePlan
 
@@ -102,7 +102,7 @@ def devices_of(plan: StagePlan, device: str) -> list[str | None]:
     wanted = plan.config.generation.processes
     if device == "cpu" or wanted == 1:
         return [None] * wanted
-    names = visible_gpus()
+    names = visible_names()
     groups = in_groups(names, plan.config.scoring.gpus_per_checkpoint)[:wanted]
     if len(groups) < wanted:
         log.warning(

@@ -34,6 +34,7 @@ from evaluation.scoring.engine import packed_rows, tries, window
 from evaluation.scoring.engine.packed_rows import Plan, plan_requests
 from evaluation.scoring.engine.tries import Ints, Trie
 from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.wording import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class FitWindow:
     """What requests are fitted to: see `fit_requests`."""
 
     max_length: int
-    prefix_token: int
+    prefix_token: int | None
     bos: int | None
 
 
@@ -158,13 +159,12 @@ class KeptPlan:
                 path.unlink(missing_ok=True)
 
     def _warn(self, what: str, error: Exception) -> None:
-        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:160]
         log.warning(
             "%s cannot be %s (%s); this job plans the task for itself, which takes seconds and gives "
             "the same numbers; correct the folder, or delete it",
             self.path,
             what,
-            reason or type(error).__name__,
+            reason_of(error),
         )
 
 

@@ -51,6 +51,8 @@ DEALT = [
     ("GPU-a,MIG-b", 2, ["GPU-a,MIG-b"]),
     ("", 2, [None]),
     ("-1", 1, [None]),
+    ("NoDevFiles", 2, [None]),
+    (" 0 , 1 ,-1,2", 1, ["0", "1"]),
 ]
 
 

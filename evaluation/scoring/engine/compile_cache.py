@@ -35,6 +35,7 @@ from evaluation.checkpoints.format import Checkpoint
 from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint, unordered
 from evaluation.regular_files import open_regular
+from evaluation.wording import reason_of
 
 log = logging.getLogger(__name__)
 
@@ -131,7 +132,7 @@ def use_node_folder() -> Path | None:
         place = given or os.environ.get("TMPDIR", "the temporary folder")
         log.warning(
             "%s: nothing can be compiled there (%s); set TMPDIR to a folder on this node with %d MB left",
-            place, _reason(error), LEAST_FREE >> 20,
+            place, reason_of(error), LEAST_FREE >> 20,
         )  # fmt: skip
         return None
     os.environ[_INDUCTOR] = str(folder)
@@ -158,10 +159,5 @@ def _warn(what: str, error: Exception) -> None:
         "%s (%s); this job compiles for itself, which takes a minute and gives the same numbers; "
         "correct the folder, or delete it",
         what,
-        _reason(error),
+        reason_of(error),
     )
-
-
-def _reason(error: Exception) -> str:
-    text = error.strerror if isinstance(error, OSError) else None
-    return text or str(error).partition("\n")[0][:160] or type(error).__name__

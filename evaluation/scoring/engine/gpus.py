@@ -16,6 +16,8 @@ import pynvml  # type: ignore[import-untyped]
 import torch
 
 from evaluation.errors import ScoringError
+from evaluation.scoring.visible_gpus import VISIBLE, named_in
+from evaluation.wording import reason_of
 
 T = TypeVar("T")
 
@@ -29,8 +31,6 @@ NOTED = 0.05
 _NO_GPU = (pynvml.NVMLError_LibraryNotFound, pynvml.NVMLError_DriverNotLoaded)
 _UNKNOWN_MEMORY = (pynvml.NVMLError_NotSupported, pynvml.NVMLError_NoPermission)
 _OTHERS = "end it, choose another GPU by CUDA_VISIBLE_DEVICES, or have the node drained"
-_NONE = ("", "-1", "NoDevFiles")
-"""Entries of CUDA_VISIBLE_DEVICES from which on there is no GPU; Slurm writes the last one."""
 _DRAIN = "exclude the node (`sbatch --exclude`), have it drained, and run again"
 
 
@@ -85,20 +85,18 @@ def visible_gpus() -> list[Gpu]:
     if torch.version.hip is not None:
         return _amd_gpus()
     gpus = read_gpus()
-    chosen = os.environ.get("CUDA_VISIBLE_DEVICES")
+    chosen = os.environ.get(VISIBLE)
     if not gpus or chosen is None:
         return [_shown(gpu) for gpu in gpus]
     visible: list[Gpu] = []
-    for name in map(str.strip, chosen.split(",")):
-        if name in _NONE:
-            break
+    for name in named_in(chosen):
         gpu = _by_name(name, gpus)
         if gpu is None or gpu in visible:
             wrong = f"{name!r} for a second time" if gpu else f"{name!r}, which is no GPU here"
             uuids = [one.uuid for each in gpus for one in (each, *each.parts)]
             there = ", ".join([*(each.index for each in gpus), *uuids])
             raise ScoringError(
-                f"CUDA_VISIBLE_DEVICES={chosen} names {wrong} (there are {there}), so that CUDA "
+                f"{VISIBLE}={chosen} names {wrong} (there are {there}), so that CUDA "
                 "would show fewer GPUs or none; correct it, or leave it unset"
             )
         visible.append(gpu)
@@ -131,8 +129,9 @@ def _amd_gpus() -> list[Gpu]:
             used, name = (total - free) >> 20, torch.cuda.get_device_name(index)
             gpus.append(Gpu(str(index), f"cuda:{index}", name, used, total >> 20))
     except RuntimeError as error:
-        reason = str(error).partition("\n")[0]
-        raise ScoringError(f"a GPU of this node does not respond ({reason}); {_DRAIN}") from error
+        raise ScoringError(
+            f"a GPU of this node does not respond ({reason_of(error)}); {_DRAIN}"
+        ) from error
     return gpus
 
 

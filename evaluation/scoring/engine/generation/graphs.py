@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import torch
 
+from evaluation.wording import reason_of
+
 log = logging.getLogger(__name__)
 
 
@@ -50,8 +52,9 @@ class Graphs:
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
-            reason = str(error).partition("\n")[0]
-            log.warning("decoding steps cannot be captured (%s); each is launched", reason)
+            log.warning(
+                "decoding steps cannot be captured (%s); each is launched", reason_of(error)
+            )
             self._can_capture = False
             return None
 

@@ -52,9 +52,9 @@ class PartialAnswer:
             self.stop_reason = "length"
 
     def answer(self) -> Answer:
-        """Return the decoded answer, cut at a stop string; its reason is `length` without another one."""
-        reason = self.stop_reason or "length"
-        return self.search.stopping.answer(self.request.tokens, self.tokens, reason)
+        """Return the decoded answer, which has ended, cut at a stop string."""
+        assert self.stop_reason is not None
+        return self.search.stopping.answer(self.request.tokens, self.tokens, self.stop_reason)
 
 
 def rules_of(rows: Sequence[PartialAnswer], device: torch.device) -> Rules | None:
