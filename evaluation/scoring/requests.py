@@ -8,7 +8,7 @@ from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.training import recorded_revision
 from evaluation.errors import ScoringError
 from evaluation.scoring.engine.backend import EngineBackend
-from evaluation.scoring.engine.window import Request, fit_requests
+from evaluation.scoring.engine.window import Request, fit_requests, prefix_of
 from evaluation.scoring.request_files import (
     TOKENS,
     RequestRow,
@@ -90,7 +90,7 @@ def prepare(
                 "one of them is given; give one (--tokenizer), or a context"
             )
         _check_ids(request, vocab_size)
-    fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix or 0)
+    fitted = fit_requests(requests, max_length=max_length, prefix_token=prefix)
     if fitted.truncated:
         log.warning(
             "%s: %d of %d contexts do not fit the window of %d tokens and were cut on the left",
@@ -138,11 +138,9 @@ def _request(row: RequestRow, tokenizer: LoadedTokenizer | None, name: str) -> R
 
 
 def _prefix_token(tokenizer: LoadedTokenizer | None) -> int | None:
-    """Return the token that replaces an empty context: BOS, or EOS if there is none."""
     if tokenizer is None:
         return None
-    bos = tokenizer.bos_token_id
-    return tokenizer.eos_token_id if bos is None else bos
+    return prefix_of(tokenizer.bos_token_id, tokenizer.eos_token_id)
 
 
 def _tokenizer(name: str | None, checkpoint: Checkpoint) -> LoadedTokenizer:

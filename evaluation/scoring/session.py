@@ -21,6 +21,7 @@ from evaluation.errors import EvaluationError, ScoringError
 from evaluation.scoring.earlier_scores import open_store
 from evaluation.scoring.engine.backend import EngineBackend
 from evaluation.scoring.engine.busy import busy_seconds
+from evaluation.scoring.engine.window import prefix_of
 from evaluation.store import StoredScore
 
 log = logging.getLogger(__name__)
@@ -164,7 +165,6 @@ class Job:
         return self.tokenizer["bos_token_id"] if self.tokenizer["prepend_bos"] else None
 
     @property
-    def prefix_token(self) -> int:
-        """Id of the token that replaces an empty context: BOS, or EOS if there is none."""
-        bos, eos = self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"]
-        return int(eos if bos is None else bos)
+    def prefix_token(self) -> int | None:
+        """Id of the token that replaces an empty context; None if the tokenizer has none."""
+        return prefix_of(self.tokenizer["bos_token_id"], self.tokenizer["eos_token_id"])

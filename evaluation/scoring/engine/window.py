@@ -59,32 +59,47 @@ class Fitted(NamedTuple):
     truncated: int
 
 
+def prefix_of(bos: int | None, eos: int | None) -> int | None:
+    """Return the id that replaces an empty context: BOS, or EOS if there is none."""
+    return eos if bos is None else bos
+
+
 def fit_requests(
-    requests: Sequence[Request], *, max_length: int, prefix_token: int, bos: int | None = None
+    requests: Sequence[Request],
+    *,
+    max_length: int,
+    prefix_token: int | None,
+    bos: int | None = None,
 ) -> Fitted:
     """Give every request a context, and truncate it on the left to fit the window.
 
     Args:
-        prefix_token: Id that replaces an empty context.
+        prefix_token: Id that replaces an empty context, by `prefix_of`.
         bos: Id that stays in front of a truncated context which begins with it; None: none does.
 
     Raises:
-        ScoringError: When a continuation is empty or longer than the window.
+        ScoringError: When a continuation is empty or longer than the window, or a context is empty and
+            nothing replaces it.
     """
     fitted = [_fit(request, max_length, prefix_token, bos) for request in requests]
     return Fitted([request for request, _ in fitted], sum(cut for _, cut in fitted))
 
 
 def _fit(
-    request: Request, max_length: int, prefix_token: int, bos: int | None
+    request: Request, max_length: int, prefix_token: int | None, bos: int | None
 ) -> tuple[Request, bool]:
     context, continuation, name = request.context, request.continuation, request.name
     if not continuation:
         raise ScoringError(f"{name}: nothing to score, its continuation is empty; leave it out")
     if not context and continuation[0] == prefix_token:
         context, continuation = continuation[:1], continuation[1:]
-    elif not context:
+    elif not context and prefix_token is not None:
         context = (prefix_token,)
+    elif not context:
+        raise ScoringError(
+            f"{name}: an empty context is replaced by BOS or EOS, but the tokenizer has neither; name one "
+            "in its tokenizer_config.json, or have the prompt begin with a text"
+        )
     if not continuation:
         raise ScoringError(f"{name}: nothing to score, it is the prefix token alone; leave it out")
     if len(continuation) > max_length:
