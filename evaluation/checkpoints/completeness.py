@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from evaluation.checkpoints.config_files import read_text, read_texts
+from evaluation.checkpoints.config_files import read_texts
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.headers import Header, folder_files, weight_files
 from evaluation.checkpoints.mapping import TensorSource
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.shards import Parameter
+from evaluation.checkpoints.trainings import latest_step
 from evaluation.checkpoints.written import check_written
 from evaluation.errors import CheckpointError, IncompleteCheckpoint
 
@@ -123,8 +124,7 @@ def _check_still(checkpoint: Checkpoint) -> None:
     changes a file during the pause; a checkpoint that was only copied a moment ago does not change.
     """
     age = time.time() - max(header.mtime_ns for header in checkpoint.headers) / 1e9
-    latest = checkpoint.path.parent / "latest.txt"
-    is_latest = latest.is_file() and read_text(latest).strip() == checkpoint.path.name
+    is_latest = str(latest_step(checkpoint.path.parent)) == checkpoint.path.name
     if age < _FRESH_SECONDS and not is_latest:
         time.sleep(SETTLE_SECONDS)
         check_unchanged(checkpoint.headers)

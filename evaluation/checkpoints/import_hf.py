@@ -12,15 +12,14 @@ import yaml
 
 from evaluation.checkpoints.architecture import parse_architecture
 from evaluation.checkpoints.completeness import check_complete
-from evaluation.checkpoints.config_files import read_text
 from evaluation.checkpoints.format import Checkpoint, open_checkpoint
 from evaluation.checkpoints.nanotron_classes.base import Architecture
 from evaluation.checkpoints.pretrained import load_config, load_pretrained
 from evaluation.checkpoints.save import VERSION, new_folder, write_parameters
 from evaluation.checkpoints.training import METADATA
+from evaluation.checkpoints.trainings import latest_step
 from evaluation.errors import CheckpointError, UnsupportedCheckpoint
 from evaluation.files import write_text
-from evaluation.settings.steps import step_named
 
 log = logging.getLogger(__name__)
 
@@ -126,10 +125,9 @@ def _padded_vocabulary(arch: Architecture, tp: int, source: Path) -> Architectur
 
 def _update_latest(target: Path, step: int) -> None:
     """Write the highest step into latest.txt, in whatever order steps are imported."""
-    latest = target / "latest.txt"
-    latest_step = step_named(read_text(latest).strip()) if latest.is_file() else None
-    if latest_step is None or latest_step < step:
-        write_text(latest, str(step))
+    before = latest_step(target)
+    if before is None or before < step:
+        write_text(target / "latest.txt", str(step))
 
 
 def _write_weights(
