@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from evaluation.checkpoints.subjects import candidate_subject, candidates_so_far
 from evaluation.commands import (
@@ -34,7 +35,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             command.set_defaults(made=step.name)
             if step.of_checkpoint:
                 add_candidates(command, bridge=step.scope == "checkpoint")
-    add_json(add_configured(commands, _bridge_table, "show every stage's deltas and verdicts"))
+    add_json(
+        add_configured(commands, _bridge_table, "show each stage's deltas and verdicts", stage=False)
+    )
     add_json(
         add_configured(commands, _status, "show what is done and what is missing", stage=False)
     )
@@ -68,11 +71,11 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _bridge_table(options: argparse.Namespace) -> int:
-    """Print every stage's deltas and verdicts."""
+    """Print the deltas and verdicts of the chosen stage, or of all."""
     from evaluation.reporting.terminal import bridge_table as table
     from evaluation.reporting.terminal import bridge_verdicts
 
-    plans = plans_with_tables(options)
+    plans = plans_with_tables(options, partial(chosen_plans, options))
     if options.json:
         print_json(bridge_verdicts(plans))
     else:

@@ -1,5 +1,6 @@
 """Commands by hand: what they read and is outdated is refused, with what to type."""
 
+import json
 import re
 import shlex
 from collections.abc import Callable
@@ -69,6 +70,7 @@ CASES: dict[Edit, dict[str, str]] = {
         "tables --stage second": DELTAS,
         "figures --stage second": DELTAS,
         "bridge-table": DELTAS,
+        "bridge-table --stage second": DELTAS,
         "front-page": DELTAS,
         "export --format tensorboard --output logs": DELTAS,
     },
@@ -96,6 +98,16 @@ def test_what_is_outdated_is_not_read(config: Path, edit: Edit) -> None:
             run(config, command)
         typed = f"run `python -m evaluation {name} --config {config} {rest}`"
         assert typed in str(caught.value), command
+
+
+def test_a_stage_is_shown_although_another_is_outdated(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    edited(config, another_margin)
+    assert run(config, "bridge-table --stage first") == 0
+    assert capsys.readouterr().out.strip() == "first: no bridge"
+    assert run(config, "bridge-table --stage first --json") == 0
+    assert list(json.loads(capsys.readouterr().out)["stages"]) == ["first"]
 
 
 @pytest.mark.parametrize("command", ["score", "collect", "tables"])

@@ -211,6 +211,7 @@ MISSPELT = [
     ("figures --stage fisrt", "first"),
     ("deltas --stage secnd --step 10", "second"),
     ("doctor --stage secnd", "second"),
+    ("bridge-table --stage secnd", "second"),
     ("watch --stage secnd --once -- --cores 1", "second"),
     ("merge --stage secnd --name x --output y", "second"),
     ("score --stage second --merge lats2", "last2"),
