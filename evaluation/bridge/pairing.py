@@ -252,7 +252,7 @@ def _engine(item: Item) -> str | None:
         return None
     engine, name = item.entry.engine, item.entry.decoding.get("engine")
     if engine is not None:
-        return " ".join(filter(None, (engine.name, engine.version)))
+        return engine.title
     return str(name) if name else "the built-in engine"
 
 

@@ -36,7 +36,9 @@ def add_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
             if step.of_checkpoint:
                 add_candidates(command, bridge=step.scope == "checkpoint")
     add_json(
-        add_configured(commands, _bridge_table, "show each stage's deltas and verdicts", stage=False)
+        add_configured(
+            commands, _bridge_table, "show each stage's deltas and verdicts", stage=False
+        )
     )
     add_json(
         add_configured(commands, _status, "show what is done and what is missing", stage=False)

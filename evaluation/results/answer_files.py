@@ -210,6 +210,11 @@ class OtherEngine(FileModel):
     asked: int | None = optional("Prompts that both engines completed, greedily.", ge=0)
     equal: int | None = optional("How many of them have the same completion.", ge=0)
 
+    @property
+    def title(self) -> str:
+        """Its name, with its version if that is recorded."""
+        return self.name if self.version is None else f"{self.name} {self.version}"
+
 
 class WindowEntry(FileModel):
     """How many tokens a prompt and its completion may have together."""

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,15 @@ from evaluation.reporting.sharing.hub_results import HubTask, write_hub_results
 from evaluation.reporting.sharing.lm_eval_files import write_lm_eval_files
 from evaluation.reporting.sharing.shared_results import (
     SharedCheckpoint,
+    SharedItem,
     scored_candidates,
     shared_checkpoint,
 )
+from evaluation.results.answer_files import OtherEngine
+from evaluation.version import __version__
 from tests.conftest import ROOT
-from tests.workflow.world import World
+from tests.reporting.conftest import command
+from tests.workflow.world import ANSWERED, FIRST_LETTER, World, ask_for_answers, copy_world
 
 NOW = 1_780_000_000
 READERS = ROOT / ".venv-sharing/bin/python"
@@ -133,6 +138,76 @@ def test_hub_results_are_what_the_hub_documents(
     assert entry["date"] == "2026-05-28"
     with pytest.raises(ConfigError, match="no item 'none'"):
         write_hub_results(checkpoint, tmp_path, {"none": task}, NOW)
+
+
+SGLANG = OtherEngine(name="sglang", version="0.5", imported="a.jsonl")
+VLLM = OtherEngine(name="vllm", version="0.24.0", asked=8, equal=8)
+NAMELESS = OtherEngine(name="another engine", imported="b.jsonl")
+
+
+@pytest.fixture(scope="module")
+def answered(prefilled_world: World, tmp_path_factory: pytest.TempPathFactory) -> SharedCheckpoint:
+    """A checkpoint of which two prompts were completed, too."""
+    world = copy_world(prefilled_world, tmp_path_factory.mktemp("answered") / "world")
+    task = {**ANSWERED, "verifiers": {"strict": FIRST_LETTER}, "max_new_tokens": 4, "limit": 2}
+    plan = ask_for_answers(world, {"sums": task})
+    command("score", "--stage", "stage2", "--step", "5", config=world.config)
+    command("tables", "--stage", "stage2", config=world.config)
+    return shared_checkpoint(plan, 5)
+
+
+def by_engine(item: SharedItem, engine: OtherEngine) -> SharedItem:
+    entry = item.result.entry.model_copy(update={"engine": engine})
+    items = {**item.tier.items, item.name: replace(item.result, entry=entry)}
+    return replace(item, tier=replace(item.tier, items=items))
+
+
+@pytest.mark.parametrize("engine", [SGLANG, VLLM, NAMELESS], ids=lambda engine: engine.name)
+def test_completions_are_told_to_be_of_the_engine_that_wrote_them(
+    answered: SharedCheckpoint, tmp_path: Path, engine: OtherEngine
+) -> None:
+    """Only the task's own: other items of the same checkpoint stay those of the built-in engine."""
+    (task,) = (item for item in answered.items if item.tier.tier.name == "tier5")
+    items = tuple(by_engine(item, engine) if item is task else item for item in answered.items)
+    shared = replace(answered, items=items)
+    expected = {"name": engine.name, **({"version": engine.version} if engine.version else {})}
+
+    write_every_eval_ever(shared, tmp_path, Publisher(organization="Lab", now=NOW))
+    for content in aggregates(tmp_path):
+        model, details = content["model_info"], content["model_info"]["additional_details"]
+        if content["evaluation_id"].startswith("tier5"):
+            assert model["inference_engine"] == expected
+            assert details.get("completions_imported_from") == engine.imported
+            assert ("dtype" in details) is (engine.imported is None)
+        else:
+            assert model["inference_engine"] == {
+                "name": "staged-evaluation",
+                "version": __version__,
+            }
+            assert "dtype" in details
+
+    configs = json.loads(write_lm_eval_files(shared, tmp_path, NOW).read_text())["configs"]
+    for name, config in configs.items():
+        keys = ["inference_engine", "inference_engine_version"]
+        given = zip(keys, expected.values(), strict=False) if name == task.label else ()
+        about = {k: v for k, v in config["metadata"].items() if k.startswith("inference_engine")}
+        assert about == dict(given)
+
+    (path,) = write_hub_results(shared, tmp_path, {task.label: HubTask("owner/d", "t")}, NOW)
+    (entry,) = yaml.safe_load(path.read_text())
+    assert f"completions by {' '.join(expected.values())}," in entry["notes"]
+
+
+def test_no_engine_is_named_for_what_an_external_program_scored(
+    checkpoint: SharedCheckpoint, tmp_path: Path
+) -> None:
+    def external(item: SharedItem) -> SharedItem:
+        file = item.tier.file.model_copy(update={"protocol": "external: score.sh"})
+        return replace(item, tier=replace(item.tier, file=file))
+
+    shared = replace(checkpoint, items=tuple(map(external, checkpoint.items)))
+    write_every_eval_ever(shared, tmp_path, Publisher(organization="Lab", now=NOW))
+    assert not any("inference_engine" in one["model_info"] for one in aggregates(tmp_path))
 
 
 @pytest.mark.parametrize("text", ["x", "x=y", "x=owner/data", "=owner/data:t", "x=data:t"])

@@ -67,6 +67,17 @@ def check_commands(world: World, partly_right: list[str]) -> None:
     assert json.loads(done.stdout)["verifiers"]["strict"]["pass_rate"] == 1.0
 
 
+def check_export(world: World) -> None:
+    arguments = ["--format", "every-eval-ever", "--organization", "Lab", "--output", "shared"]
+    well(world.evaluation("export", *arguments, "--stage", "stage2"))
+    paths = (world.folder / "shared").glob("data/tier5_sums/*/*-stage2-*/*.json")
+    models = {path.parent.name: json.loads(path.read_text())["model_info"] for path in paths}
+    assert {name[-2:]: one["inference_engine"] for name, one in models.items()} == {
+        "-5": {"name": "sglang", "version": "0.5"},
+        "15": {"name": "openai_batch"},
+    }
+
+
 def test_from_prompts_to_the_page(world: World) -> None:
     plan = want_answers(world, {"sums": TASK})
     well(world.snakemake("prefill"))
@@ -92,6 +103,7 @@ def test_from_prompts_to_the_page(world: World) -> None:
         assert "16 completions stored; the next run verifies them: `snakemake stage2" in done.stdout
     done = well(world.snakemake("stage2"))
     check_results(world, done.stdout + done.stderr)
+    check_export(world)
     check_commands(world, [id for n, id in enumerate(right) if n % 2 == 0])
     forget = ["--stage", "stage2", "--checkpoint", "5", "--task", "sums", "--forget"]
     well(world.evaluation("import-completions", *forget))

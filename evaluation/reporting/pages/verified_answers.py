@@ -154,6 +154,6 @@ def _engine(engine: OtherEngine | None) -> str:
     if engine is None:
         return "built-in engine"
     if engine.imported is not None:
-        return f"{engine.name} {engine.version or ''}, imported from {engine.imported}"
+        return f"{engine.title}, imported from {engine.imported}"
     agree = f"{engine.equal} of {engine.asked} greedy answers as by the built-in engine"
-    return f"{engine.name} {engine.version}, {agree}"
+    return f"{engine.title}, {agree}"

@@ -63,7 +63,7 @@ def _write_item(
             "version": __version__,
             "additional_details": {"protocol": item.tier.file.protocol},
         },
-        "model_info": _model(checkpoint, model),
+        "model_info": _model(checkpoint, item, model),
         "evaluation_results": [_result(item, name, value) for value in item.values],
     }
     if has_samples(item.tier, item.name):
@@ -84,8 +84,9 @@ def _write_item(
     return output / folder / f"{stem}.json"
 
 
-def _model(checkpoint: SharedCheckpoint, model: str) -> dict[str, Any]:
+def _model(checkpoint: SharedCheckpoint, item: SharedItem, model: str) -> dict[str, Any]:
     header = checkpoint.header
+    imported = item.engine and item.engine.imported
     details = {
         "deployment_type": "self_deployed",
         "model_availability": "unknown",
@@ -93,7 +94,10 @@ def _model(checkpoint: SharedCheckpoint, model: str) -> dict[str, Any]:
         "stage": header.stage,
         "step": header.step,
         "merge": header.merge,
-        "dtype": header.dtype,
+        "dtype": header.dtype
+        if imported is None
+        else None,  # that of other programs is not recorded
+        "completions_imported_from": imported,
         "training_tokens": header.consumed_tokens,
         "tokenizer": header.tokenizer.name,
     }
@@ -101,9 +105,19 @@ def _model(checkpoint: SharedCheckpoint, model: str) -> dict[str, Any]:
         "name": checkpoint.name,
         "id": model,
         "developer": model.split("/")[0],
-        "inference_engine": {"name": LIBRARY, "version": __version__},
+        **_engine(item),
         "additional_details": {k: str(v) for k, v in details.items() if v is not None},
     }
+
+
+def _engine(item: SharedItem) -> dict[str, Any]:
+    """Return what computed an item's scores or completions; nothing for an external program."""
+    if item.tier.file.is_external:
+        return {}
+    name, version = (
+        (item.engine.name, item.engine.version) if item.engine else (LIBRARY, __version__)
+    )
+    return {"inference_engine": {"name": name, **({"version": version} if version else {})}}
 
 
 def _result(item: SharedItem, name: str, value: SharedValue) -> dict[str, Any]:

@@ -76,6 +76,8 @@ def _entry(item: SharedItem, task: HubTask, now: int) -> dict[str, Any]:
     notes = [value.metric.words]
     if item.num_fewshot is not None:
         notes.append(f"{item.num_fewshot}-shot")
+    if item.engine is not None:
+        notes.append(f"completions by {item.engine.title}")
     if value.low is not None and value.high is not None:
         low, high = (value.metric.level(bound) for bound in (value.low, value.high))
         notes.append(f"95 % interval {low} to {high}")

@@ -114,7 +114,7 @@ def _task(item: SharedItem) -> dict[str, Any]:
         "test_split": getattr(source, "split", None),
         "num_fewshot": item.num_fewshot,
         "output_type": "generate_until" if item.decoding else "multiple_choice",
-        "metadata": {"version": item.tier.file.protocol},
+        "metadata": {"version": item.tier.file.protocol, **_engine(item)},
     }
     if decoding := item.decoding:
         drawn = decoding.get("sampling") or {}
@@ -125,6 +125,15 @@ def _task(item: SharedItem) -> dict[str, Any]:
             "max_gen_toks": decoding.get("max_new_tokens"),
         }
     return content
+
+
+def _engine(item: SharedItem) -> dict[str, str]:
+    """Return the engine of a task's completions, as the harness has one model for all tasks of a file."""
+    if item.engine is None:
+        return {}
+    version = item.engine.version
+    given = {} if version is None else {"inference_engine_version": version}
+    return {"inference_engine": item.engine.name, **given}
 
 
 def _samples(checkpoint: SharedCheckpoint, item: SharedItem) -> list[dict[str, Any]]:

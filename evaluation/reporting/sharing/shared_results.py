@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.results.answer_files import GenerationEntry
+from evaluation.results.answer_files import GenerationEntry, OtherEngine
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.results.stage_files import SUMMARY, read_summary
@@ -62,6 +62,14 @@ class SharedItem:
         """How completions were drawn; empty where nothing is generated."""
         entry = self.result.entry
         return entry.decoding if isinstance(entry, GenerationEntry) else {}
+
+    @property
+    def engine(self) -> OtherEngine | None:
+        """The engine that wrote its completions; None if it is the built-in one."""
+        entry, name = self.result.entry, self.decoding.get("engine")
+        if isinstance(entry, GenerationEntry) and entry.engine is not None:
+            return entry.engine
+        return OtherEngine(name=str(name)) if name else None
 
 
 @dataclass(frozen=True, kw_only=True)
