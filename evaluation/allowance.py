@@ -24,6 +24,17 @@ _LIMITED_PAGES = ((resource.RLIMIT_AS, 0), (resource.RLIMIT_DATA, 5))
 """Limits of a process, and the field of /proc/self/statm with the pages that count."""
 
 
+_PHRASES = (
+    "annot allocate memory", "DefaultCPUAllocator", "failed to map segment", "cannot map zero-fill",
+)  # fmt: skip
+"""What the system, PyTorch and the loader of libraries write where memory has run out."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error says that this machine's memory ran out; PyTorch has no class for that."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _PHRASES)
+
+
 def usable_memory() -> int | None:
     """Return how many more bytes this process can take; None on another system than Linux."""
     left = [*_left_on_machine(), *map(_left_in, groups("memory")), *_left_of_process()]

@@ -15,6 +15,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from evaluation.allowance import is_out_of_memory
 from evaluation.environment import missing_package
 from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
@@ -80,8 +81,8 @@ def _without_errors(action: Callable[[], int], *, is_scoring: bool) -> int:
         if package in ("", "evaluation"):
             raise
         return report(missing_package(package))
-    except (ImportError, MemoryError) as error:
-        if not _is_out_of_memory(error):
+    except (ImportError, MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
             raise
         return report(out_of_memory())
     except OSError as error:
@@ -145,12 +146,6 @@ def panic(error: BaseException) -> str:
         f"a library gave up on its input ({reason}); the line above names its file; most often a "
         "tokenizer.json is damaged or of another version: download the tokenizer again"
     )
-
-
-def _is_out_of_memory(error: BaseException) -> bool:
-    """Return whether memory ran out, also while a library was loaded."""
-    phrases = ("failed to map segment", "annot allocate memory", "cannot map zero-fill")
-    return isinstance(error, MemoryError) or any(words in str(error) for words in phrases)
 
 
 def out_of_memory() -> str:

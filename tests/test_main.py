@@ -114,9 +114,15 @@ def test_a_panic_of_a_library_in_rust_is_a_sentence() -> None:
     assert said.getvalue().startswith("error: a library gave up on its input (index out of bounds)")
 
 
-def test_too_little_memory_is_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+TORCH = "alloc_cpu.cpp:127: DefaultCPUAllocator: can't allocate memory (Cannot allocate memory)"
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError(TORCH)])
+def test_too_little_memory_is_a_sentence(
+    error: Exception, capsys: pytest.CaptureFixture[str]
+) -> None:
     def fails() -> int:
-        raise MemoryError
+        raise error
 
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
     hook = sys.unraisablehook

@@ -17,13 +17,14 @@ import torch
 import transformers
 from torch import nn
 
+from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.completeness import check_complete, check_unchanged, complete_parameters
 from evaluation.checkpoints.format import Checkpoint
 from evaluation.checkpoints.nanotron_classes.base import Architecture, common_config
 from evaluation.checkpoints.prefetch import PREFETCH
-from evaluation.checkpoints.pretrained import load_pretrained
+from evaluation.checkpoints.pretrained import exceeds_memory, load_pretrained
 from evaluation.checkpoints.weights import load_weights, merged_parameters, put_whole
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.errors import UnsupportedCheckpoint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -49,7 +50,8 @@ def load_model(
         device: Device of the parameters; several devices split the layers (`device_number`).
 
     Raises:
-        CheckpointError: It is incomplete or unsound, changes while it is read, or exceeds the memory.
+        CheckpointError: It is incomplete or unsound, or changes while it is read.
+        ScoringError: It exceeds the memory.
     """
     devices = [torch.device(device)] if isinstance(device, str | torch.device) else device
     dtype = dtype or getattr(torch, checkpoint.dtype)
@@ -97,13 +99,10 @@ def _load_nanotron(
     _check_representable(checkpoint, arch)
     try:
         model = empty_model(arch, dtype, devices)
-    except (RuntimeError, MemoryError) as error:  # torch has no class for out-of-memory on the CPU
-        if "alloc" not in str(error) and not isinstance(error, MemoryError):
+    except (RuntimeError, MemoryError) as error:
+        if not is_out_of_memory(error):
             raise
-        raise CheckpointError(
-            f"{checkpoint.path}: the model does not fit into the memory of this machine "
-            f"({str(error).splitlines()[0][:120]}); use a larger one"
-        ) from None
+        raise exceeds_memory(checkpoint, error) from None
     parameters = dict(model.named_parameters())
     filled = {target.name for _, source in sources.values() for target in source.targets}
     zeros = arch.transformers_model.zeros

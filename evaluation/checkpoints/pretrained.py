@@ -13,12 +13,13 @@ import transformers
 from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 
+from evaluation.allowance import is_out_of_memory
 from evaluation.checkpoints.config_files import exists
 from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import TORCH_NAMES
-from evaluation.errors import CheckpointError, UnsupportedCheckpoint
+from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
 from evaluation.regular_files import check_regular
-from evaluation.wording import first_few
+from evaluation.wording import first_few, reason_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -57,6 +58,7 @@ def load_pretrained(checkpoint: Checkpoint, dtype: torch.dtype) -> "PreTrainedMo
 
     Raises:
         CheckpointError: transformers cannot load it, or weights and class do not match.
+        ScoringError: It exceeds the memory.
         UnsupportedCheckpoint: It is quantized, an adapter, or stored as anything but plain floats.
     """
     with _errors_as_sentences(checkpoint), _without_its_report():
@@ -99,9 +101,19 @@ def _errors_as_sentences(checkpoint: Checkpoint) -> Iterator[None]:
     try:
         yield
     except _REFUSALS as error:
+        if is_out_of_memory(error):
+            raise exceeds_memory(checkpoint, error) from None
         raise CheckpointError(
             f"{checkpoint.path}: transformers cannot load it; check its config.json ({_reason(error)})"
         ) from None
+
+
+def exceeds_memory(checkpoint: Checkpoint, error: Exception) -> ScoringError:
+    """Return the error of a model that this machine cannot hold, which is not the checkpoint's fault."""
+    return ScoringError(
+        f"{checkpoint.path}: the model does not fit into the memory that is left for this process "
+        f"({reason_of(error)}); give the job more, or take a machine with more"
+    )
 
 
 def _reason(error: BaseException) -> str:

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch._dynamo.backends.registry import lookup_backend
 
+from evaluation.checkpoints import load
 from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.subjects import Subject, step_subject
@@ -150,6 +151,43 @@ def test_a_checkpoint_that_fits_no_gpu_ends_its_job(
         world.change(scoring={"dtype": dtype})
         with pytest.raises(ScoringError, match=said + remedy):
             score(world, 5)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (
+            torch.OutOfMemoryError(
+                "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 1 GiB"
+            ),
+            "the GPU does not have enough free memory for the weights in float32; give the job a GPU",
+        ),
+        (
+            RuntimeError(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes"
+            ),
+            r"does not fit into the memory that is left for this process \(DefaultCPU.*; give the job",
+        ),
+        (MemoryError(), r"does not fit into the memory .* \(MemoryError\); give the job more"),
+    ],
+)
+def test_too_little_memory_is_not_the_checkpoints_fault(
+    world: World,
+    compiled: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+    error: Exception,
+    said: str,
+) -> None:
+    """So it is not left out of the results: the job fails, and can be run again."""
+
+    def fails(*_: object) -> None:
+        raise error
+
+    world.change(scoring={"dtype": "float32"})
+    monkeypatch.setattr(load, "empty_model", fails)
+    with pytest.raises(ScoringError, match=f"stage2/5: .*{said}") as raised:
+        score(world, 5)
+    assert not raised.value.is_final
 
 
 def test_on_the_cpu_nothing_is_compiled(world: World) -> None:
