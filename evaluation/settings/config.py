@@ -28,6 +28,9 @@ from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
 from evaluation.wording import no_such
 
+WORKING_FOLDER = "working_folder"
+"""Key that a run adds to its copy of the configuration: the folder that relative paths belong to."""
+
 
 def _or_shipped(folder: str) -> str:
     """Return the folder of shipped suites for its default name, unless such a folder is here."""
@@ -197,14 +200,20 @@ def validate_config(content: dict[str, Any], origin: str, files: Sequence[Path] 
     Raises:
         ConfigError: It is invalid; names the origin, the key and the remedy.
     """
+    context = _path_context(*files)
+    content = {**context, **content}
+    if isinstance(content.get(WORKING_FOLDER), str):
+        folder = content.pop(WORKING_FOLDER)
+        if os.path.isdir(folder) and not os.path.samefile(folder, "."):
+            context = {**context, WORKING_FOLDER: folder}
+            content["folders"] = [*content["folders"], folder]
     try:
-        context = _path_context(*files)
-        return Config.model_validate({**context, **content}, context=context)
+        return Config.model_validate(content, context=context)
     except ValidationError as error:
         raise one_sentence(error, origin, Config) from None
 
 
-def _path_context(*files: Path) -> dict[str, list[str]]:
+def _path_context(*files: Path) -> dict[str, Any]:
     """Return the folders of files, the last first, without the working folder."""
     folders = dict.fromkeys(str(file.absolute().parent) for file in reversed(files))
     here = os.path.realpath(".")

@@ -1,4 +1,4 @@
-"""The configuration as Snakemake merged it, written where its jobs can read it.
+"""The configuration as Snakemake merged it, written where its jobs can read it, from any folder.
 
 A `command` in it may hold secrets, so only the user who started the run may read it. Others who
 share the results have files of their own.
@@ -14,7 +14,8 @@ import yaml
 from evaluation.files import atomic_path
 from evaluation.fingerprints import fingerprint
 from evaluation.regular_files import open_regular, read_text
-from evaluation.settings.config import Config
+from evaluation.settings.config import WORKING_FOLDER, Config
+from evaluation.settings.yaml_files import read_yaml
 
 FOLDER = ".config"
 PRIVATE = stat.S_IRUSR | stat.S_IWUSR
@@ -67,7 +68,12 @@ def origin_of(config: Config) -> str | None:
     return line.removeprefix(FROM) if line.startswith(FROM) else None
 
 
+def names_working_folder(path: Path) -> bool:
+    """Return whether a run noted in its file which folder relative paths belong to; earlier ones did not."""
+    return WORKING_FOLDER in read_yaml(path)
+
+
 def _content(config: Config) -> dict[str, object]:
     # With `folders` also where there are none, so that this file's own folder is not taken for one.
     content = config.model_dump(mode="json", exclude_defaults=True)
-    return content | {"folders": list(config.folders)}
+    return content | {"folders": list(config.folders), WORKING_FOLDER: os.getcwd()}

@@ -79,7 +79,23 @@ def _find_path(path: str, info: ValidationInfo) -> str:
         joined = os.path.normpath(os.path.join(folder, path))
         if not os.path.isabs(path) and os.path.exists(joined):
             return joined
-    return path
+    return _from_working_folder(path, info)
+
+
+def _from_working_folder(path: str, info: ValidationInfo) -> str:
+    """Resolve a path in the working folder of a run whose configuration is read from another folder."""
+    return os.path.join((info.context or {}).get("working_folder", ""), path)
+
+
+def _expand_folder(name: str) -> str:
+    """Expand a name like a path if it can be no name on the hub; raise like `_expand_path`."""
+    return _expand_path(name) if name.startswith("~") or _VARIABLE.search(name) else name
+
+
+def _find_folder(name: str, info: ValidationInfo) -> str:
+    """Resolve a folder like `_find_path`; what is neither there nor written as a path stays a name."""
+    path = _find_path(name, info)
+    return path if name.startswith(".") or os.path.exists(path) else name
 
 
 def _for_rules(path: str) -> str:
@@ -93,7 +109,12 @@ def _for_rules(path: str) -> str:
 
 ExpandedPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_find_path)]
 """A path in which environment variables are expanded when it is read; `_find_path` resolves it."""
-OutputPath = Annotated[str, AfterValidator(_expand_path), AfterValidator(_for_rules)]
+OutputPath = Annotated[
+    str,
+    AfterValidator(_expand_path),
+    AfterValidator(_from_working_folder),
+    AfterValidator(_for_rules),
+]
 """A folder that the workflow's rules write to, relative to the working folder."""
 Integer = Annotated[int, Field(strict=True)]
 """A whole number, not text. Each key sets its bounds; any set here would override them."""
@@ -106,7 +127,7 @@ Step = Annotated[Integer, Field(ge=0, lt=2**63)]
 Seed = Annotated[Integer, Field(ge=0, lt=2**63)]
 Text = Annotated[str, Field(min_length=1)]
 """Text that is not empty."""
-FolderOrId = Annotated[Text, AfterValidator(_find_path)]
+FolderOrId = Annotated[Text, AfterValidator(_expand_folder), AfterValidator(_find_folder)]
 """A name on the hub, or a folder."""
 
 LARGEST_COUNT = 10**12

@@ -4,10 +4,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ValidationError
+
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
 from evaluation.settings.config import Config
 from evaluation.settings.groups import Group, check_groups
+from evaluation.settings.model import one_sentence
 from evaluation.settings.objectives import settled_objective
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.stage import Stage
@@ -162,7 +165,10 @@ def _tokenizer(config: Config, name: str, stage: Stage) -> Tokenizer:
             f"{origin}: {_TOKENIZER_REVISION} is {str(revision)[:60]!r}, expected a commit or branch; set "
             f"`tokenizer: {{name: {tokenizer}, revision: …}}` instead"
         )
-    return Tokenizer(name=tokenizer, revision=revision or None)
+    try:
+        return Tokenizer(name=tokenizer, revision=revision or None)
+    except ValidationError as error:
+        raise one_sentence(error, f"{origin}: tokenizer", Tokenizer) from None
 
 
 def _check_longest(config: Config, name: str, stage: Stage, tokenizer: str) -> None:

@@ -222,7 +222,10 @@ def _no_suite(folder: Path, name: str, below: tuple[str, ...]) -> str:
     if not paths:
         return f"{folder}: no such file as {name}.yaml, nor any other suite; correct `suites`"
     hint = did_you_mean(name, {*paths, *(path.stem for path in SUITES.glob("*.yaml"))})
-    return f"{asked}: no such file as {folder / name}.yaml{hint}; there are {', '.join(paths)}"
+    nowhere = ""
+    if folder == SUITES:
+        nowhere = f" (beside the configuration and in {os.getcwd()} there is no folder {SUITES.name} of your own)"
+    return f"{asked}: no such file as {folder / name}.yaml{hint}{nowhere}; there are {', '.join(paths)}"
 
 
 def _overridden(base: Suite, overrides: Overrides, path: Path) -> Suite:

@@ -5,9 +5,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from evaluation.errors import ConfigError
 from evaluation.root import SUITES
 from evaluation.settings.config import load_config, validate_config
-from evaluation.settings.planning import stage_suite
+from evaluation.settings.effective import effective_path, names_working_folder, write_effective
+from evaluation.settings.planning import plan_stage, stage_suite
 
 STAGE = {"checkpoints": "ckpts", "steps": [1], "suites": ["mine"]}
 CONTENT = {"results": "results", "cache": "cache", "sequence_length": 64, "stages": {"one": STAGE}}
@@ -66,3 +68,85 @@ def test_suites_that_come_with_the_workflow_need_no_folder(file: Path) -> None:
     config = load_config(file)
     assert config.suites == str(file.parent / "task_suites")
     assert stage_suite(config, "one").slices
+
+
+@pytest.fixture
+def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A configuration in the working folder, and another folder with all that it names, too."""
+    for name in ("study", "other"):
+        for folder in ("ckpts", "task_suites", "tok", "data", "hub/set"):
+            (tmp_path / name / folder).mkdir(parents=True)
+        (tmp_path / name / "task_suites/mine.yaml").write_text("extends: stage1_ppl_slices\n")
+        (tmp_path / name / "texts.jsonl").write_text("text\n")
+    mirrors = {"a/b": "data", "c/d": "../study/hub"}
+    content = {**CONTENT, "tokenizer": {"name": "tok", "check_texts": "texts.jsonl"}}
+    path = tmp_path / "study" / "config.yaml"
+    path.write_text(yaml.safe_dump({**content, "mirrors": mirrors}))
+    monkeypatch.chdir(tmp_path / "study")
+    return path
+
+
+def test_the_copy_of_a_run_means_the_same_from_any_folder(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load_config(study)
+    copy = write_effective(config).absolute()
+    assert load_config(copy) == config
+    monkeypatch.chdir(tmp_path / "other")
+    elsewhere = load_config(copy)
+    paths = [elsewhere.results, elsewhere.cache, elsewhere.suites, *elsewhere.mirrors.values()]
+    paths += [elsewhere.stages["one"].checkpoints, elsewhere.tokenizer.name]
+    paths.append(elsewhere.tokenizer.check_texts)
+    names = ["results", "cache", "task_suites", "data", "hub", "ckpts", "tok", "texts.jsonl"]
+    assert [Path(path).resolve() for path in paths] == [study.parent / name for name in names]
+    assert elsewhere.folders == (str(study.parent),)
+    plan, other = (plan_stage(one, "one") for one in (config, elsewhere))
+    assert plan.tokenizer.identity != other.tokenizer.identity  # as other has a folder `tok`, too
+    monkeypatch.chdir(study.parent)
+    assert plan.tokenizer.identity == other.tokenizer.identity
+    assert effective_path(load_config(copy)).absolute() == copy
+
+
+def test_a_copy_without_its_working_folder_is_read_as_before(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An earlier version noted none, and a study may be moved."""
+    copy = write_effective(load_config(study)).absolute()
+    assert names_working_folder(copy)
+    moved = copy.read_text().replace(str(study.parent), str(tmp_path / "gone"))
+    (tmp_path / "moved.yaml").write_text(moved)
+    content = yaml.safe_load(copy.read_text())
+    del content["working_folder"]
+    (tmp_path / "earlier.yaml").write_text(yaml.safe_dump(content))
+    assert not names_working_folder(tmp_path / "earlier.yaml")
+    monkeypatch.chdir(tmp_path / "other")
+    for name in ("moved", "earlier"):
+        assert load_config(tmp_path / f"{name}.yaml").results == "results"
+
+
+def test_a_missing_suite_says_where_was_looked(file: Path) -> None:
+    with pytest.raises(ConfigError, match=f"in {Path.cwd()} there is no folder task_suites"):
+        stage_suite(load_config(file), "one")
+
+
+def test_a_tokenizer_that_is_written_as_a_path_is_expanded(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("$MINE/tok", "${MINE}/tok", "~/tok"):
+        monkeypatch.setenv("MINE", "/mine")
+        monkeypatch.setenv("HOME", "/mine")
+        file.write_text(yaml.safe_dump({**CONTENT, "tokenizer": {"name": name}}))
+        assert load_config(file).tokenizer.name == "/mine/tok"
+    file.write_text(yaml.safe_dump({**CONTENT, "tokenizer": {"name": "$NONE/tok"}}))
+    with pytest.raises(ConfigError, match=r"tokenizer\.name: uses \$NONE, which is not set"):
+        load_config(file)
+
+
+def test_the_tokenizer_of_a_training_is_expanded_or_named(file: Path) -> None:
+    training = file.parent / "training.yaml"
+    training.write_text(yaml.safe_dump({"tokenizer": {"tokenizer_name_or_path": "$NONE/tok"}}))
+    file.write_text(yaml.safe_dump({**CONTENT, "training_config": str(training)}))
+    (file.parent / "task_suites").mkdir()
+    (file.parent / "task_suites" / "mine.yaml").write_text("extends: stage1_ppl_slices\n")
+    with pytest.raises(ConfigError, match=r"training\.yaml: tokenizer.*uses \$NONE, which is not"):
+        plan_stage(load_config(file), "one")
