@@ -11,7 +11,7 @@ from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, steps_at, steps_of
+from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, steps_at, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.time_left import ScoredTiers, time_left
@@ -76,7 +76,7 @@ def stage_status(
         "complete": complete,
         "check": None if complete else last_error(plan.check_log),
         "checkpoints": None if complete else absent_checkpoints(plan.name, plan.stage),
-        **_verdict(plan),
+        **_verdict(plan, outdated),
         "left": left and left.sentence,
         "prefill": dict(_prefilling(plan)),
         "subjects": subjects,
@@ -131,13 +131,26 @@ def _is_error_outdated(place: Place, error: str, outdated: Outdated) -> bool:
     return False
 
 
-def _verdict(plan: StagePlan) -> dict[str, Any]:
-    """Return the stage's verdict so far, if any, and whether it is provisional."""
+def _verdict(plan: StagePlan, outdated: Outdated | None) -> dict[str, Any]:
+    """Return the stage's verdict so far, if any, whether it is provisional, and whether it is outdated."""
     try:
         advice = Recommendation.read(plan.results / RECOMMENDATION)
     except ResultsError:  # not written yet, or listed as damaged
-        return {"verdict": None, "provisional": None}
-    return {"verdict": advice.verdict, "provisional": advice.provisional}
+        return {"verdict": None, "provisional": None, "verdict_outdated": None}
+    return {
+        "verdict": advice.verdict,
+        "provisional": advice.provisional,
+        "verdict_outdated": outdated is not None and _is_superseded(plan, outdated),
+    }
+
+
+def _is_superseded(plan: StagePlan, outdated: Outdated) -> bool:
+    """Return whether a stage's tables show other settings, data or results than there are now."""
+    if not outdated(TABLES, plan):
+        return False
+    made = Outdated(outdated.plans, as_made=True)  # steps may be missing: those do not count
+    made.view = outdated.view
+    return made(TABLES, plan)
 
 
 def _stage_files(plan: StagePlan) -> tuple[dict[str, str], list[str]]:
@@ -228,6 +241,7 @@ def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
         missing = [n for n, state in entry["files"].items() if state in ("missing", "outdated")]
         verdict = f"; {entry['verdict']}" if entry["verdict"] else ""
         verdict += ", provisional" if verdict and entry["provisional"] else ""
+        verdict += " (of outdated tables)" if verdict and entry["verdict_outdated"] else ""
         lines.append(f"{stage}: {'complete' if entry['complete'] else 'incomplete'}{verdict}")
         lines += [f"  {entry['left']}"] if entry["left"] else []
         lines += [f"  to come: {first_few(missing, 4)}"] if missing else []

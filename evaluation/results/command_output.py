@@ -34,6 +34,9 @@ class StageStatus(FileModel):
     checkpoints: str | None = Field(description="A sentence where there are no checkpoints.")
     verdict: str | None = Field(description="Verdict of the stage so far.")
     provisional: bool | None = Field(description="Whether steps are still to come.")
+    verdict_outdated: bool | None = Field(
+        description="Whether the verdict is of other settings, data or results than there are now."
+    )
     left: str | None = Field(
         None, description="How much scoring is left, and about how long it takes; null if none is."
     )

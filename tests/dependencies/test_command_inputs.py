@@ -16,6 +16,7 @@ from evaluation.commands.parser import build_parser
 from evaluation.dependencies.steps import COLLECT
 from evaluation.errors import CacheError, ResultsError
 from evaluation.records import record_path
+from evaluation.results.command_output import StageStatus, Status
 from evaluation.results.deltas_file import StepDeltas
 from tests.dependencies.evaluated import write_evaluated
 from tests.watching.stand_in import leave_records
@@ -143,6 +144,33 @@ def test_an_export_reads_its_stages_alone(config: Path, output: str) -> None:
     for refused in ("", "--stage second", "--step 10", "--step 100 10"):
         with pytest.raises(ResultsError, match="deltas of second"):
             run(config, f"{export} {refused}")
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_verdict_of_outdated_tables_is_said_to_be_that(
+    config: Path, missing: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def status() -> tuple[StageStatus, str]:
+        run(config, "status --json")
+        read = Status.model_validate_json(capsys.readouterr().out)
+        run(config, "status")
+        return read.stages["second"], capsys.readouterr().out
+
+    if missing:  # a step that is still to be scored makes no verdict outdated
+        edited(config, lambda content: content["stages"]["second"]["steps"].append(30))
+        for command in ("deltas --stage second --step 10 20", "tables --stage second"):
+            assert run(config, command) == 0
+        capsys.readouterr()
+    stage, text = status()
+    assert stage.verdict
+    assert not stage.verdict_outdated
+    assert "outdated tables" not in text
+    edited(config, another_margin)
+    stage, text = status()
+    assert stage.verdict
+    assert stage.verdict_outdated
+    provisional = ", provisional" if missing else ""
+    assert f"second: incomplete; {stage.verdict}{provisional} (of outdated tables)" in text
 
 
 def test_tables_of_another_protocol(config: Path, monkeypatch: pytest.MonkeyPatch) -> None:
