@@ -17,7 +17,8 @@ from pathlib import Path
 from demo.ladder import LADDER
 from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.errors import EvaluationError
-from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas
+from evaluation.results.delta_rows import DeltaRow
+from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.config import load_config

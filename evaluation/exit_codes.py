@@ -21,6 +21,7 @@ from evaluation.errors import EvaluationError
 from evaluation.escaping import terminal_text
 from evaluation.files import without_temporary
 from evaluation.terminal_layout import as_shown, fitted, show, spell_signs, terminal_width
+from evaluation.wording import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -141,9 +142,8 @@ def machine_fault(error: OSError, *, is_scoring: bool = False) -> str:
 
 def panic(error: BaseException) -> str:
     """Return a sentence for a panic of a library in Rust, such as tokenizers."""
-    reason = " ".join(str(error).split())[:200]
     return (
-        f"a library gave up on its input ({reason}); the line above names its file; most often a "
+        f"a library gave up on its input ({one_line(error)}); the line above names its file; most often a "
         "tokenizer.json is damaged or of another version: download the tokenizer again"
     )
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from evaluation.errors import EvaluationError
 from evaluation.json_text import load_json
-from evaluation.wording import near_path
+from evaluation.wording import near_path, reason_of
 
 STANDARD = Path("-")
 """Means standard input, or standard output."""
@@ -67,7 +67,7 @@ def read_lines(
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise kind(f"{path}: damaged gzip data ({error}); compress it again") from None
     except OSError as error:
-        raise kind(f"{path}: cannot be read ({error.strerror or error}); give {expected}") from None
+        raise kind(f"{path}: cannot be read ({reason_of(error)}); give {expected}") from None
 
 
 def read_json(line: bytes, place: str, kind: type[EvaluationError]) -> Any:

@@ -24,6 +24,22 @@ def kind_of(value: object) -> str:
     return _KINDS.get(name, f"a {name}")
 
 
+def one_line(error: BaseException) -> str:
+    """Return the message of a library's error on one line, shortened."""
+    return " ".join(str(error).split())[:300]
+
+
+def reason_of(error: Exception) -> str:
+    """Return the system's reason for an error, or else the first line of its text, or its class."""
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:300]
+    return reason or type(error).__name__
+
+
+def with_class(error: BaseException) -> str:
+    """Return an error's class and message on one line."""
+    return f"{type(error).__name__}: {one_line(error)}".removesuffix(": ")
+
+
 def first_few(names: Sequence[str], most: int = 6) -> str:
     """Return the first names, and how many more there are: `a, b and 3 more`."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
@@ -58,12 +74,6 @@ def near_path(path: Path, is_kind: Callable[[Path], bool] = Path.exists) -> str:
             path.name, (near.name for near in path.parent.iterdir() if is_kind(near))
         )
     return ""
-
-
-def reason_of(error: Exception) -> str:
-    """Return the system's reason for an error, or else the first line of its text, or its class."""
-    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:160]
-    return reason or type(error).__name__
 
 
 def time_in_words(seconds: float) -> str:

@@ -1,6 +1,7 @@
-"""Names say what is in them: one class a name, and few variables that are called `found` or `one`."""
+"""Names say what is in them, one class a name, few called `found` or `one`; files and functions are short."""
 
 import ast
+import re
 from collections import Counter
 
 from tests.conftest import ROOT
@@ -33,3 +34,25 @@ def test_vague_names_are_rare() -> None:
                 uses[name] += 1
     assert uses.keys() == VAGUE
     assert {name: count for name, count in uses.items() if count * 1000 > MOST * lines} == {}
+
+
+def test_files_and_functions_are_as_short_as_contributing_says() -> None:
+    rule = re.search(
+        r"Each file outside tests/ has one purpose and at most (\d+) lines. Functions have about ten lines, at most (\d+)",
+        (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").replace("\n", " "),
+    )
+    assert rule is not None
+    most_lines, longest = map(int, rule.groups())
+    files = [
+        p for room in ("evaluation", "demo", "benchmarks") for p in (ROOT / room).rglob("*.py")
+    ]
+    lines = {path: path.read_text(encoding="utf-8").count("\n") for path in files}
+    assert [path for path, count in lines.items() if count > most_lines] == []
+    functions = [
+        (path, node.name, (node.end_lineno or 0) - node.lineno + 1)
+        for path in [*files, *(ROOT / "tests").rglob("*.py")]
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(functions) > 3000
+    assert [function for function in functions if function[2] > longest] == []

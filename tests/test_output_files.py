@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from evaluation.errors import OutputError
-from evaluation.output_files import output_file
+from evaluation.input_files import STANDARD
+from evaluation.output_files import check_replaces_nothing, output_file
 from evaluation.records import write_record
 
 
@@ -26,6 +27,18 @@ def test_what_the_command_reads(tmp_path: Path, name: str) -> None:
     (tmp_path / "hard").hardlink_to(read)
     with pytest.raises(OutputError, match="is read by the same command, and would be replaced"):
         output_file(tmp_path / name, [tmp_path / "absent", read])
+
+
+def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (read := tmp_path / "read").write_text("1")
+    with read.open() as standard_input:
+        monkeypatch.setattr("sys.stdin", standard_input)
+        with pytest.raises(OutputError, match="is read by the same command"):
+            output_file(read, [STANDARD])
+        assert output_file(tmp_path / "new", [STANDARD]) == tmp_path / "new"
+    with open("/dev/null") as standard_input:  # as a terminal, it may be read and written
+        monkeypatch.setattr("sys.stdin", standard_input)
+        check_replaces_nothing(Path("/dev/null"), [STANDARD])
 
 
 @pytest.mark.parametrize("name", ["generation/t/prompts.parquet", "tier2_ppl.json"])

@@ -58,12 +58,12 @@ class Breakdowns(NamedTuple):
 
     @property
     def by_position(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.PositionDelta`, in nats per token; BridgeError where blocks differ."""
+        """Rows of `delta_rows.PositionDelta`, in nats per token; BridgeError where blocks differ."""
         return [row for pair in tier_pairs(*self) for row in _position_rows(pair)]
 
     @property
     def by_group(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.GroupDelta`, corrected by Holm's method over all of them."""
+        """Rows of `delta_rows.GroupDelta`, corrected by Holm's method over all of them."""
         rows = [row for pair in tier_pairs(*self) for row in _group_rows(pair)]
         adjusted = holm({str(number): row["p"] for number, row in enumerate(rows)})
         return [
@@ -73,7 +73,7 @@ class Breakdowns(NamedTuple):
 
     @property
     def by_pass_rate(self) -> list[dict[str, Any]]:
-        """Rows of `deltas_file.PassRateChanges`; `counts` has a row for each band of theirs, a column for ours."""
+        """Rows of `delta_rows.PassRateChanges`; `counts` has a row for each band of theirs, a column for ours."""
         return [row for pair in tier_pairs(*self) for row in _pass_rate_rows(pair)]
 
 

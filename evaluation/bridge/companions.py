@@ -10,7 +10,7 @@ from evaluation.bridge.means import gain_interval, secondary_delta
 from evaluation.bridge.paired_binary import at_alpha, detectable
 from evaluation.bridge.recipes import of_recipe
 from evaluation.bridge.weighted_mean import macro_mean
-from evaluation.results.deltas_file import ObjectiveVerdict, RecipeRow, SecondaryRow
+from evaluation.results.objective_rows import ObjectiveVerdict, RecipeRow, SecondaryRow
 from evaluation.settings.objectives import Objective
 
 

@@ -16,7 +16,7 @@ from evaluation.bridge.ranking import Ranking, rank
 from evaluation.bridge.recipes import noise_of
 from evaluation.bridge.simultaneous_intervals import Leaves, leaves, simultaneous_alpha
 from evaluation.bridge.verdicts import conjunction, objective_verdicts
-from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.objectives import Objective
 

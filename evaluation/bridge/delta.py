@@ -7,7 +7,7 @@ from typing import Any
 from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.paired_binary import detectable
 from evaluation.bridge.statistics import holm
-from evaluation.results.deltas_file import Flag
+from evaluation.results.delta_rows import Flag
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS, Tier, TierName
 
@@ -72,7 +72,7 @@ class Delta:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """Its columns in `results.deltas_file`, without those that name the checkpoints."""
+        """Its columns in `results.delta_rows`, without those that name the checkpoints."""
         estimate = self.estimate
         own = ("tier", "item", "group", "metric", "p_holm", "primary", "flag")
         return {
@@ -182,7 +182,7 @@ def flag_of(gain: float, p: float | None) -> Flag:
 
 
 def change_columns(values: tuple[float, float], estimate: Estimate) -> dict[str, Any]:
-    """Return our value, the bridge's, and their difference by column of `results.deltas_file.Change`."""
+    """Return our value, the bridge's, and their difference by column of `results.delta_rows.Change`."""
     return {
         "value": values[0],
         "bridge_value": values[1],

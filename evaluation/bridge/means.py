@@ -10,7 +10,7 @@ from evaluation.bridge.pairing import AGAIN
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.errors import BridgeError
 from evaluation.settings.objectives import Objective
-from evaluation.settings.tiers import TIERS, Tier
+from evaluation.settings.tiers import TIERS, Tier, TierName
 
 
 def _macro(rows: Sequence[Delta], item: str, weights: Mapping[str, float] | None = None) -> Delta:
@@ -38,19 +38,17 @@ def _is_decided_by_another(rows: Sequence[Delta]) -> bool:
 
 
 def _counted_deltas(deltas: Sequence[Delta]) -> dict[str, Delta]:
-    """Return the delta of each item that enters means over several tiers, by the item's name.
-
-    It is the headline's; for items of which only the right answer is scored, it is the greedy rate's.
-    """
-    by_group: dict[str, Delta] = {}
+    """Return the delta of each item that enters means over several tiers, by the item's name."""
+    measured: dict[tuple[TierName, str], dict[str, Delta]] = {}
     for delta in deltas:
-        tier = TIERS[delta.tier]
-        counted = [f"delta_{name}" for name in (() if tier.rates else tier.counted)]
-        if delta.is_mean or delta.metric not in counted:
-            continue
-        if delta.item not in by_group or delta.metric == counted[0]:
-            by_group[delta.item] = delta
-    return by_group
+        if not delta.is_mean:
+            of_item = measured.setdefault((delta.tier, delta.item), {})
+            of_item[delta.metric.removeprefix("delta_")] = delta
+    return {
+        item: by_metric[metric]
+        for (tier, item), by_metric in measured.items()
+        if (metric := TIERS[tier].counted_of(by_metric)) is not None
+    }
 
 
 def means(

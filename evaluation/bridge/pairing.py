@@ -9,9 +9,9 @@ import numpy as np
 
 from evaluation.errors import BridgeError
 from evaluation.metrics.variance import Floats
-from evaluation.results.answer_files import GenerationEntry
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
+from evaluation.results.verified_files import GenerationEntry
 from evaluation.settings.tiers import Tier
 from evaluation.wording import first_few
 

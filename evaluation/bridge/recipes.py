@@ -24,7 +24,7 @@ from evaluation.bridge.paired_binary import at_alpha
 from evaluation.bridge.pairs import estimate_of
 from evaluation.bridge.weighted_mean import macro_mean
 from evaluation.metrics.differences import mean_differences
-from evaluation.results.deltas_file import NoiseRow
+from evaluation.results.objective_rows import NoiseRow
 from evaluation.settings.candidates import FEWEST, last_ones
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from evaluation.bridge.decision import Decision, JudgedStep
 from evaluation.bridge.estimate import ALPHA
-from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.candidates import (
     Candidate,
     candidate_columns,

@@ -32,7 +32,7 @@ from evaluation.bridge.estimate import ALPHA, Estimate
 from evaluation.bridge.means import decisive_deltas, gain_interval
 from evaluation.bridge.paired_binary import at_alpha, p_beyond
 from evaluation.bridge.statistics import holm
-from evaluation.results.deltas_file import ObjectiveRow, ObjectiveVerdict
+from evaluation.results.objective_rows import ObjectiveRow, ObjectiveVerdict
 from evaluation.settings.metric import Metric
 from evaluation.settings.objectives import Objective
 from evaluation.settings.tiers import TIERS

@@ -23,13 +23,8 @@ from evaluation.dependencies.places import Place
 from evaluation.errors import BridgeError, EvaluationError, ResultsError
 from evaluation.results.columns import write_csv
 from evaluation.results.delta_notes import warnings_in_words
-from evaluation.results.deltas_file import (
-    DELTA_COLUMNS,
-    DELTAS,
-    STAGE_TABLE,
-    StageDeltas,
-    StepDeltas,
-)
+from evaluation.results.delta_rows import DELTA_COLUMNS
+from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, StageDeltas, StepDeltas
 from evaluation.results.files import write_model
 from evaluation.results.read import Results, read_results
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation

@@ -19,7 +19,7 @@ from evaluation.checkpoints.format import Checkpoint, text_config
 from evaluation.checkpoints.headers import TORCH_NAMES
 from evaluation.errors import CheckpointError, ScoringError, UnsupportedCheckpoint
 from evaluation.regular_files import check_regular
-from evaluation.wording import first_few, reason_of
+from evaluation.wording import first_few, one_line, reason_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -118,7 +118,7 @@ def exceeds_memory(checkpoint: Checkpoint, error: Exception) -> ScoringError:
 
 def _reason(error: BaseException) -> str:
     """Return a library's message without names of classes of errors, which tell a user nothing."""
-    words = re.sub(r"\b\w*(?:Error|Exception): ", "", " ".join(str(error).split())[:400])
+    words = re.sub(r"\b\w*(?:Error|Exception): ", "", one_line(error))
     if isinstance(error, KeyError):
         return f"it has no {words}"
     return words or "no reason is given"

@@ -21,12 +21,12 @@ from evaluation.dependencies.places import Place
 from evaluation.dependencies.steps import SCORE
 from evaluation.errors import CommandError, ResultsError, ScoringError
 from evaluation.files import is_temporary, write_json, write_parquet, write_text
-from evaluation.grading.generated import FOLDER
 from evaluation.grading.header import header, origin
 from evaluation.grading.tiers import SUMMARIZERS, TierFiles
 from evaluation.grading.units import units_of_files, write_units
 from evaluation.records import Record, read_record
 from evaluation.results.read import read_tier
+from evaluation.results.verified_files import FOLDER
 from evaluation.scoring.external import LINE, command_name
 from evaluation.settings.groups import group_weights
 from evaluation.settings.tiers import TIERS, Tier

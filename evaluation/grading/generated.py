@@ -32,6 +32,7 @@ from evaluation.grading.verdicts import CompletionBatch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
 from evaluation.reading.thinking import is_closed_by, read_answer
 from evaluation.results.columns import COMPLETED, arrow_schema
+from evaluation.results.verified_files import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
 from evaluation.settings.generation import CompletionTask
 from evaluation.settings.plan import StagePlan
@@ -39,8 +40,6 @@ from evaluation.settings.provided import settled_task
 from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.verdicts import unless_unfinished
-
-FOLDER = "generation"
 
 _PROMPTS = arrow_schema(COMPLETED[1:])  # the first one names the task
 
@@ -188,7 +187,7 @@ def task_files(
     """
     files: dict[str, Callable[[Path], object]] = {
         "completions.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=False)),
-        "results.jsonl": partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=True)),
+        RESULTS: partial(write_jsonl, rows=_lines(prompts, texts, with_verdicts=True)),
         "prompts.parquet": partial(write_parquet, table=rows),
         "summary.json": partial(write_json, content=dict(summary)),
     }

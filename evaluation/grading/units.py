@@ -17,13 +17,14 @@ from evaluation.metrics.perplexity import columns_of_blocks
 from evaluation.metrics.positions import NATS, TOKENS, positions_of
 from evaluation.metrics.rates import RATES, TRUNCATED, PromptRow, outcome
 from evaluation.metrics.variance import Floats
-from evaluation.results.answer_files import GenerationEntry, PromptEntry, Tier4File
 from evaluation.results.columns import BLOCKS, CANDIDATES, COMPLETED, Column, read_table, rows_of
 from evaluation.results.files import COLLECT_AGAIN, parse_model, unusable
 from evaluation.results.items import models_of
 from evaluation.results.kinds import Units, units_of
+from evaluation.results.probe_files import PromptEntry, Tier4File
 from evaluation.results.tier_files import SliceEntry, TaskEntry, TierFile
 from evaluation.results.units_file import SOURCES, ByItem, units_table
+from evaluation.results.verified_files import GenerationEntry
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import Tier
 

@@ -21,6 +21,7 @@ from evaluation.json_text import load_json
 from evaluation.prefill.limits import memory_limit
 from evaluation.providers.adapters.mirror_files import PACKED, is_lfs_pointer, parts_of
 from evaluation.regular_files import check_regular
+from evaluation.wording import one_line, reason_of
 
 DatasetRow = dict[str, Any]
 
@@ -47,8 +48,9 @@ _LONGEST_DOCUMENT = 8 << 20
 
 def unreadable(path: Path, error: OSError) -> SourceError:
     """Return the error for a file that the system cannot read."""
-    reason = error.strerror or error
-    return SourceError(f"{error.filename or path}: cannot be read ({reason}); make it readable")
+    return SourceError(
+        f"{error.filename or path}: cannot be read ({reason_of(error)}); make it readable"
+    )
 
 
 def read_rows(path: Path, fields: Sequence[str] | None) -> Iterator[DatasetRow]:
@@ -113,8 +115,9 @@ def _read_parquet(path: Path, fields: Sequence[str] | None) -> Iterator[list[Dat
     except (PermissionError, MemoryError):
         raise
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise SourceError(f"{path}: not readable as Parquet: {reason}; copy it again") from None
+        raise SourceError(
+            f"{path}: not readable as Parquet: {one_line(error)}; copy it again"
+        ) from None
 
 
 def _refuse_twice(path: Path, names: Sequence[str]) -> None:
@@ -160,10 +163,8 @@ def _saved_errors(folder: Path) -> Iterator[None]:
         AttributeError,
         pa.ArrowException,
     ) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        reason = " ".join(reason.split())[:300]
         raise SourceError(
-            f"{folder}: not readable by load_from_disk ({reason}); copy it again"
+            f"{folder}: not readable by load_from_disk ({reason_of(error)}); copy it again"
         ) from None
 
 

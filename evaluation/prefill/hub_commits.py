@@ -6,9 +6,10 @@ from pathlib import Path
 
 from evaluation.errors import CacheError
 from evaluation.files import write_json
-from evaluation.prefill.sources import hub_failures, short_reason
+from evaluation.prefill.sources import hub_failures
 from evaluation.regular_files import read_text
 from evaluation.settings.sources import Source
+from evaluation.wording import with_class
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +24,7 @@ def resolved_commit(source: Source) -> str | None:
     try:
         return HfApi().dataset_info(str(source.dataset), revision=source.revision).sha
     except hub_failures() as error:
-        log.warning("%s: its commit is not recorded: %s", source.dataset, short_reason(error))
+        log.warning("%s: its commit is not recorded: %s", source.dataset, with_class(error))
         return None
 
 

@@ -15,6 +15,7 @@ from types import FrameType
 
 from evaluation.children import limit_memory
 from evaluation.errors import SourceError
+from evaluation.wording import one_line, with_class
 
 SECONDS = 10.0
 MEMORY = 1 << 30
@@ -82,11 +83,11 @@ def reason_of(error: BaseException) -> str:
         return "it takes more than a gigabyte of memory for one row"
     if isinstance(error, SourceError):
         return str(error)
-    words = " ".join(str(error).split())[:300]
+    words = one_line(error)
     if "No filter named 'random'" in words:
         return "it draws at random (`random`), but prompts must be the same whenever they are made"
     known = isinstance(error, OutOfTime | TypeError | ValueError)
-    return words if words and known else f"{type(error).__name__}: {words}".removesuffix(": ")
+    return words if words and known else with_class(error)
 
 
 @contextlib.contextmanager

@@ -19,6 +19,7 @@ from evaluation.settings.config import Config
 from evaluation.settings.generation import GenerationTask
 from evaluation.settings.provided import ProviderChoices, ProviderTask
 from evaluation.settings.sources import Slice, Source, Task
+from evaluation.wording import with_class
 
 log = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ def _hub_rows(
             except hub_failures() as error:
                 if _is_final(error):
                     raise
-                why = short_reason(error)
+                why = with_class(error)
                 log.warning("%s: streaming failed (%s); downloading it", source.dataset, why)
         yield from rows or _load(source, config, split, fields, streaming=False)
     except hub_failures() as error:
@@ -230,12 +231,8 @@ def _remedy(source: Source, error: Exception) -> str:
             "it needs a loading script, which is not run: use a copy without one, such as "
             "`revision: refs/convert/parquet`"
         )
-    return f"{short_reason(error)}; correct its config, split or data_files, or mirror it"
+    return f"{with_class(error)}; correct its config, split or data_files, or mirror it"
 
 
 def _says(error: Exception, *words: str) -> bool:
     return any(word.lower() in str(error).lower() for word in words)
-
-
-def short_reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".removesuffix(": ")

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Literal
 
 from evaluation.errors import ResultsError
-from evaluation.grading.generated import FOLDER
 from evaluation.input_files import read_lines
 from evaluation.results.columns import COMPLETED, read_table
 from evaluation.results.files import COLLECT_AGAIN
+from evaluation.results.verified_files import FOLDER
 from evaluation.wording import no_such
 
 Order = Literal["easiest", "hardest"]

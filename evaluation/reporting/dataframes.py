@@ -1,18 +1,21 @@
 """Results as pandas DataFrames, for notebooks and scripts: what `evaluation.load(FOLDER)` returns."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
 from evaluation.errors import ResultsError
-from evaluation.results.answer_files import Generation, read_generations
+from evaluation.results.columns import read_table
 from evaluation.results.deltas_file import DELTAS, StageDeltas
+from evaluation.results.files import COLLECT_AGAIN, read_records
+from evaluation.results.items import models_of
+from evaluation.results.probe_files import Generation, Tier4File, read_generations
+from evaluation.results.read import read_tier_file
 from evaluation.results.stage_files import RECOMMENDATION, SUMMARY, Recommendation, read_summary
+from evaluation.results.verified_files import FOLDER, RESULTS, VerifiedCompletion, read_verified
 from evaluation.settings.candidates import candidate_folder
 from evaluation.settings.tiers import TIERS
 from evaluation.wording import near_path, no_such
@@ -86,9 +89,12 @@ class LoadedStage:
         path = self._folder_of(checkpoint) / TIERS[tier].items_file
         if not path.exists():
             raise ResultsError(f"{path}: no such file; the checkpoint was not scored in {tier}")
-        return (
-            pd.read_parquet(path) if path.suffix == ".parquet" else pd.read_json(path, lines=True)
-        )
+        model = models_of(tier).per_item
+        if isinstance(model, type):
+            rows = read_records(path, model, COLLECT_AGAIN)
+            return pd.DataFrame([row.model_dump(exclude_unset=True) for _, row in rows])
+        frame: pd.DataFrame = read_table(path, model, COLLECT_AGAIN).to_pandas()
+        return frame
 
     def completions(self, checkpoint: int | str) -> Iterator[Completion]:
         """Yield a checkpoint's completions, those of probes first.
@@ -102,13 +108,12 @@ class LoadedStage:
         folder = self._folder_of(checkpoint)
         probes = folder / TIERS["tier4"].items_file
         if probes.exists():
-            checks = _checks(folder / TIERS["tier4"].summary_file)
+            checks = _checks(folder)
             for answer in read_generations(probes).values():
                 yield _of_probe(answer, checks.get(answer.id, {}))
-        for path in sorted(folder.glob("generation/*/results.jsonl")):
-            for line in path.read_text(encoding="utf-8").split("\n"):
-                if line:
-                    yield _of_task(path.parent.name, json.loads(line))
+        for path in sorted(folder.glob(f"{FOLDER}/*/{RESULTS}")):
+            for completion in read_verified(folder, path.parent.name):
+                yield _of_task(path.parent.name, completion)
 
     def _folder_of(self, checkpoint: int | str) -> Path:
         if checkpoint not in self.checkpoints:
@@ -165,13 +170,12 @@ def _stage(folder: Path) -> LoadedStage:
     return LoadedStage(name=str(rows[0]["stage"]) if rows else folder.name, folder=folder)
 
 
-def _checks(path: Path) -> dict[str, dict[str, float | None]]:
-    prompts: list[dict[str, Any]] = (
-        json.loads(path.read_text(encoding="utf-8")).get("prompts") or []
-    )
+def _checks(folder: Path) -> dict[str, dict[str, float | None]]:
+    file = read_tier_file(folder, "tier4")
+    assert isinstance(file, Tier4File)
     return {
-        prompt["id"]: {name: float(check["passed"]) for name, check in prompt["checks"].items()}
-        for prompt in prompts
+        prompt.id: {name: float(check.passed) for name, check in prompt.checks.items()}
+        for prompt in file.prompts or ()
     }
 
 
@@ -188,14 +192,14 @@ def _of_probe(answer: Generation, checks: Mapping[str, float | None]) -> Complet
     )
 
 
-def _of_task(task: str, row: Mapping[str, Any]) -> Completion:
+def _of_task(task: str, completion: VerifiedCompletion) -> Completion:
     return Completion(
         tier="tier5",
         item=task,
-        id=row["id"],
-        sample=row["sample"],
-        prompt=row["prompt"],
-        completion=row["completion"],
-        stop_reason=row["stop_reason"],
-        credits={name: verdict["credit"] for name, verdict in row["verdicts"].items()},
+        id=completion.id,
+        sample=completion.sample,
+        prompt=completion.prompt,
+        completion=completion.completion,
+        stop_reason=completion.stop_reason,
+        credits=completion.credits,
     )

@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from evaluation.bridge.delta import OVERALL, headline_delta
-from evaluation.results.deltas_file import DeltaColumns, StageDeltas
+from evaluation.results.delta_rows import DeltaColumns
+from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.tiers import TIERS, TierName

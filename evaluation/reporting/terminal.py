@@ -7,7 +7,8 @@ from evaluation.command_hints import snakemake
 from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import recommendation_line, shown_metrics, steps_in_words
 from evaluation.results.command_output import BridgeTable, StageVerdicts
-from evaluation.results.deltas_file import DELTAS, DeltaRow, StageDeltas
+from evaluation.results.delta_rows import DeltaRow
+from evaluation.results.deltas_file import DELTAS, StageDeltas
 from evaluation.results.stage_files import RECOMMENDATION, Recommendation
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier

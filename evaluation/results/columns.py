@@ -16,6 +16,7 @@ from evaluation.escaping import csv_cell
 from evaluation.files import atomic_path
 from evaluation.results.files import FileModel, unreadable, unusable
 from evaluation.settings.tiers import TIERS
+from evaluation.wording import one_line
 
 if TYPE_CHECKING:  # takes a while to import, and every command imports this module
     import pyarrow as pa
@@ -194,8 +195,7 @@ def read_table(
     except PermissionError as error:
         raise unreadable(path, error, again) from None
     except (pa.ArrowException, OSError, ValueError) as error:
-        why = str(error).split("\n")[0]
-        raise unusable(path, f"damaged ({why})", again) from None
+        raise unusable(path, f"damaged ({one_line(error)})", again) from None
     for column in columns:
         if column.name in table.column_names:
             table = _checked(path, table, column, again)

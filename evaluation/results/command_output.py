@@ -4,7 +4,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from evaluation.results.deltas_file import Flag, StageDeltas, TierOf
+from evaluation.results.delta_rows import Flag, TierOf
+from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.files import FileModel
 from evaluation.results.stage_files import Recommendation
 

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from evaluation.results.columns import columns_of
-from evaluation.results.deltas_file import DeltaColumns, High, TierOf
+from evaluation.results.delta_rows import DeltaColumns, High, TierOf
 from evaluation.results.files import FileModel, StageFile, optional
 from evaluation.settings.runs import By
 

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from evaluation.files import write_json, write_text
-from evaluation.results.answer_files import CategoryRates, MeanRate
 from evaluation.results.columns import Column
 from evaluation.results.command_output import BridgeTable, CheckpointTable, DoctorReport, Status
 from evaluation.results.comparison_file import (
@@ -14,18 +13,18 @@ from evaluation.results.comparison_file import (
     Comparison,
     ComparisonRow,
 )
+from evaluation.results.delta_rows import DELTA_COLUMNS, DeltaRow
 from evaluation.results.deltas_file import (
-    DELTA_COLUMNS,
     DELTAS,
     STAGE_TABLE,
     ComparedCheckpoint,
-    DeltaRow,
-    ObjectiveRow,
     StageDeltas,
     StepDeltas,
 )
 from evaluation.results.files import FileModel
 from evaluation.results.items import models_of
+from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.probe_files import CategoryRates
 from evaluation.results.stage_files import (
     QUALITY,
     QUALITY_COLUMNS,
@@ -40,6 +39,7 @@ from evaluation.results.stage_files import (
 )
 from evaluation.results.tier_files import ItemEntry, TierFile
 from evaluation.results.units_file import unit_columns
+from evaluation.results.verified_files import MeanRate
 from evaluation.settings.schema import Parts, anchor, key_table, part_tables
 from evaluation.settings.tiers import TIERS
 

@@ -1,7 +1,9 @@
 """Read JSON files of results as typed records; an error states in one sentence what is wrong with a file."""
 
+import contextlib
 import json
 import stat
+from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
@@ -100,10 +102,37 @@ def read_text(path: Path, again: str) -> str:
     Raises:
         ResultsError: It is missing, not a regular file, not UTF-8, or cannot be read.
     """
+    with _reading(path, again):
+        return path.read_bytes().decode()
+
+
+def read_records(
+    path: Path, model: type[AnyFileModel], again: str
+) -> Iterator[tuple[Path, AnyFileModel]]:
+    """Yield the records of a file of JSON lines one by one, each with its place for messages.
+
+    Args:
+        again: How such a file is made, for messages.
+
+    Raises:
+        ResultsError: The file is missing, not a regular file or cannot be read, or a line is no such record.
+    """
+    with _reading(path, again), open(path, "rb") as lines:
+        for number, line in enumerate(
+            lines, start=1
+        ):  # texts in JSON may have other line separators
+            if line.strip():
+                where = path.with_name(f"{path.name}, line {number}")
+                yield where, parse_model(where, line, model, again)
+
+
+@contextlib.contextmanager
+def _reading(path: Path, again: str) -> Iterator[None]:
+    """Raise ResultsError where a regular file of text cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             raise unusable(path, "not a regular file", again)
-        return path.read_bytes().decode()
+        yield
     except FileNotFoundError:
         raise ResultsError(f"{path}: no such file; {again}") from None
     except UnicodeDecodeError as error:
@@ -118,7 +147,9 @@ def unreadable(path: Path, error: OSError, again: str) -> ResultsError:
     return ResultsError(f"{path}: {why} and {again}")
 
 
-def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) -> AnyFileModel:
+def parse_model(
+    path: Path, text: str | bytes, model: type[AnyFileModel], again: str
+) -> AnyFileModel:
     """Return a record from a file's text.
 
     Args:
@@ -134,7 +165,7 @@ def parse_model(path: Path, text: str, model: type[AnyFileModel], again: str) ->
         raise unusable(path, _mistake(error, content), again) from None
 
 
-def parse_json(path: Path, text: str, again: str) -> dict[str, Any]:
+def parse_json(path: Path, text: str | bytes, again: str) -> dict[str, Any]:
     """Return a JSON object, in which no key occurs twice; raise ResultsError."""
     try:
         content = load_json(text, finite=True)

@@ -8,6 +8,7 @@ retention.csv                 what later checkpoints retained of earlier ones
 Figures are listed by the plan, as their names depend on its tiers.
 """
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -15,22 +16,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from evaluation import protocol
 from evaluation.results.columns import columns_of, read_table
-from evaluation.results.deltas_file import (
-    DELTAS,
-    STAGE_TABLE,
-    CandidateEntry,
-    Change,
-    Flag,
-    Group,
-    High,
-    Items,
-    Mde,
-    NoiseRow,
-    ObjectiveVerdict,
-    TierOf,
-)
+from evaluation.results.delta_rows import Change, Flag, Group, High, Items, Mde, TierOf
+from evaluation.results.deltas_file import DELTAS, STAGE_TABLE, CandidateEntry
 from evaluation.results.files import RUN_AGAIN, FileModel, StageFile, optional, unusable
-from evaluation.settings.candidates import Candidate
+from evaluation.results.objective_rows import NoiseRow, ObjectiveVerdict
+from evaluation.settings.candidates import Candidate, steps_among
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TierName
 
@@ -149,6 +139,14 @@ class Recommendation(StageFile):
     def candidate(self) -> Candidate | None:
         """The step or merge to use next; None if there is none."""
         return self.step if self.merge is None else self.merge
+
+
+def chosen_among(
+    candidates: Collection[Candidate], recommendation: Recommendation | None
+) -> Candidate | None:
+    """Return the recommended step or merge if it is one of these, else the last step; None without steps."""
+    recommended = recommendation.candidate if recommendation else None
+    return recommended if recommended in candidates else max(steps_among(candidates), default=None)
 
 
 class SummaryRow(FileModel):

@@ -1,6 +1,6 @@
 """The JSON files of tiers: a header that all share, and those of Tier2 and Tier3.
 
-Files on generated answers are in `answer_files`.
+Those of Tier4 are in `probe_files`, those of Tier5 in `verified_files`.
 
 An external program's files may hold less; `_lacking` names what only the engine's must have.
 """

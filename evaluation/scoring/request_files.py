@@ -8,7 +8,6 @@ once it is complete, or to a pipe, a device or `-`.
 import contextlib
 import json
 import os
-import stat
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,7 @@ from evaluation.files import as_utf8, atomic_path, link_target, make_folder
 from evaluation.input_files import STANDARD, read_json, read_lines
 from evaluation.json_text import is_unicode
 from evaluation.output_files import check_replaces_nothing
-from evaluation.wording import kind_of
+from evaluation.wording import kind_of, reason_of
 
 TEXT = {"context", "continuation"}
 TOKENS = {"context_tokens", "continuation_tokens"}
@@ -86,8 +85,7 @@ def check_output(requests: Path, output: Path) -> None:
     Raises:
         OutputError: When answers cannot be written there; it names the path.
     """
-    _check_apart(requests, output)
-    check_replaces_nothing(output)
+    check_replaces_nothing(output, [requests])
     if is_standard_output(output) or _is_written_through(output):
         return
     try:
@@ -146,25 +144,9 @@ def _opened(path: Path) -> Iterator[BinaryIO]:
 
 def _unwritable(path: Path, error: OSError, stored: str) -> OutputError:
     return OutputError(
-        f"{path}: cannot be written ({error.strerror or error}), {stored}; free disk space, or give "
+        f"{path}: cannot be written ({reason_of(error)}), {stored}; free disk space, or give "
         "--output a path in a folder that can be written to"
     )
-
-
-def _check_apart(requests: Path, output: Path) -> None:
-    """Raise OutputError if the answers would replace the file of requests."""
-    if requests == STANDARD:
-        source = os.fstat(sys.stdin.fileno()) if sys.stdin else None
-    else:
-        source = requests.stat() if requests.exists() else None
-    target = output.stat() if output != STANDARD and output.exists() else None
-    if source is None or target is None or stat.S_ISCHR(source.st_mode):
-        return
-    if os.path.samestat(source, target):
-        raise OutputError(
-            f"{output}: is the file of requests itself, which would be replaced; give --output another "
-            "path"
-        )
 
 
 def _is_written_through(path: Path) -> bool:

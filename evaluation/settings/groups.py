@@ -104,7 +104,7 @@ def _faults_of_tiers(group: Group) -> Iterator[str]:
             yield "greedy: it is for members from several tiers; add `also`, or take it out"
         return
     for tier in map(TIERS.__getitem__, group.tiers):
-        if tier.rates or tier.headline not in tier.counted:
+        if tier.headline not in tier.counted:
             yield (
                 f"also: no mean over tiers holds the {tier.head.words} of {tier.name}, as it is no "
                 "mean of fractions of which higher is better; take the tier out"

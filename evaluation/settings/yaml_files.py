@@ -13,7 +13,7 @@ import yaml
 
 from evaluation.errors import ConfigError
 from evaluation.regular_files import open_regular
-from evaluation.wording import kind_of, near_path
+from evaluation.wording import kind_of, near_path, one_line
 
 MAX_BYTES = 32 * 2**20
 MAX_DEPTH = 100
@@ -139,9 +139,8 @@ def _parsed(text: str) -> Any:
         raise
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         # a value that is not of its tag's type, or an integer of thousands of digits
-        reason = " ".join(str(error).split())[:300]
         raise ConfigError(
-            f"not valid YAML: a value that is not of the type that its tag names ({reason}); correct "
+            f"not valid YAML: a value that is not of the type that its tag names ({one_line(error)}); correct "
             "the value, or take the tag away"
         ) from None
     if content is None or content == {}:
@@ -201,8 +200,7 @@ def _refuse_repeated(content: Any) -> None:
 
 
 def _where(error: yaml.YAMLError) -> str:
-    text = " ".join(str(error).split())
-    return re.sub(r'in "<(?:unicode|byte) string>", ', "", text)
+    return re.sub(r'in "<(?:unicode|byte) string>", ', "", " ".join(str(error).split()))
 
 
 def _tabs(text: str, error: yaml.YAMLError) -> str:

@@ -13,6 +13,7 @@ from tokenizers import decoders, models, pre_tokenizers
 from evaluation.errors import SourceError
 from evaluation.tokenizers.base import NO_CHARACTER, EncodedText, LoadedTokenizer
 from evaluation.tokenizers.config import AddedToken, TokenizerConfig
+from evaluation.wording import one_line
 
 _UNUSED = ("version", "truncation", "padding", "post_processor")
 """Parts of tokenizer.json that ids and texts do not depend on here."""
@@ -185,9 +186,8 @@ def read_json(path: Path) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # noqa: BLE001 - the library has no class of its own
-        reason = " ".join(str(error).split())[:200]
         raise SourceError(
-            f"{path}: does not describe a tokenizer ({reason}); copy the tokenizer again"
+            f"{path}: does not describe a tokenizer ({one_line(error)}); copy the tokenizer again"
         ) from None
 
 
@@ -200,9 +200,8 @@ def read_byte_level(vocabulary: Path) -> tokenizers.Tokenizer:
     try:
         model = models.BPE.from_file(str(vocabulary), str(vocabulary.with_name("merges.txt")))
     except Exception as error:  # noqa: BLE001 - the library has no class of its own
-        reason = " ".join(str(error).split())[:200]
         raise SourceError(
-            f"{vocabulary}: is no vocabulary for merges.txt ({reason}); copy the tokenizer again"
+            f"{vocabulary}: is no vocabulary for merges.txt ({one_line(error)}); copy the tokenizer again"
         ) from None
     backend = tokenizers.Tokenizer(model)
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)

@@ -12,6 +12,7 @@ from evaluation.tokenizers.config import TokenizerConfig, read_config
 from evaluation.tokenizers.fast import FastTokenizer, read_byte_level, read_json
 from evaluation.tokenizers.files import PATTERNS, Vocabulary, check_files, find_vocabulary
 from evaluation.tokenizers.pieces import PieceTokenizer
+from evaluation.wording import one_line
 
 log = logging.getLogger(__name__)
 
@@ -147,9 +148,9 @@ def _one_sentence(name: str) -> Iterator[None]:
 def _reason(error: Exception) -> str:
     from huggingface_hub.errors import GatedRepoError, RepositoryNotFoundError
 
-    reason = " ".join(str(error).split())
+    reason = str(error)
     if isinstance(error, GatedRepoError | RepositoryNotFoundError) or "gated repo" in reason:
         return "it is not on the hub, or not open to you: check the name, or run `hf auth login`"
     if isinstance(error, ConnectionError) or re.search(r"(?i)connect|offline|outgoing", reason):
         return "the hub cannot be reached: run prefill where it can, or set `tokenizer.name` to a folder"
-    return (reason or type(error).__name__)[:300]
+    return one_line(error) or type(error).__name__

@@ -13,7 +13,7 @@ from evaluation.bridge.estimate import Estimate, PairCounts, by_t
 from evaluation.bridge.paired_binary import FEW, p_beyond, paired_rate
 from evaluation.bridge.recommendation import choose, recommend
 from evaluation.bridge.verdicts import ObjectiveVerdict, conjunction, objective_verdicts
-from evaluation.results.deltas_file import ObjectiveRow
+from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.settings.objectives import Objective
 from tests.bridge.folders import accuracy_delta
 

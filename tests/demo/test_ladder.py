@@ -18,7 +18,8 @@ from evaluation.checkpoints.format import open_checkpoint
 from evaluation.checkpoints.load import load_model
 from evaluation.checkpoints.subjects import find_steps
 from evaluation.protocol import BRIDGE
-from evaluation.results.deltas_file import DeltaRow, StageDeltas
+from evaluation.results.delta_rows import DeltaRow
+from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.files import write_model
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.config import Config, load_config

@@ -8,7 +8,7 @@ import pytest
 
 from evaluation.reporting.pages.decision import NO_RISK, stage_decision, stage_decisions
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
-from evaluation.results.deltas_file import RecipeRow
+from evaluation.results.objective_rows import RecipeRow
 from evaluation.results.stage_files import RunnerUp, SimilarCandidate
 from evaluation.settings.plan import StagePlan
 from tests.reporting.pages import STEPS

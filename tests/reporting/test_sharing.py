@@ -21,7 +21,7 @@ from evaluation.reporting.sharing.shared_results import (
     scored_candidates,
     shared_checkpoint,
 )
-from evaluation.results.answer_files import OtherEngine
+from evaluation.results.verified_files import OtherEngine
 from evaluation.version import __version__
 from tests.conftest import ROOT
 from tests.reporting.conftest import command

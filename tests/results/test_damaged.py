@@ -21,8 +21,8 @@ from evaluation.reporting.tables.figures import write_figures
 from evaluation.reporting.tables.stage_results import read_stage
 from evaluation.reporting.tables.values import values_of
 from evaluation.reporting.terminal import bridge_table
-from evaluation.results.answer_files import read_generations
 from evaluation.results.deltas_file import StageDeltas, StepDeltas
+from evaluation.results.probe_files import read_generations
 from evaluation.results.read import read_results, read_tier
 from evaluation.results.stage_files import QUALITY, Recommendation, TaskQuality, read_summary
 from evaluation.settings.plan import StagePlan

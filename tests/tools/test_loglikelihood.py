@@ -95,7 +95,7 @@ def bind(path: Path) -> None:
         bound.bind(str(path))
 
 
-SELF = "is the file of requests itself"
+SELF = "is read by the same command"
 OUTPUTS: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a folder": (lambda f: made(f / "out", Path.mkdir), "is a folder, where a file is to be written"),
     "the requests": (lambda f: f / "in.jsonl", SELF),

@@ -8,14 +8,13 @@ from typing import Any
 
 from evaluation.bridge.pairing import Pair
 from evaluation.errors import ResultsError
-from evaluation.grading.generated import FOLDER
 from evaluation.reading.markdown import read_lists
 from evaluation.reading.text import words
 from evaluation.reading.thinking import checked_part
-from evaluation.regular_files import open_regular
 from evaluation.reporting.flips.items import NOT_STORED, Change, Flip, ItemFlips, cut, largest
-from evaluation.results.answer_files import Generation, Tier4File, read_generations
+from evaluation.results.probe_files import Generation, Tier4File, read_generations
 from evaluation.results.read import TierResults
+from evaluation.results.verified_files import VerifiedCompletion, read_verified
 from evaluation.settings.check_kinds import Counted
 from evaluation.settings.checks import Check
 from evaluation.settings.suites import Probe
@@ -24,8 +23,6 @@ from evaluation.verification.checks.registry import CHECKS, named
 from evaluation.verification.verdicts import UNFINISHED
 
 log = logging.getLogger(__name__)
-
-RESULTS = "results.jsonl"
 
 CHANGES: dict[int, Change] = {1: "right", 0: "same", -1: "wrong"}
 
@@ -100,14 +97,13 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
         name, chosen = judged.item, largest(judged.gain, most)
         ids = {judged.ids[place] for place, _ in chosen}
         samples, others = (
-            _read_samples(side.folder / FOLDER / name / RESULTS, ids)
-            for side in (pair.ours, pair.theirs)
+            _read_samples(side.folder, name, ids) for side in (pair.ours, pair.theirs)
         )
         flips = []
         for place, change in chosen:
             id = judged.ids[place]
             prompt = samples.get(id) or others.get(id)
-            text = cut(str(prompt[0]["prompt"]), from_end=True) if prompt else NOT_STORED
+            text = cut(prompt[0].prompt, from_end=True) if prompt else NOT_STORED
             answer = _completion(samples.get(id, []), float(judged.ours[place]))
             other = _completion(others.get(id, []), float(judged.theirs[place]))
             shared = {"text": text, "theirs": other}
@@ -117,35 +113,33 @@ def flipped_completions(pair: Pair, most: int) -> Iterator[ItemFlips]:
         )
 
 
-def _read_samples(path: Path, ids: set[str]) -> Mapping[str, list[dict[str, Any]]]:
+def _read_samples(folder: Path, task: str, ids: set[str]) -> Mapping[str, list[VerifiedCompletion]]:
     """Return the samples of some prompts; what cannot be read is left out, and logged."""
-    samples: dict[str, list[dict[str, Any]]] = {}
+    samples: dict[str, list[VerifiedCompletion]] = {}
     try:
-        with open_regular(path) as lines:
-            for line in lines:
-                row = json.loads(line)
-                if row["id"] in ids:
-                    samples.setdefault(row["id"], []).append(row)
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        log.warning("%s: damaged (%r); its texts are not shown; score again", path, error)
+        for completion in read_verified(folder, task):
+            if completion.id in ids:
+                samples.setdefault(completion.id, []).append(completion)
+    except ResultsError as error:
+        log.warning("%s; until then its texts are not shown", error)
     return samples
 
 
-def _completion(samples: list[dict[str, Any]], rate: float) -> dict[str, Any]:
+def _completion(samples: Sequence[VerifiedCompletion], rate: float) -> dict[str, Any]:
     """Return one side's answer: the first sample that is right, or else the first one."""
     if not samples:
         return {"text": NOT_STORED, "checks": {}, "stop": "", "tokens": 0}
-    right = [row for row in samples if any(v["credit"] == 1 for v in row["verdicts"].values())]
-    row = (right or samples)[0]
-    text = cut(row["completion"])
+    right = [sample for sample in samples if 1 in sample.credits.values()]
+    shown = (right or samples)[0]
+    text = cut(shown.completion)
     if len(samples) > 1:
-        text += f" (sample {row['sample']}; pass rate {rate:.3g} of {len(samples)})"
+        text += f" (sample {shown.sample}; pass rate {rate:.3g} of {len(samples)})"
     return {
         "text": text,
-        "checks": {view: verdict["credit"] == 1 for view, verdict in row["verdicts"].items()},
-        "why": [f"{view}: {v['reason']}" for view, v in row["verdicts"].items() if v["reason"]],
-        "stop": row["stop_reason"],
-        "tokens": row["completion_tokens"],
+        "checks": {view: credit == 1 for view, credit in shown.credits.items()},
+        "why": [*shown.reasons],
+        "stop": shown.stop_reason,
+        "tokens": shown.completion_tokens,
     }
 
 

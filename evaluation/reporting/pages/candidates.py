@@ -10,7 +10,7 @@ from evaluation.bridge.decision import JudgedStep, headline_of
 from evaluation.bridge.recommendation import in_order
 from evaluation.bridge.verdicts import detectable_in_words, worse_in_words
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import ObjectiveRow
+from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import Recommendation
 from evaluation.settings.candidates import Candidate, candidate_rank
 from evaluation.settings.tiers import TIERS

@@ -8,7 +8,7 @@ from itertools import takewhile
 from evaluation.errors import ResultsError
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import ObjectiveRow
+from evaluation.results.objective_rows import ObjectiveRow
 from evaluation.results.stage_files import (
     QUALITY,
     Headline,

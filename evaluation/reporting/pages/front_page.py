@@ -27,7 +27,7 @@ from evaluation.reporting.tables.retention import retention, write_retention
 from evaluation.reporting.tables.stage_results import StageResults, read_stage
 from evaluation.reporting.tables.summary import summary_rows
 from evaluation.results.comparison_file import COMPARISON, COMPARISON_PAGE, Comparison, LeadRow
-from evaluation.results.stage_files import OVERVIEW, PAGE
+from evaluation.results.stage_files import OVERVIEW, PAGE, chosen_among
 from evaluation.settings.config import Config
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
@@ -202,9 +202,8 @@ def _headline(stage: StageResults, spark: Series) -> str:
     """Return the value at the recommended (or else the last) step, with its interval if it has one."""
     points = {mark["name"]: {"paired_low": None, **mark} for mark in spark["merges"]}
     points |= {point["step"]: point for point in spark["points"]}
-    chosen = stage.chosen
-    if chosen is None or chosen not in points:
-        chosen = spark["points"][-1]["step"]
+    chosen = chosen_among(points, stage.recommendation)
+    assert chosen is not None  # a curve has points of steps
     point = points[chosen]
     low, high = point["low"], point["high"]
     paired = ""

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from evaluation.bridge.breakdowns import position_values
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
-from evaluation.results.deltas_file import DeltaRow, PositionDelta
+from evaluation.results.delta_rows import DeltaRow, PositionDelta
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.tiers import TIERS, TierName
 

@@ -23,7 +23,7 @@ from evaluation.escaping import printable_lines
 from evaluation.files import write_text
 from evaluation.reporting.headlines import loss_units, name_in_forest
 from evaluation.reporting.palette import DARK, LIGHT
-from evaluation.results.deltas_file import DeltaColumns
+from evaluation.results.delta_rows import DeltaColumns
 from evaluation.settings.tiers import TIERS
 
 log = logging.getLogger(__name__)

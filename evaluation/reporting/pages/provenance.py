@@ -11,8 +11,8 @@ from evaluation.reporting.pages.page import Table, cells_of
 from evaluation.reporting.pages.provenance_header import packages_in_words
 from evaluation.reporting.pages.verified_answers import verified_tables
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.answer_files import Tier4File
 from evaluation.results.delta_notes import notes_by_steps
+from evaluation.results.probe_files import Tier4File
 from evaluation.results.read import Results, TierResults
 from evaluation.results.stage_files import QualityRow, TaskQuality
 from evaluation.results.tier_files import Counts, TierFile

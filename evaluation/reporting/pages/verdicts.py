@@ -9,9 +9,9 @@ from evaluation.bridge.estimate import POWER
 from evaluation.reporting.headlines import steps_in_words
 from evaluation.reporting.pages.curves import Series, stage_series
 from evaluation.reporting.tables.stage_results import StageResults
-from evaluation.results.deltas_file import ObjectiveRow
-from evaluation.results.stage_files import QualityRow
-from evaluation.settings.candidates import candidate_columns, candidate_rank, steps_among
+from evaluation.results.objective_rows import ObjectiveRow
+from evaluation.results.stage_files import QualityRow, chosen_among
+from evaluation.settings.candidates import candidate_columns, candidate_rank
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -67,8 +67,7 @@ def headline_item(tier: TierName, group: str | None) -> str:
 
 def advice_of(stage: StageResults, rows: Sequence[QualityRow]) -> Iterator[str]:
     """Yield a sentence on each undecided objective of the recommended step, or else of the last step."""
-    advised = stage.recommendation.candidate if stage.recommendation else None
-    step = advised if advised in stage.deltas else max(steps_among(stage.deltas), default=None)
+    step = chosen_among(stage.deltas, stage.recommendation)
     if step is None:
         return
     for objective in stage.judged(step).objectives:

@@ -4,9 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from evaluation.reporting.pages.page import Table, cells_of
-from evaluation.results.answer_files import GenerationEntry, OtherEngine, VerifierRates, WindowEntry
-from evaluation.results.deltas_file import GroupDelta, StepDeltas
+from evaluation.results.delta_rows import GroupDelta
+from evaluation.results.deltas_file import StepDeltas
 from evaluation.results.read import Results
+from evaluation.results.verified_files import (
+    GenerationEntry,
+    OtherEngine,
+    VerifierRates,
+    WindowEntry,
+)
 from evaluation.settings.candidates import Candidate
 from evaluation.settings.metric import Metric
 from evaluation.settings.tiers import TIERS

@@ -12,9 +12,10 @@ from evaluation.errors import CacheError, ResultsError
 from evaluation.metrics.accuracy import candidate_scores, group_items
 from evaluation.prefill.caches import read_documents, read_task
 from evaluation.reporting.flips.items import scored_cache
-from evaluation.results.answer_files import GenerationEntry, Tier4File, read_generations
+from evaluation.results.probe_files import Tier4File, read_generations
 from evaluation.results.read import TierResults
 from evaluation.results.tier_files import TaskEntry
+from evaluation.results.verified_files import GenerationEntry, read_verified
 from evaluation.settings.plan import StagePlan
 
 
@@ -116,34 +117,26 @@ def _credit(values: Any, gold: int) -> float:
 def _completions(
     plan: StagePlan, tier_results: TierResults, name: str, entry: GenerationEntry
 ) -> Iterator[Sample]:
-    path = tier_results.folder / "generation" / name / "results.jsonl"
     folder = plan.cache_folder("tier5", name)
     try:
         documents = read_documents(folder)
     except CacheError:
         documents = {}  # only the gold answers are lacking
-    for row in _lines(path):
-        document = documents.get(row["id"])
+    for line in read_verified(tier_results.folder, name):
+        document = documents.get(line.id)
         gold = document.document.get("gold") if document else None
-        verdicts = row["verdicts"]
-        credits = {view: verdict["credit"] for view, verdict in verdicts.items()}
-        primary = verdicts[entry.primary]
         yield Sample(
-            id=row["id"],
-            prompt=row["prompt"],
+            id=line.id,
+            prompt=line.prompt,
             references=() if gold is None else (_as_text(gold),),
-            outputs=(row["completion"],),
-            scores={view: credit for view, credit in credits.items() if credit is not None},
+            outputs=(line.completion,),
+            scores={view: credit for view, credit in line.credits.items() if credit is not None},
             headline=entry.primary,
             method=f"verifier {entry.primary}",
-            extracted=_as_text(primary.get("answer") or ""),
-            tokens=(row["prompt_tokens"], row["completion_tokens"]),
-            about={"sample": row["sample"], "stop_reason": row["stop_reason"]},
-            reasons=tuple(
-                f"{view}: {verdict['reason']}"
-                for view, verdict in verdicts.items()
-                if verdict["reason"]
-            ),
+            extracted=line.verdicts[entry.primary].answer or "",
+            tokens=(line.prompt_tokens, line.completion_tokens),
+            about={"sample": line.sample, "stop_reason": line.stop_reason},
+            reasons=line.reasons,
         )
 
 
@@ -175,17 +168,6 @@ def _check_scored(folder: Path, checksum: Any) -> None:
             f"{folder}: is not there, or holds other questions than those that were scored; prefill with "
             "the settings of that time, or score again"
         )
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    if not path.is_file():
-        raise ResultsError(f"{path}: no such file; run `collect` for this checkpoint again")
-    with open(path, encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                yield json.loads(line)
-            except ValueError:
-                raise ResultsError(f"{path}: line {number} is not JSON") from None
 
 
 def _as_text(value: Any) -> str:

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from evaluation.errors import ResultsError
-from evaluation.results.answer_files import GenerationEntry, OtherEngine
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults, read_folder
 from evaluation.results.stage_files import SUMMARY, read_summary
 from evaluation.results.tier_files import TaskEntry, TierFile
+from evaluation.results.verified_files import GenerationEntry, OtherEngine
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.metric import Metric
 from evaluation.settings.plan import StagePlan

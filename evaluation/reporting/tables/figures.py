@@ -19,15 +19,16 @@ from evaluation.files import atomic_path
 from evaluation.reporting.headlines import has_own_forest, in_forest, name_in_forest, shown_metrics
 from evaluation.reporting.pages.curves import Series, is_logarithmic, stage_series
 from evaluation.reporting.palette import LIGHT
-from evaluation.results.deltas_file import (
-    DELTAS,
-    DeltaRow,
-    PassRateChanges,
-    StageDeltas,
-    StepDeltas,
+from evaluation.results.delta_rows import DeltaRow, PassRateChanges
+from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas
+from evaluation.results.stage_files import (
+    RECOMMENDATION,
+    SUMMARY,
+    Recommendation,
+    chosen_among,
+    read_summary,
 )
-from evaluation.results.stage_files import RECOMMENDATION, SUMMARY, Recommendation, read_summary
-from evaluation.settings.candidates import candidate_label, steps_among
+from evaluation.settings.candidates import candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS
 
@@ -86,9 +87,7 @@ def _deltas(plan: StagePlan) -> tuple[list[DeltaRow], Sequence[PassRateChanges]]
     candidates = {row.candidate for row in rows if row.candidate is not None}
     if not candidates:
         return [], ()
-    step = Recommendation.read(plan.results / RECOMMENDATION).candidate
-    if step not in candidates:
-        step = max(steps_among(candidates), default=None)
+    step = chosen_among(candidates, Recommendation.read(plan.results / RECOMMENDATION))
     if step is None:
         return [], ()
     own = [row for row in rows if row.candidate == step]

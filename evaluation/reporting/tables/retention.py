@@ -25,7 +25,7 @@ from evaluation.reporting.headlines import shown_metrics
 from evaluation.reporting.tables.score_matrix import Cell, Columns, Key, heat_map, key_of
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.results.columns import write_csv
-from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.read import Results, read_tier
 from evaluation.results.stage_files import RETENTION, RETENTION_COLUMNS, RETENTION_TEX, RetentionRow
 from evaluation.settings.tiers import TIERS, TierName

@@ -23,7 +23,7 @@ from evaluation.reporting.palette import LIGHT
 from evaluation.reporting.tables.stage_results import StageResults
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.command_output import CheckpointTable, TableColumn, TableValue
-from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.read import read_folder
 from evaluation.results.stage_files import MATRIX, MATRIX_TEX, RetentionRow
 from evaluation.settings.candidates import candidate_rank

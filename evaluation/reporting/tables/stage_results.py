@@ -11,7 +11,7 @@ from evaluation.errors import ResultsError
 from evaluation.reporting.tables.values import Value, values_of
 from evaluation.results.deltas_file import DELTAS, StageDeltas, StepDeltas, StepVerdict
 from evaluation.results.read import Results, TierResults, read_tier
-from evaluation.results.stage_files import RECOMMENDATION, Recommendation
+from evaluation.results.stage_files import RECOMMENDATION, Recommendation, chosen_among
 from evaluation.settings.candidates import Candidate, candidate_label
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, TierName
@@ -61,8 +61,7 @@ class StageResults:
     @property
     def chosen(self) -> Candidate | None:
         """The recommended step or merge, or the last step."""
-        recommended = self.recommendation.candidate if self.recommendation else None
-        return recommended if recommended in self.candidates else max(self.steps, default=None)
+        return chosen_among(self.candidates, self.recommendation)
 
     def judged(self, candidate: Candidate) -> StepVerdict:
         """Return the verdict on a compared candidate: the stage's, corrected for the choice, or else its own."""

@@ -15,7 +15,7 @@ from evaluation.reporting.tables.score_matrix import ARROWS, write_matrix
 from evaluation.reporting.tables.stage_results import Scored, StageResults
 from evaluation.reporting.tables.values import Value
 from evaluation.results.columns import arrow_schema, write_csv
-from evaluation.results.deltas_file import DeltaRow
+from evaluation.results.delta_rows import DeltaRow
 from evaluation.results.stage_files import SUMMARY, SUMMARY_COLUMNS, SUMMARY_TABLE, SUMMARY_TEXT
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.tiers import TIERS, Tier

@@ -69,9 +69,9 @@ def _means_over_tiers(tier_results: TierResults, tiers: Sequence[TierResults]) -
 
 
 def _counted(tier_results: TierResults, name: str) -> Estimate | None:
-    """Return an item's rate that enters means over several tiers, the same one as in `bridge.means`."""
+    """Return an item's rate that enters means over several tiers; None if there is none."""
     item = tier_results.items[name]
-    metric = next((name for name in tier_results.tier.counted if name in item.values), None)
+    metric = tier_results.tier.counted_of(item.values)
     if metric is None:
         return None
     return _alone(item, tier_results.tier.metric(metric)) or _no_items(item.values[metric])

@@ -30,6 +30,7 @@ from evaluation.scoring.engine.faults import gpu_faults
 from evaluation.scoring.engine.masks import BLOCK
 from evaluation.scoring.engine.packed_rows import PackedRow
 from evaluation.scoring.engine.prepared import PreparedModel
+from evaluation.wording import with_class
 
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4}
 """Tolerance of each dtype: rounding in float32 causes about 1e-6."""
@@ -183,9 +184,8 @@ def _as_sentences(engine: PreparedModel) -> Iterator[None]:
     except torch.OutOfMemoryError:
         raise
     except (*REFUSALS, RuntimeError) as error:
-        what = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
         raise _refusal(
-            engine, f"it does not take a mask and positions for each token ({what})"
+            engine, f"it does not take a mask and positions for each token ({with_class(error)})"
         ) from None
 
 

@@ -22,6 +22,7 @@ from evaluation.scoring.engine.generation.partial_answers import PartialAnswer
 from evaluation.scoring.engine.generation.plain import plain_answers
 from evaluation.scoring.engine.generation.sampling import Rules
 from evaluation.scoring.engine.self_check import REFUSALS, compared_logprobs, difference
+from evaluation.wording import with_class
 
 NEW = 8
 """Tokens of each answer that is compared."""
@@ -58,7 +59,7 @@ def _compared(compare: Callable[[], str | None]) -> str | None:
     except (NotEnoughMemory, GpuFault):
         raise
     except (*REFUSALS, RuntimeError, ScoringError) as error:
-        return f"it does not run ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+        return f"it does not run ({with_class(error)})"
 
 
 def _plain_fault(model: PreTrainedModel, device: torch.device) -> str | None:

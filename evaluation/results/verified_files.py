@@ -1,161 +1,30 @@
-"""The files on generated answers: Tier4's and Tier5's summaries, and Tier4's completions."""
+"""Tier5's files: the summary of rates by verifier, and each task's completions with their verdicts."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
-from evaluation.results.files import (
-    COLLECT_AGAIN,
-    FileModel,
-    optional,
-    parse_model,
-    read_text,
-    unusable,
-)
+from evaluation.results.files import COLLECT_AGAIN, FileModel, optional, read_records
 from evaluation.results.tier_files import ItemEntry, Rate, TierFile, measured, stored_values
-from evaluation.settings.check_kinds import CheckKind
 from evaluation.settings.tiers import TIERS
 
-if TYPE_CHECKING:
+FOLDER = "generation"
+"""Folder of a folder for each task, in that of a checkpoint's results."""
 
-    class _Rates(FileModel):
-        """Rates of prompts."""
+RESULTS = "results.jsonl"
+"""A task's completions with their verdicts."""
+
+if TYPE_CHECKING:
 
     class _CompletionMetrics(ItemEntry):
         """An entry with the metrics of completions."""
 
 else:
-    _Rates = measured(FileModel, TIERS["tier4"].metrics, "{}.")
     _CompletionMetrics = measured(
         ItemEntry, [metric for metric in TIERS["tier5"].metrics if metric.description], "{}."
     )
-
-
-class CategoryRates(_Rates):
-    """Shares of prompts; null where no prompt counts for a rate."""
-
-    prompts: int | None = optional("Prompts of the category.", ge=0)
-
-    @property
-    def rates(self) -> dict[str, float | None]:
-        """All rates in the file, including those that an external program defines."""
-        known = type(self).model_fields
-        given = {name: getattr(self, name) for name in known if name in self.model_fields_set}
-        return {k: v for k, v in {**given, **(self.model_extra or {})}.items() if _is_rate(k)}
-
-    @model_validator(mode="after")
-    def _check_external_rates(self) -> Self:
-        for name, value in (self.model_extra or {}).items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if _is_rate(name) and value is not None and not (is_number and 0 <= value <= 1):
-                raise ValueError(f"{name} is {value!r}, not a number from 0 to 1")
-        return self
-
-
-def _is_rate(name: str) -> bool:
-    return name.endswith("_rate")
-
-
-class OverallRates(CategoryRates):
-    """Shares of all prompts except those with `headline: false`, which count for their category only."""
-
-    all_checks_pass_rate: Rate = Field(description="Share of answers that pass all checks.")
-
-
-class PromptCheck(FileModel):
-    """One check of an answer."""
-
-    kind: CheckKind = Field(description="The kind of the check; rates count checks by kind.")
-    passed: bool = Field(description="Whether the answer passes.")
-    note: str | None = optional(
-        "For code: `unguarded` or `forged`, as in Tier5. `unfinished`: the thinking never ends."
-    )
-
-
-class PromptEntry(FileModel):
-    """A prompt and the results of its answer."""
-
-    id: str = Field(description="Name of the probe.")
-    category: str = Field(description="Heading it is reported under.")
-    headline: bool = optional("Whether it counts for `summary`.", True)
-    checks: dict[str, PromptCheck] = Field(description="Each check by name.")
-    passed: bool | None = optional("Whether all of them pass.")
-    stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
-    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
-    response_words: int | None = optional("Words of the answer.", ge=0)
-    response_characters: int | None = optional("Characters of the answer.", ge=0)
-
-
-class ChatEntry(FileModel):
-    """How the prompts of some probes were made, and how their answers are read."""
-
-    probes: tuple[str, ...] = Field(description="Names of the probes.")
-    chat_template: str = Field(description="Jinja2 template of the prompts.")
-    chat_template_kwargs: dict[str, Any] = optional("Variables that the template reads.", {})
-    stop: tuple[str, ...] = optional("Strings at which answers are cut.", ())
-    answer_after: str | None = optional("Checks read what follows this text.")
-
-
-class Tier4File(TierFile):
-    """`tier4_sft_native.json`."""
-
-    summary: OverallRates = Field(description="Rates over all prompts of the headline.")
-    by_category: dict[str, CategoryRates] | None = optional("By category.")
-    prompts: tuple[PromptEntry, ...] | None = optional("Each prompt.")
-    chats: tuple[ChatEntry, ...] = optional("How prompts were made and answers read.", ())
-    unfinished: int = optional("Answers whose thinking never ends; they pass no check.", 0, ge=0)
-    data: Any = optional("Fingerprint of the probes.")
-    data_checksum: Any = optional("Checksums of the scored prompts.")
-
-    @model_validator(mode="after")
-    def _distinct_prompts(self) -> Self:
-        known: set[str] = set()
-        for number, prompt in enumerate(self.prompts or ()):
-            if prompt.id in known:
-                raise ValueError(f"prompts.{number}: the id {prompt.id!r} appears twice")
-            known.add(prompt.id)
-        return self
-
-    @property
-    def same(self) -> dict[str, Any]:
-        """The prompts."""
-        return {"prompts": self.data_checksum}
-
-    def _lacking(self) -> str | None:
-        return None if self.prompts else "prompts is empty"
-
-
-class Generation(FileModel):
-    """A prompt and its answer."""
-
-    id: str = Field(description="Name of the probe.")
-    category: str | None = optional("Heading it is reported under.")
-    prompt: str = Field(description="The conversation as the model read it.")
-    response: str = Field(description="The answer, as it was generated.")
-    stop_reason: str | None = optional("`eos`, `stop_string` or `length`.")
-    prompt_tokens: int | None = optional("Tokens of the prompt.", ge=0)
-    response_tokens: int | None = optional("Tokens of the answer.", ge=0)
-
-
-def read_generations(path: Path) -> dict[str, Generation]:
-    """Read Tier4's completions by the id of their prompt, in the order of the file.
-
-    Raises:
-        ResultsError: A line is no such record, or an id occurs twice; names the line.
-    """
-    generations: dict[str, Generation] = {}
-    # Only a line feed ends a line: texts in JSON may contain other line separators.
-    for number, line in enumerate(read_text(path, COLLECT_AGAIN).split("\n"), start=1):
-        if not line:
-            continue
-        where = path.with_name(f"{path.name}, line {number}")
-        model = parse_model(where, line, Generation, COLLECT_AGAIN)
-        if model.id in generations:
-            raise unusable(where, f"the id {model.id!r} appears twice")
-        generations[model.id] = model
-    return generations
 
 
 class MeanRate(FileModel):
@@ -307,3 +176,48 @@ class Tier5File(TierFile):
     overall: PassRateMean | None = optional("Mean over tasks.")
     sandbox: str | None = optional("Sandbox in which programs ran; null without programs.")
     generation_tasks: dict[str, GenerationEntry] = Field(min_length=1, description="By name.")
+
+
+class VerdictEntry(FileModel):
+    """A verifier's verdict on a completion."""
+
+    credit: Rate | None = Field(description="Its score; null if the verifier failed.")
+    answer: str | None = optional("The answer that the verifier read.")
+    reason: str | None = optional("Why it has not the full score.")
+
+
+class VerifiedCompletion(FileModel):
+    """A completion with the verdicts on it."""
+
+    id: str = Field(description="Id of the prompt.")
+    sample: int = Field(ge=0, description="Number of the sample.")
+    prompt: str = Field(description="The prompt as the model read it.")
+    completion: str = Field(description="The completion, cut at stop strings.")
+    stop_reason: str = Field(description="`eos`, `stop_string` or `length`.")
+    prompt_tokens: int = Field(ge=0, description="Tokens of the prompt.")
+    completion_tokens: int = Field(ge=0, description="Tokens of the completion.")
+    verdicts: dict[str, VerdictEntry] = Field(description="Each verifier's verdict by its name.")
+
+    @property
+    def credits(self) -> dict[str, float | None]:
+        """The credit by each verifier."""
+        return {view: verdict.credit for view, verdict in self.verdicts.items()}
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why verifiers do not give the full score, each with its name."""
+        return tuple(f"{view}: {v.reason}" for view, v in self.verdicts.items() if v.reason)
+
+
+def read_verified(folder: Path, task: str) -> Iterator[VerifiedCompletion]:
+    """Yield the completions of a task with their verdicts, in the order of the file.
+
+    Args:
+        folder: Folder of the checkpoint's results.
+
+    Raises:
+        ResultsError: The file is missing or cannot be read, or a line is no such record.
+    """
+    path = folder / FOLDER / task / RESULTS
+    for _, completion in read_records(path, VerifiedCompletion, COLLECT_AGAIN):
+        yield completion
