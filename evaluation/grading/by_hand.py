@@ -8,7 +8,7 @@ from typing import Any
 
 from evaluation.dependencies.caches import CacheEntry, CacheStates, check_current
 from evaluation.errors import ResultsError
-from evaluation.grading.completions import group_samples, summarize_task
+from evaluation.grading.completions import group_samples, prompts_by_verifier, summarize_task
 from evaluation.grading.verdicts import AnswerJob, check_errors, run_verifiers
 from evaluation.prefill.caches import read_documents, read_prompts
 from evaluation.prefill.entries import read_meta
@@ -60,7 +60,7 @@ def verify_by_hand(
         for line, text in zip(lines, texts, strict=True)
     ]
     prompts = group_samples(completions, verdicts, documents)
-    summary = summarize_task(prompts, task.views)
+    summary = summarize_task(prompts, prompts_by_verifier(prompts, task.views)[1], task.views)
     for unknown in TIERS["tier5"].metrics:  # how a completion ended, and its number of tokens
         summary.pop(unknown.key, None)
     summary["prompts_without_completion"] = len(documents) - len(prompts)

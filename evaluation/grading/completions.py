@@ -1,5 +1,6 @@
 """Summarize a Tier5 task's completions and verdicts: rates, pass@k and strata."""
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,16 +8,24 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from evaluation.errors import ScoringError
+from evaluation.grading.units import prompt_units
 from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
+from evaluation.metrics.rates import TRUNCATED
+from evaluation.metrics.ratios import Ratio
 from evaluation.prefill.caches import DocumentLine
+from evaluation.results.columns import COMPLETED, arrow_schema
+from evaluation.results.kinds import Units
 from evaluation.scoring.stored_completions import StoredCompletion
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.verifiers import AnyVerifier, Provided
 from evaluation.verification.registry import VERIFIERS
 from evaluation.verification.sandbox.model import FORGED, UNGUARDED
 from evaluation.verification.verdicts import OUT_OF_MEMORY, OUT_OF_TIME, UNFINISHED, Verdict
+
+_PROMPTS = arrow_schema(COMPLETED[1:])  # the first one names the task
 
 
 @dataclass(frozen=True)
@@ -67,30 +76,68 @@ def group_samples(
     return [SampledPrompt(documents[prompt], members) for prompt, members in samples.items()]
 
 
+def prompts_by_verifier(
+    prompts: Sequence[SampledPrompt], views: Iterable[str]
+) -> tuple[pa.Table, Units]:
+    """Return each prompt's results by each verifier: as rows of `results.columns.COMPLETED`, and as units.
+
+    Args:
+        views: The task's verifiers; the first is the primary one.
+    """
+    views = list(views)
+    rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
+    units = prompt_units(TIERS["tier5"], rows, views, views[0])
+    return pa.Table.from_pylist(rows, schema=_PROMPTS), units
+
+
+def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
+    valid = prompt.valid(view)
+    return {
+        "id": prompt.line.id,
+        "verifier": view,
+        "n": len(valid),
+        "correct": prompt.right(view),
+        "pass_rate": prompt.credit(view),
+        "weight": sum(verdict.weight for verdict in valid) / len(valid) if valid else 0.0,
+        "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
+        "errors": len(prompt.samples) - len(valid),
+        "strata": json.dumps(prompt.line.strata),
+        "cluster": prompt.line.cluster,
+        "question": prompt.line.question,
+        "row": prompt.line.row,
+        **_measured(prompt.samples),
+    }
+
+
 def summarize_task(
-    prompts: Sequence[SampledPrompt], views: Mapping[str, AnyVerifier]
+    prompts: Sequence[SampledPrompt], units: Units, views: Mapping[str, AnyVerifier]
 ) -> dict[str, Any]:
     """Return a task's entry of `tier5_verified.json`.
 
     Args:
+        units: The prompts as `prompts_by_verifier` returns them.
         views: The task's verifiers by name; the first is the primary one.
     """
+    tier, primary = TIERS["tier5"], next(iter(views))
     samples = [sample for prompt in prompts for sample in prompt.samples]
     ours = [view for view, verifier in views.items() if not verifier.IS_UPSTREAM]
     others = ours or list(views)
     return {
         "verifiers": {
-            view: summarize_view(prompts, view, verifier, others)
+            view: {
+                **_pass_rate(prompts, view, units.measured.get(tier.headline_by(view, primary))),
+                **summarize_view(prompts, view, verifier, others),
+            }
             for view, verifier in views.items()
         },
         "prompts": len(prompts),
         "samples": len(samples),
-        "truncated_rate": _share(s.completion.stop_reason == "length" for s in samples),
+        TRUNCATED: units.measured[TRUNCATED].value,
         "empty_rate": _share(not s.completion.text.strip() for s in samples),
-        **measured(samples),
+        **{metric.key: units.measured[metric.name].value for metric in tier.secondary},
         "unfinished": sum(_is_unfinished(sample) for sample in samples),
         "right_by_any_rate": _right_by_any_rate(samples, views),
-        "strata": _strata(prompts, next(iter(views))),
+        "strata": _strata(units),
     }
 
 
@@ -100,8 +147,8 @@ FORMULAS: Mapping[str, Callable[[StoredCompletion], float]] = {
 """A formula for each secondary metric of Tier5, which is its mean over completions."""
 
 
-def measured(samples: Sequence[VerifiedSample]) -> dict[str, float]:
-    """Return the secondary metrics of some samples, which need no verdicts."""
+def _measured(samples: Sequence[VerifiedSample]) -> dict[str, float]:
+    """Return the secondary metrics of a prompt's samples, which need no verdicts."""
     names = [metric.name for metric in TIERS["tier5"].secondary]
     return {
         name: math.fsum(FORMULAS[name](sample.completion) for sample in samples) / len(samples)
@@ -136,32 +183,32 @@ def _lacks_form(prompt: SampledPrompt, view: str, others: Sequence[str]) -> int:
     return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
 
+def _pass_rate(prompts: Sequence[SampledPrompt], view: str, rate: Ratio | None) -> dict[str, Any]:
+    """Return a verifier's pass rate with its interval; raise ScoringError where it failed on all samples."""
+    if rate is None:
+        why = prompts[0].samples[0].verdicts[view].reason
+        raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
+    value, *bounds = interval(rate.amounts[rate.is_judged])
+    return {"pass_rate": value, **dict(zip(Interval._fields[1:], bounds, strict=True))}
+
+
 def summarize_view(
     prompts: Sequence[SampledPrompt],
     view: str,
     verifier: AnyVerifier,
     others: Sequence[str] | None = None,
 ) -> dict[str, Any]:
-    """Return the rates of one verifier, with intervals over prompts, over the samples on which it did not fail.
+    """Return what one verifier's verdicts show beside its pass rate, over the samples on which it did not fail.
 
     Args:
         others: Verifiers whose right answers show what this one does not find; all if not given.
-
-    Raises:
-        ScoringError: The verifier failed on all samples.
     """
     verdicts = [verdict for prompt in prompts for verdict in prompt.valid(view)]
-    if not verdicts:
-        why = prompts[0].samples[0].verdicts[view].reason
-        raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
     total = sum(len(prompt.samples) for prompt in prompts)
     others = others or list(prompts[0].samples[0].verdicts)
-    rate = _with_interval(_credits(prompts, view))
     weight = math.fsum(verdict.weight for verdict in verdicts)
     weighted = math.fsum(v.weight * (v.credit or 0) for v in verdicts)
     return {
-        "pass_rate": rate.pop("value"),
-        **rate,
         "weighted_rate": weighted / weight if weight else None,
         "format_rate": _share(verdict.answer is not None for verdict in verdicts),
         "right_but_format_rate": sum(_lacks_form(p, view, others) for p in prompts) / len(verdicts),
@@ -170,11 +217,6 @@ def summarize_view(
         "over_limits": sum(v.note in (OUT_OF_TIME, OUT_OF_MEMORY) for v in verdicts),
         **_over_samples(prompts, view, verifier),
     }
-
-
-def _credits(prompts: Sequence[SampledPrompt], view: str) -> list[float]:
-    """Return the credits of the prompts that could be verified."""
-    return [c for prompt in prompts if (c := prompt.credit(view)) is not None]
 
 
 def _over_samples(
@@ -228,17 +270,18 @@ def _with_interval(values: Sequence[float]) -> dict[str, Any]:
     return interval(np.asarray(values, dtype=np.float64))._asdict()
 
 
-def _strata(prompts: Sequence[SampledPrompt], view: str) -> dict[str, dict[str, Any]]:
+def _strata(units: Units) -> dict[str, dict[str, Any]]:
     """Return the primary verifier's rate, by the names of the grouping and of the group."""
-    by_stratum: dict[str, dict[str, list[SampledPrompt]]] = {}
-    for prompt in prompts:
-        for grouping, group in prompt.line.strata.items():
-            by_stratum.setdefault(grouping, {}).setdefault(group, []).append(prompt)
-    return {
-        grouping: {
+    rate = units.measured[TIERS["tier5"].headline]
+    judged = dict(zip(units.ids, rate.amounts.tolist(), strict=True))
+    strata: dict[str, dict[str, Any]] = {}
+    for grouping, group_of in units.groupings.items():
+        by_group: dict[str, list[float]] = {}
+        for prompt, group in group_of.items():
+            by_group.setdefault(group, []).append(judged[prompt])
+        strata[grouping] = {
             group: {**_with_interval(credits), "prompts": len(credits)}
-            for group, members in sorted(groups.items())
-            for credits in [_credits(members, view)]
+            for group, amounts in sorted(by_group.items())
+            for credits in [[amount for amount in amounts if math.isfinite(amount)]]
         }
-        for grouping, groups in by_stratum.items()
-    }
+    return strata

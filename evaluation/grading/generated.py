@@ -9,7 +9,6 @@ pass_at_k.json      pass@k by verifier, where there are several samples
 prompts.parquet     a row per prompt and verifier: samples, how many pass in full, pass rate, strata
 """
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
     group_samples,
-    measured,
+    prompts_by_verifier,
     summarize_task,
 )
 from evaluation.grading.verdicts import CompletionBatch, find_verdicts
 from evaluation.prefill.caches import DocumentLine, check_cached_golds, read_documents, read_prompts
 from evaluation.reading.thinking import is_closed_by, read_answer
-from evaluation.results.columns import COMPLETED, arrow_schema
+from evaluation.results.kinds import Units
 from evaluation.results.verified_files import FOLDER, RESULTS
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
 from evaluation.settings.generation import CompletionTask
@@ -41,15 +40,14 @@ from evaluation.settings.tiers import TIERS
 from evaluation.store import ScoreStore
 from evaluation.verification.verdicts import unless_unfinished
 
-_PROMPTS = arrow_schema(COMPLETED[1:])  # the first one names the task
-
 
 @dataclass(frozen=True)
 class VerifiedTask:
-    """A task's entry of the tier's file, its prompts' table, its files, its scores' summaries."""
+    """A task's entry of the tier's file, its prompts' table and units, its files, its scores' summaries."""
 
     summary: dict[str, Any]
     prompts: pa.Table
+    units: Units
     files: Mapping[str, Callable[[Path], object]]
     scores: Sequence[Mapping[str, Any]]
 
@@ -75,20 +73,19 @@ def verify_task(
     stored, used = counted_completions(plan, store, name, entry["completions"], keys, entry["stop"])
     texts = {line.id: line.prompt for line in cache.prompts}
     prompts = _verified(plan, store, name, task, entry["prompts"], stored, documents, texts)
-    views = list(task.views)
+    rows, units = prompts_by_verifier(prompts, task.views)
     summary = {
         "group": task.group,
         "primary": task.headline,
-        **summarize_task(prompts, task.views),
+        **summarize_task(prompts, units, task.views),
         "views": {view: one.model_dump(mode="json") for view, one in task.views.items()},
         "answer_after": task.answer_after,
         **{key: entry[key] for key in ("decoding", "too_long", "data", "data_checksum", "items")},
         **{key: value for key in ("shortened", "window") if (value := entry.get(key))},
         **({"engine": entry["engine"]} if entry.get("engine") else {}),
     }
-    rows = prompt_rows(prompts, views)
     files = task_files(name, prompts, rows, texts, summary)
-    return VerifiedTask(summary, rows, files, list(used.values()))
+    return VerifiedTask(summary, rows, units, files, list(used.values()))
 
 
 def _verified(
@@ -147,31 +144,6 @@ def _in_a_file_name(view: str) -> str:
     return re.sub(r"[^\w,@.-]", "_", view)
 
 
-def prompt_rows(prompts: Sequence[SampledPrompt], views: Sequence[str]) -> pa.Table:
-    """Return rows of `results.columns.COMPLETED`: each prompt's results by each verifier, together."""
-    rows = [_prompt_row(prompt, view) for prompt in prompts for view in views]
-    return pa.Table.from_pylist(rows, schema=_PROMPTS)
-
-
-def _prompt_row(prompt: SampledPrompt, view: str) -> dict[str, Any]:
-    valid = prompt.valid(view)
-    return {
-        "id": prompt.line.id,
-        "verifier": view,
-        "n": len(valid),
-        "correct": prompt.right(view),
-        "pass_rate": prompt.credit(view),
-        "weight": sum(verdict.weight for verdict in valid) / len(valid) if valid else 0.0,
-        "truncated": sum(s.completion.stop_reason == "length" for s in prompt.samples),
-        "errors": len(prompt.samples) - len(valid),
-        "strata": json.dumps(prompt.line.strata),
-        "cluster": prompt.line.cluster,
-        "question": prompt.line.question,
-        "row": prompt.line.row,
-        **measured(prompt.samples),
-    }
-
-
 def task_files(
     name: str,
     prompts: Sequence[SampledPrompt],
@@ -182,7 +154,7 @@ def task_files(
     """Return a function that writes it for each file of a task, by its path in the checkpoint's folder.
 
     Args:
-        rows: The prompts' results, as `prompt_rows` returns them.
+        rows: The prompts' results, as `prompts_by_verifier` returns them.
         texts: The prompts as the model read them, by id.
     """
     files: dict[str, Callable[[Path], object]] = {

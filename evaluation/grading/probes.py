@@ -1,14 +1,17 @@
 """Tier4: checks verify what follows a model's thinking in each answer to a probe."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from evaluation.fingerprints import fingerprint
+from evaluation.grading.units import by_headline, probe_units
 from evaluation.grading.verdicts import AnswerJob, CompletionBatch
-from evaluation.metrics.rates import COLUMNS
+from evaluation.metrics.rates import COLUMNS, RATES, PromptRow, prompt_summary
 from evaluation.reading.thinking import checked_part, end_of_thinking, is_closed_by, opens_thought
+from evaluation.results.kinds import Units
+from evaluation.results.units_file import ByItem
 from evaluation.scoring.stored_completions import StoredCompletion, counted_completions, sample_key
 from evaluation.settings.plan import StagePlan
 from evaluation.settings.suites import Probe
@@ -123,6 +126,31 @@ def probe_table(
             }
         )
     return pa.Table.from_pylist(rows, schema=COLUMNS)
+
+
+def summarize(rows: Sequence[PromptRow]) -> tuple[dict[str, Any], ByItem]:
+    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`, and the table of units.
+
+    Args:
+        rows: Prompts with the columns of `rates.COLUMNS`.
+    """
+    tier = TIERS["tier4"]
+    units = probe_units(tier, rows)
+    categories = {name: own for name, own in units.items() if name is not None}
+    content = {
+        "summary": _rates(units[None]),
+        "by_category": {
+            name: {"prompts": len(own.ids), **_rates(own)} for name, own in categories.items()
+        },
+        "prompts": [prompt_summary(row) for row in rows],
+    }
+    return content, by_headline(tier, units)
+
+
+def _rates(units: Units) -> dict[str, float | None]:
+    """Return all rates over some prompts; None where no prompt counts."""
+    given = units.measured
+    return {rate: given[rate].value if rate in given else None for rate in RATES}
 
 
 def chats_in_file(

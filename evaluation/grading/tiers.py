@@ -22,13 +22,13 @@ from evaluation.grading.probes import (
     generations,
     probe_batch,
     probe_table,
+    summarize,
 )
-from evaluation.grading.units import block_units, probe_units, prompt_units, question_units
+from evaluation.grading.units import block_units, question_units
 from evaluation.grading.verdicts import find_verdicts
 from evaluation.metrics.measures import measure_questions, summarize_questions, with_measures
 from evaluation.metrics.perplexity import check_blocks
 from evaluation.metrics.positions import summarize_positions
-from evaluation.metrics.rates import summarize
 from evaluation.prefill.caches import EXAMPLES, QuestionLine, read_questions
 from evaluation.results.columns import BLOCKS, CANDIDATES, arrow_schema, with_columns
 from evaluation.results.kinds import Units
@@ -201,13 +201,13 @@ def _verify_probes(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any])
     parts = answer_parts(probes, answers, entry["texts"], marks)
     (verdicts,) = find_verdicts(plan, store, [probe_batch(probes, parts)])
     table = probe_table(probes, entry["texts"], answers, parts, verdicts)
+    rates, units = summarize(table.to_pylist())
     content = {
-        **summarize(table),
+        **rates,
         "unfinished": sum(part is None for part in parts.values()),
         "chats": chats_in_file(entry["chats"], marks),
         **{key: entry[key] for key in ("data", "data_checksum")},
     }
-    units = probe_units(TIERS["tier4"], table.to_pylist())
     write = partial(write_jsonl, rows=generations(table))
     return TierFiles(content, units, write, [*spent.values()], entry["items"])
 
@@ -221,10 +221,6 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     tasks = {name: one.summary for name, one in verified.items()}
     prompts = {name: one.prompts for name, one in verified.items()}
     primary = [task["verifiers"][task["primary"]]["pass_rate"] for task in tasks.values()]
-    units: dict[str | None, Units] = {
-        name: prompt_units(TIERS["tier5"], table.to_pylist(), one["verifiers"], one["primary"])
-        for (name, table), one in zip(prompts.items(), tasks.values(), strict=True)
-    }
     programs = any(task.runs_programs for task in plan.suite.generation_tasks.values())
     content = {
         "overall": {"pass_rate": _mean(primary)},
@@ -233,7 +229,7 @@ def _verify_tasks(plan: StagePlan, store: ScoreStore, entry: Mapping[str, Any]) 
     }
     return TierFiles(
         content,
-        units,
+        {name: one.units for name, one in verified.items()},
         partial(write_parquet, table=stacked(prompts, "task")),
         [summary for one in verified.values() for summary in one.scores],
         add_up(task["items"] for task in tasks.values()),

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,22 +51,28 @@ def question_units(
     credits: dict[str, Floats] = {}
     if questions.kind == "ranked":
         credits = {
-            f"{tier.headline}_{name}": one.credit for name, one in questions.outcomes.items()
+            tier.headline_by(name, primary): outcome.credit
+            for name, outcome in questions.outcomes.items()
         }
-        credits[tier.headline] = questions.ranked_by(primary).credit
-        del credits[f"{tier.headline}_{primary}"]
     ids = table["item"].take(questions.groups.starts).to_pylist()
     return units_of(tier, ids, questions.layout, {**credits, **questions.measures})
 
 
 def probe_units(tier: Tier, rows: Sequence[PromptRow], rates: Iterable[str] = RATES) -> ByItem:
-    """Return the prompts of each category, and under None those of the headline with all rates."""
+    """Return the prompts of each category, and under None those of the headline."""
     names = dict.fromkeys(row["category"] for row in rows)
     members = {name: [row for row in rows if row["category"] == name] for name in names}
     counted = [row for row in rows if row["headline"]]
+    return {name: _rated(tier, own, [*rates]) for name, own in {None: counted, **members}.items()}
+
+
+def by_headline(tier: Tier, units: ByItem) -> ByItem:
+    """Return the units of the headline, and those of categories, which the table has by the headline alone."""
     return {
-        None: _rated(tier, counted, [*rates]),
-        **{name: _rated(tier, own, [tier.headline]) for name, own in members.items()},
+        name: own
+        if name is None
+        else replace(own, measured={tier.headline: own.measured[tier.headline]})
+        for name, own in units.items()
     }
 
 
@@ -92,8 +99,7 @@ def prompt_units(tier: Tier, rows: Rows, views: Iterable[str], primary: str) -> 
     if len({*ids}) < len(ids) or any([r["id"] for r in own] != ids for own in by_view.values()):
         raise ScoringError("a prompt is missing or appears twice for a verifier")
     columns = {
-        tier.headline if view == primary else f"{tier.headline}_{view}": _column(own, "pass_rate")
-        for view, own in by_view.items()
+        tier.headline_by(view, primary): _column(own, "pass_rate") for view, own in by_view.items()
     }
     counts = [(row["truncated"], row["n"] + row["errors"]) for row in prompts]
     columns[TRUNCATED] = _floats(part / samples if samples else None for part, samples in counts)
@@ -166,7 +172,8 @@ def _probes(tier: Tier, file: TierFile, path: Path) -> ByItem:
     del path  # the items file holds only texts
     assert isinstance(file, Tier4File)
     rates = [rate for rate in RATES if file.summary.rates.get(rate) is not None]
-    return probe_units(tier, [*map(_as_row, file.prompts)], rates) if file.prompts else {}
+    rows = [*map(_as_row, file.prompts or ())]
+    return by_headline(tier, probe_units(tier, rows, rates)) if rows else {}
 
 
 def _as_row(prompt: PromptEntry) -> PromptRow:

@@ -1,4 +1,4 @@
-"""Rates of Tier4, computed from the stored answers and the results of their checks.
+"""What each answer of Tier4 contributes to each rate, from the results of its checks.
 
 A rate is a share of prompts, not of checks, so that two checkpoints can be paired prompt by
 prompt. A prompt counts for a rate if it has a check of one of the rate's kinds, and counts as
@@ -17,7 +17,7 @@ Prompts whose answers can only be judged by their meaning (`headline: false`) co
 rates, and for no rate over all prompts. A rate for which no prompt counts is null.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -67,30 +67,8 @@ def outcome(row: PromptRow, rate: str) -> bool | None:
     return all(relevant) if relevant else None
 
 
-def _rates(rows: Sequence[PromptRow]) -> dict[str, float | None]:
-    """Return all rates over some prompts; None where no prompt counts."""
-    result: dict[str, float | None] = {}
-    for rate in RATES:
-        counted = [value for row in rows if (value := outcome(row, rate)) is not None]
-        result[rate] = sum(counted) / len(counted) if counted else None
-    return result
-
-
-def summarize(table: pa.Table) -> dict[str, Any]:
-    """Return `summary`, `by_category` and `prompts` of `tier4_sft_native.json`."""
-    rows = table.to_pylist()
-    categories = dict.fromkeys(row["category"] for row in rows)
-    members = {name: [row for row in rows if row["category"] == name] for name in categories}
-    return {
-        "summary": _rates([row for row in rows if row["headline"]]),
-        "by_category": {
-            name: {"prompts": len(part), **_rates(part)} for name, part in members.items()
-        },
-        "prompts": [_prompt_summary(row) for row in rows],
-    }
-
-
-def _prompt_summary(row: PromptRow) -> dict[str, Any]:
+def prompt_summary(row: PromptRow) -> dict[str, Any]:
+    """Return a prompt's entry of `tier4_sft_native.json`."""
     return {
         "id": row["id"],
         "category": row["category"],

@@ -131,9 +131,8 @@ class GenerationEntry(_CompletionMetrics):
         return self.verifiers[self.primary].pass_rate
 
     def metric_by(self, view: str) -> str:
-        """Return the headline's name for the primary verifier's rate, `<headline>_<verifier>` for another's."""
-        headline = TIERS["tier5"].headline
-        return headline if view == self.primary else f"{headline}_{view}"
+        """Return the name of a verifier's rate."""
+        return TIERS["tier5"].headline_by(view, self.primary)
 
     @property
     def values(self) -> dict[str, float]:

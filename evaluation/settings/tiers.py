@@ -158,6 +158,10 @@ class Tier:
         is_gold = self.headline not in values and any(name in values for name in self.unranked)
         return self.metrics_by("gold" if is_gold else "ranked")
 
+    def headline_by(self, name: str, primary: str) -> str:
+        """Return the headline's name for the primary verifier or normalization, `<headline>_<name>` for another."""
+        return self.headline if name == primary else f"{self.headline}_{name}"
+
     def headline_of(self, values: Container[str]) -> str:
         """Return the metric that decides on an item with these values."""
         return self.metrics_of(values)[0]

@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 
 from evaluation.files import write_json, write_parquet
-from evaluation.grading.completions import SampledPrompt, VerifiedSample, summarize_task
-from evaluation.grading.generated import prompt_rows, task_files
+from evaluation.grading.completions import (
+    SampledPrompt,
+    VerifiedSample,
+    prompts_by_verifier,
+    summarize_task,
+)
+from evaluation.grading.generated import task_files
 from evaluation.grading.tiers import stacked
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring.stored_completions import StoredCompletion
@@ -39,16 +44,16 @@ def write_tier5(
 ) -> None:
     """One task, `sums`; each side has a prompt of its own on which all verifiers fail."""
     found = list(_prompts(skill, seed, prompts))
+    rows, units = prompts_by_verifier(found, VIEWS)
     summary = {
         "group": None,
         "primary": VIEWS[0],
-        **summarize_task(found, JUDGES),
+        **summarize_task(found, units, JUDGES),
         "views": TASK["verifiers"],
         "decoding": {"sampling": TASK["sampling"]},
         "data_checksum": {"prompts": "1"},
     }
     texts = {prompt.line.id: "How many?" for prompt in found}
-    rows = prompt_rows(found, VIEWS)
     for name, write in task_files("sums", found, rows, texts, summary).items():
         write(folder / name)
     table = stacked({"sums": rows}, "task")

@@ -14,8 +14,8 @@ from evaluation.bridge.delta import Delta, delta_of
 from evaluation.bridge.estimate import Estimate
 from evaluation.bridge.write import write_deltas, write_stage
 from evaluation.files import write_json, write_jsonl, write_parquet
+from evaluation.grading.probes import summarize
 from evaluation.metrics.positions import NATS, TOKENS, Positions, bin_starts
-from evaluation.metrics.rates import COLUMNS, summarize
 from evaluation.metrics.variance import Floats
 from evaluation.results.tier_files import TaskMeans
 from evaluation.settings.config import validate_config
@@ -259,7 +259,7 @@ def _tier4(folder: Path, common: dict[str, Any], skill: float, seed: int, prompt
         }
         for i in range(prompts)
     ]
-    content = {**common, **summarize(pa.Table.from_pylist(rows, schema=COLUMNS))}
+    content = {**common, **summarize(rows)[0]}
     write_json(folder / "tier4_sft_native.json", {**content, "data_checksum": {"p": "1"}})
     answers = ({k: v for k, v in row.items() if k not in ("headline", "checks")} for row in rows)
     write_jsonl(folder / "tier4_sft_native_generations.jsonl", answers)

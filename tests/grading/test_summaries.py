@@ -14,12 +14,13 @@ from evaluation.errors import ScoringError
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
+    prompts_by_verifier,
     summarize_task,
     summarize_view,
 )
 from evaluation.grading.header import header
-from evaluation.grading.probes import generations
-from evaluation.metrics.rates import COLUMNS, summarize
+from evaluation.grading.probes import generations, summarize
+from evaluation.metrics.rates import COLUMNS
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring import session
 from evaluation.scoring.session import Job
@@ -63,8 +64,12 @@ TABLE = pa.Table.from_pylist(
 )
 
 
+def summarized(table: pa.Table) -> dict[str, Any]:
+    return summarize(table.to_pylist())[0]
+
+
 def test_rates_are_over_the_prompts_that_count_for_them() -> None:
-    found = summarize(TABLE)
+    found = summarized(TABLE)
     assert found["summary"] == {
         "instruction_match_rate": 1 / 2,
         "all_checks_pass_rate": 1 / 4,
@@ -88,16 +93,16 @@ def test_rates_are_over_the_prompts_that_count_for_them() -> None:
 def test_a_prompt_outside_the_headline_counts_for_its_category_alone() -> None:
     outside = row("e", "safety", "eos", ("r", "instruction", False), headline=False)
     more = pa.Table.from_pylist([*TABLE.to_pylist(), outside], schema=COLUMNS)
-    assert summarize(more)["summary"] == summarize(TABLE)["summary"]
-    assert summarize(more)["by_category"]["safety"]["all_checks_pass_rate"] == 0
-    assert [prompt["headline"] for prompt in summarize(more)["prompts"]] == [True] * 4 + [False]
+    assert summarized(more)["summary"] == summarized(TABLE)["summary"]
+    assert summarized(more)["by_category"]["safety"]["all_checks_pass_rate"] == 0
+    assert [prompt["headline"] for prompt in summarized(more)["prompts"]] == [True] * 4 + [False]
 
 
 def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
     store = ScoreStore(tmp_path, "checkpoint")
-    store.put("sft_native", {}, StoredScore(TABLE, summarize(TABLE)))
+    store.put("sft_native", {}, StoredScore(TABLE, summarized(TABLE)))
     kept = store.read(store.path("sft_native", {}).name)
-    assert summarize(kept.table) == kept.summary == json.loads(json.dumps(summarize(TABLE)))
+    assert summarized(kept.table) == kept.summary == json.loads(json.dumps(summarized(TABLE)))
     hidden = ("headline", "checks")
     shown = {key: value for key, value in TABLE.to_pylist()[3].items() if key not in hidden}
     assert generations(kept.table)[3] == shown
@@ -170,7 +175,7 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
         for number, own in enumerate(samples)
     ]
     judges = {"own": Boxed(kind="boxed")}
-    found = summarize_task(prompts, judges)
+    found = summarize_task(prompts, prompts_by_verifier(prompts, judges)[1], judges)
     view, label = found["verifiers"]["own"], found["strata"]["label"]
     assert (view["pass_rate"], view["errors"]) == (1.0, 4)
     assert view["pass_at_k"]["1"]["value"] == 1.0
@@ -179,7 +184,7 @@ def test_what_cannot_be_judged_is_null_and_not_0() -> None:
     assert (label["0"]["value"], label["0"]["prompts"]) == (1.0, 1)
     assert (label["2"]["value"], label["2"]["prompts"]) == (None, 0)
     with pytest.raises(ScoringError, match=r"'own' failed on every completion \(the first: why\)"):
-        summarize_task(prompts[2:], judges)
+        summarize_task(prompts[2:], prompts_by_verifier(prompts[2:], judges)[1], judges)
 
 
 ABOUT = {

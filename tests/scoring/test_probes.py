@@ -8,8 +8,7 @@ import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 
-from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table
-from evaluation.metrics.rates import summarize
+from evaluation.grading.probes import answer_parts, generations, probe_batch, probe_table, summarize
 from evaluation.prefill.caches import Prompt
 from evaluation.scoring.answers import GREEDY, GenerationRequest, stopping_with
 from evaluation.scoring.engine.forward import Engine
@@ -113,7 +112,7 @@ def test_special_tokens_stay_visible_in_the_response(
     assert row["response"] == "<|turn|>" * 12
     assert (row["stop_reason"], row["response_tokens"], row["prompt"]) == ("length", 12, "abc")
     assert part.summary["tokens_processed"] == 3 + 12
-    found = summarize(table)
+    found = summarize(table.to_pylist())[0]
     assert found["summary"]["chat_clean_rate"] == 0
     assert found["summary"]["truncated_rate"] == 1
     assert found["prompts"][0]["checks"]["no_chat_artifacts"]["passed"] is False
@@ -123,8 +122,8 @@ def test_a_model_that_ends_at_once_passes_nothing(tokenizer: FastTokenizer, tmp_
     table, _ = answered(stubborn({tokenizer.eos_token_id: 1.0}), tokenizer, tmp_path, "a", "b")
     assert [row["response_tokens"] for row in table.to_pylist()] == [0, 0]
     assert [row["stop_reason"] for row in table.to_pylist()] == ["eos", "eos"]
-    assert summarize(table)["summary"]["all_checks_pass_rate"] == 0
-    assert summarize(table)["summary"]["json_valid_rate"] == 0
+    assert summarize(table.to_pylist())[0]["summary"]["all_checks_pass_rate"] == 0
+    assert summarize(table.to_pylist())[0]["summary"]["json_valid_rate"] == 0
 
 
 def test_an_answer_is_known_by_its_prompt_alone(tokenizer: FastTokenizer) -> None:
