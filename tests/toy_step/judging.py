@@ -8,5 +8,5 @@ from evaluation.files import write_json
 def judge(place: Place) -> Made:
     if place.candidate == 20:
         return Made(error="step 20 is above judgement")
-    write_json(place.folder / "judge.json", {"verdict": "fine"})
-    return Made([place.folder / "judge.json"])
+    write_json(place.folder / "toyjudge.json", {"verdict": "fine"})
+    return Made([place.folder / "toyjudge.json"])

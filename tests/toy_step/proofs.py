@@ -29,15 +29,15 @@ def proofs(config: Path) -> None:
     plans = plan_stages(load_config(config))
     plan = plans["second"]
     subject = step_subject(plan, 10)
-    assert planned(config) >= {"judge_second", "deltas_second", "tables_second", "front_page"}
+    assert planned(config) >= {"toyjudge_second", "deltas_second", "tables_second", "front_page"}
     outdated = Outdated(plans)
-    assert [outdated(name, subject) for name in ("collect", "judge", STEP_DELTAS)] == [
+    assert [outdated(name, subject) for name in ("collect", "toyjudge", STEP_DELTAS)] == [
         False,
         True,
         True,
     ]
     found = stage_status(plan, (10,), outdated)
-    assert found["subjects"]["10"]["files"]["judge"] == "missing"
+    assert found["subjects"]["10"]["files"]["toyjudge"] == "missing"
     work = Work(
         config=plan.config,
         plans=plans,
@@ -47,26 +47,24 @@ def proofs(config: Path) -> None:
         skipped={},
         seen={},
     )
-    assert [Path(path).name for path in work.targets] == [
-        "collect.json",
-        "judge.json",
-        "deltas.json",
-    ]
+    targets = [Path(path).stem for path in work.targets]
+    assert set(targets) >= {"collect", "toyjudge", STEP_DELTAS}
+    assert targets.index("collect") < targets.index("toyjudge") < targets.index(STEP_DELTAS)
     with pytest.raises(ResultsError, match="no judgements yet"):
         by_hand(config, "deltas --stage second --step 10")
     for which in ("--step 10 20", "--bridge"):
-        by_hand(config, f"judge --stage second {which}")
+        by_hand(config, f"toyjudge --stage second {which}")
     by_hand(config, "deltas --stage second --step 10 20")
     assert list(_recorded_errors(plan, plans)) == [
         "second step 20: judgements: step 20 is above judgement"
     ]
     outdated = Outdated(plans)
-    assert not any(outdated(name, subject) for name in ("judge", STEP_DELTAS))
-    assert not outdated("judge", bridge_subject(plan, plans))
+    assert not any(outdated(name, subject) for name in ("toyjudge", STEP_DELTAS))
+    assert not outdated("toyjudge", bridge_subject(plan, plans))
     found = stage_status(plan, (10,), outdated)
-    assert "judge" in status_table({"second": found}).splitlines()[0].split()
-    assert found["subjects"]["10"]["files"]["judge"] == "done"
-    damaged(config, subject.folder / "judge.json")
+    assert "toyjudge" in status_table({"second": found}).splitlines()[0].split()
+    assert found["subjects"]["10"]["files"]["toyjudge"] == "done"
+    damaged(config, subject.folder / "toyjudge.json")
 
 
 def damaged(config: Path, file: Path) -> None:
@@ -75,7 +73,7 @@ def damaged(config: Path, file: Path) -> None:
     with pytest.raises(ResultsError, match="judgements of second, step 10, are damaged") as caught:
         by_hand(config, "tables --stage second")
     (typed,) = re.findall(r"run `python -m evaluation (.*)`", str(caught.value))
-    assert typed == f"judge --config {config} --stage second --step 10"
+    assert typed == f"toyjudge --config {config} --stage second --step 10"
     by_hand(config, typed.replace(f"--config {config}", ""))
     by_hand(config, "tables --stage second")
 
