@@ -1,4 +1,4 @@
-"""Escapes text from data for terminals, CSV and LaTeX, which would interpret parts of it.
+"""Escapes text from data for terminals, CSV and LaTeX, which would interpret parts of it, and for files.
 
 Names in settings need no escaping (`settings/names.py`); strata, ids and providers' metrics do. Signs of
 our own that an encoding lacks are spelled in ASCII: `spelled` and `spelled_utf8` are error handlers for it.
@@ -27,6 +27,11 @@ _SIGNS = {
     "\N{NO-BREAK SPACE}": " ",
 }  # fmt: skip
 """Signs in our messages and tables, and what they become where a terminal cannot show them."""
+
+
+def without_surrogates(text: str) -> str:
+    """Return text that a file in UTF-8 can store: `?` takes the place of lone surrogates."""
+    return text.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:

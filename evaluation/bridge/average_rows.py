@@ -27,7 +27,7 @@ from evaluation.settings.plan import StagePlan
 def average_rows(
     plan: StagePlan,
     deltas: Mapping[Candidate, Sequence[Delta]],
-    before: Sequence[Sequence[Delta]] = (),
+    before: Sequence[Sequence[Delta]],
 ) -> Iterator[dict[str, Any]]:
     """Yield each objective with `average`, judged by the mean over the last checkpoints, if there are enough.
 

@@ -39,9 +39,7 @@ def noise_of(of_all: Sequence[Estimate], item: str) -> Scatter | None:
     return scatter(last, item) if len(last) >= FEWEST else None
 
 
-def of_recipe(
-    estimate: Estimate, ours: Scatter | None, bridge: Scatter | None = None
-) -> Estimate | None:
+def of_recipe(estimate: Estimate, ours: Scatter | None, bridge: Scatter | None) -> Estimate | None:
     """Return the difference of a checkpoint and its bridge with the noise of both; None where it is unknown.
 
     Args:

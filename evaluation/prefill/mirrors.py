@@ -167,7 +167,7 @@ def _shown(path: Path) -> str:
     return f"{path.name} ({'a pipe, socket or device' if path.exists() else 'a broken link'})"
 
 
-def local_files(patterns: Sequence[str], folders: Sequence[str] = ()) -> list[Path]:
+def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
     """Return the files that paths and patterns name, in the order of these, each pattern's sorted.
 
     Args:

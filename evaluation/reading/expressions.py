@@ -37,9 +37,9 @@ class Expressions(Tokens):
                 operand = self._signed_power()
                 tree, is_number = (sign, tree, operand), False
             elif self.starts_factor():
-                if is_number and self.kind() == "number" and not self._is_mixed(0):
+                if is_number and self.kind() == "number" and not self._is_mixed():
                     raise Unreadable("two numbers side by side")
-                if is_number and (self.peek() == "\\frac" or self._is_mixed(0)):
+                if is_number and (self.peek() == "\\frac" or self._is_mixed()):
                     part = self.fraction_after_number()
                     tree = ("+", tree, part) if _is_proper(part) else ("*", tree, part)
                     is_number = False
@@ -60,10 +60,10 @@ class Expressions(Tokens):
             self.place < 2 or self.tokens[self.place - 2][1] not in ("^", "_")
         )
 
-    def _is_mixed(self, ahead: int) -> bool:
+    def _is_mixed(self) -> bool:
         """Return whether `1/2` follows, with whole numbers."""
-        kinds = [kind for kind, _ in self.tokens[self.place + ahead : self.place + ahead + 3]]
-        return kinds == ["number", "sign", "number"] and self.peek(ahead + 1) == "/"
+        kinds = [kind for kind, _ in self.tokens[self.place : self.place + 3]]
+        return kinds == ["number", "sign", "number"] and self.peek(1) == "/"
 
     def fraction_after_number(self) -> Tree:
         if self.peek() == "\\frac":

@@ -7,7 +7,7 @@ from evaluation.bridge.delta import OVERALL, headline_delta
 from evaluation.results.delta_rows import DeltaColumns
 from evaluation.results.deltas_file import StageDeltas
 from evaluation.results.stage_files import Recommendation
-from evaluation.settings.candidates import Candidate, candidate_label
+from evaluation.settings.candidates import Candidate
 from evaluation.settings.tiers import TIERS, TierName
 from evaluation.wording import first_few
 
@@ -82,9 +82,7 @@ def provisional(recommendation: Recommendation | StageDeltas | None) -> str:
     return f" (provisional, until {steps_in_words(recommendation.awaited)} {verb} in)"
 
 
-def recommendation_line(
-    recommendation: Recommendation, label: Callable[[Candidate], str] = candidate_label
-) -> str:
+def recommendation_line(recommendation: Recommendation, label: Callable[[Candidate], str]) -> str:
     """Return in a line which step or merge is recommended, if any, and why, as all texts show it.
 
     Args:

@@ -117,10 +117,9 @@ def read_records(
     Raises:
         ResultsError: The file is missing, not a regular file or cannot be read, or a line is no such record.
     """
-    with _reading(path, again), open(path, "rb") as lines:
-        for number, line in enumerate(
-            lines, start=1
-        ):  # texts in JSON may have other line separators
+    with _reading(path, again), path.open("rb") as lines:
+        # Only a line feed ends a line: texts in JSON may have other line separators.
+        for number, line in enumerate(lines, start=1):
             if line.strip():
                 where = path.with_name(f"{path.name}, line {number}")
                 yield where, parse_model(where, line, model, again)

@@ -33,7 +33,7 @@ def score_request_file(
     dtype: str,
     device: str,
     max_length: int | None,
-    use_mup: bool | None = None,
+    use_mup: bool | None,
 ) -> int:
     """Score a file of requests with a checkpoint; return the number of rows written.
 

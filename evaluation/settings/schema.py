@@ -52,7 +52,7 @@ def key_rows(
                 yield from key_rows(inner_model, f"{key}.", parts)
 
 
-def key_table(model: type[BaseModel], parts: Parts = _NO_PARTS) -> str:
+def key_table(model: type[BaseModel], parts: Parts) -> str:
     """Return the table of a model's keys; a line above it links to what the model inherits."""
     lines = ["| key | default | meaning |", "|---|---|---|"]
     for row in key_rows(model, parts=parts):

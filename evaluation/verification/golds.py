@@ -29,7 +29,7 @@ def check_golds(
     task: GenerationTask,
     documents: Mapping[str, Mapping[str, Any]],
     *,
-    limits: Verification | None = None,
+    limits: Verification,
     nltk_data: Path | None = None,
 ) -> None:
     """Verify every gold answer with the verifiers that will use it.
@@ -54,7 +54,6 @@ def check_golds(
     wrong: dict[str, dict[str, str]] = {}
     failed: dict[str, dict[str, str]] = {}
     jobs = [job for _, _, job in checks]
-    limits = limits or Verification()
     for number, verdict in verify_all(
         jobs,
         workers=limits.processes,

@@ -24,6 +24,7 @@ from pebble import ProcessExpired, ProcessFuture, ProcessPool
 
 from evaluation import children
 from evaluation.errors import EvaluationError
+from evaluation.escaping import without_surrogates
 from evaluation.progress import progress
 from evaluation.settings.checks import Check
 from evaluation.settings.code_checks import PassesTests
@@ -167,14 +168,14 @@ def _verdict(done: "ProcessFuture[Verdict]", seconds: float, memory_mb: int) -> 
 
 def storable(verdict: Verdict) -> Verdict:
     """Return a verdict that any file can store: without lone surrogates, of bounded size."""
-    answer = None if verdict.answer is None else _whole(verdict.answer)[:_LONGEST_ANSWER]
-    return replace(
-        verdict, answer=answer, reason=shortened(_whole(verdict.reason), _LONGEST_REASON)
+    answer = (
+        None if verdict.answer is None else without_surrogates(verdict.answer)[:_LONGEST_ANSWER]
     )
-
-
-def _whole(text: str) -> str:
-    return text.encode(errors="replace").decode()
+    return replace(
+        verdict,
+        answer=answer,
+        reason=shortened(without_surrogates(verdict.reason), _LONGEST_REASON),
+    )
 
 
 def _context(kinds: Sequence[str]) -> Any:

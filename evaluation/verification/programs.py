@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaluation.errors import ConfigError
+from evaluation.escaping import without_surrogates
 from evaluation.reading.programs import Wanted, read_program
 from evaluation.reading.python_code import parsed
 from evaluation.settings.verifiers import Program, ProgramWithPackages
@@ -34,7 +35,7 @@ def _verify(verifier: Program, document: Mapping[str, Any], completion: str) -> 
     program = completion if whole else read_program(completion, _wanted(document, tests))
     if program is None:
         return Verdict(credit=0.0, reason="it has no code")
-    answer = program.encode("utf-8", "replace").decode()  # lone surrogates cannot be stored
+    answer = without_surrogates(program)
     if METADATA in document and method_of(document) is None:
         program = as_function(program)
     limits = Limits(seconds=float(verifier.seconds), memory_mb=int(verifier.memory_mb))

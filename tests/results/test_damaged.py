@@ -146,7 +146,7 @@ def test_what_may_not_be_read(
             raise PermissionError(13, "Permission denied", str(path))
         return original[0](*given, **named)
 
-    target = (pq, "ParquetFile") if path.suffix == ".parquet" else (Path, "read_bytes")
+    target = (pq, "ParquetFile") if path.suffix == ".parquet" else (Path, "open")
     original = [getattr(*target)]
     monkeypatch.setattr(*target, denied)
     refused(path, reader, "cannot be read (Permission denied)")

@@ -98,7 +98,9 @@ def test_caches_vanish(make_run: MakeRun, undisturbed: Path, slow_world: World) 
     finally:
         away.rename(cache)
     assert "completed successfully, but some output files are missing" in run.log
-    assert f"prefilled files are missing, such as {cache}/cf_tasks/quiz/.made/prefill.json" in run.log
+    assert (
+        f"prefilled files are missing, such as {cache}/cf_tasks/quiz/.made/prefill.json" in run.log
+    )
     assert "`snakemake prefill --profile profile" in run.log
     assert not any(run.tier(step).exists() for step in BOTH)
     run.kept = run.stored()

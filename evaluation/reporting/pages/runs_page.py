@@ -35,7 +35,7 @@ Points = dict[Key, list[dict[str, Any]]]
 
 
 def runs_page(
-    runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None = None
+    runs: Sequence[Run], comparisons: Sequence[RunComparison], config: Config | None
 ) -> str:
     """Return the page of comparisons of the first run with each of the others.
 

@@ -24,6 +24,7 @@ from dataclasses import replace
 from typing import Any
 
 from evaluation.errors import SandboxError
+from evaluation.escaping import without_surrogates
 from evaluation.verification.sandbox import candidate
 from evaluation.verification.sandbox.channel import ENDED
 from evaluation.verification.sandbox.connection import RunReport, Sandbox
@@ -196,7 +197,7 @@ def _plainly(
     failure = _failure(report.lines[-1:])
     if not failure:
         return ProgramVerdict(False, _ended_early(report, tests)), False
-    reason = str(failure["reason"]).encode("utf-8", "replace").decode()
+    reason = without_surrogates(str(failure["reason"]))
     return ProgramVerdict(False, reason), failure.get("at_fault") is True
 
 
@@ -213,7 +214,7 @@ def _guarded(report: RunReport, tests: Tests, limits: Limits) -> ProgramVerdict:
     last = report.lines[-1] if report.lines else b""
     if last.startswith(b"{") and last.endswith(b"}\n"):
         fields = json.loads(last)
-        reason = fields["reason"].encode("utf-8", "replace").decode()  # it is written to files
+        reason = without_surrogates(fields["reason"])
         outcome = ProgramVerdict(fields["passed"], reason, fields["note"])
         if outcome.passed is False and ENDED in outcome.reason:
             return replace(outcome, reason=outcome.reason + _cause(report.candidate))
