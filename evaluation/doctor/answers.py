@@ -10,6 +10,7 @@ from evaluation.doctor.caches import Caches
 from evaluation.doctor.findings import Check, Finding
 from evaluation.errors import EvaluationError
 from evaluation.fingerprints import fingerprint
+from evaluation.grading.imports import imported_tasks
 from evaluation.prefill.caches import check_cached_golds
 from evaluation.prefill.provided import provider_of
 from evaluation.settings.plan import StagePlan
@@ -24,7 +25,7 @@ def check_answers(
     asked = [plan for plan in plans if plan.suite.generation_tasks]
     if not asked:
         return []
-    parts = [estimate_answers(plan, subjects, caches.metas.get) for plan in asked]
+    parts = [estimate_answers(plan, subjects, caches.metas.get, imported_tasks) for plan in asked]
     return [Check("answers", "; ".join(parts), tuple(_findings(asked, caches)))]
 
 

@@ -6,12 +6,12 @@ Snakemake's own error for an unknown target ("No rule to produce stage5") names 
 import contextlib
 import shutil
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from evaluation.checkpoints.subjects import stage_candidates, stage_subjects
+from evaluation.checkpoints.subjects import Subject, stage_candidates, stage_subjects
 from evaluation.command_hints import snakemake
 from evaluation.dependencies.caches import CacheEntry, check_current, stage_entries
 from evaluation.dependencies.estimates import estimate_answers
@@ -99,9 +99,17 @@ def _check_checkpoints(inputs: RuleInputs, targets: Sequence[str]) -> list[str]:
             for subject in outdated:
                 require_checkpoint(subject)
             if plan.suite.generation_tasks:
-                estimate = estimate_answers(plan, outdated, partial(_meta, inputs, plan))
+                meta_of = partial(_meta, inputs, plan)
+                estimate = estimate_answers(plan, outdated, meta_of, _imported)
                 lines.append(f"answers: {estimate}")
     return lines
+
+
+def _imported(subject: Subject) -> Collection[str]:
+    """Return the tasks whose completions were imported for a checkpoint."""
+    from evaluation.grading.imports import imported_tasks  # imports take half a second
+
+    return imported_tasks(subject)
 
 
 def _meta(inputs: RuleInputs, plan: StagePlan, folder: Path) -> Mapping[str, Any] | None:
