@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from evaluation.settings.plan import StagePlan
-from evaluation.settings.planning import recorded_value
+from evaluation.settings.planning import model_positions, recorded_value
 
 log = logging.getLogger(__name__)
 
@@ -15,7 +15,6 @@ LEAST_SHARE = 0.25
 LEAST_TOKENS = 1024
 """Room that is always enough, as long chains of thought would otherwise fit no small model's window."""
 
-POSITIONS = "model.model_config.max_position_embeddings"
 TRAINED = "tokens.sequence_length"
 
 
@@ -37,11 +36,15 @@ def generation_window(plan: StagePlan) -> Window:
 
     It is the positions of the model in the training configuration or in the first checkpoint, or
     where there is neither, the stage's sequence length.
+
+    Raises:
+        ConfigError: The model's configuration in that checkpoint cannot be read.
     """
     trained = recorded_value(plan.config, plan.name, plan.stage, TRAINED)
-    positions = recorded_value(plan.config, plan.name, plan.stage, POSITIONS)
-    default = max(plan.sequence_length, positions or 0)
-    return Window(plan.config.generation.window or default, trained)
+    if plan.config.generation.window:
+        return Window(plan.config.generation.window, trained)
+    positions = model_positions(plan.config, plan.name, plan.stage)
+    return Window(max(plan.sequence_length, positions or 0), trained)
 
 
 def report_lengths(name: str, window: Window, longest: int, shortened: Iterable[str]) -> None:

@@ -55,11 +55,12 @@ class Config(Settings):
         {}, description="Local folder or file by dataset id; `*`: a folder of mirrors, named by id."
     )
     tokenizer: Tokenizer | None = Field(
-        None, description="Taken from `training_config` or the checkpoints if not given."
+        None,
+        description="If not given, taken from `training_config` or a Nanotron checkpoint's config.yaml.",
     )
     sequence_length: SequenceLength | None = Field(
         None,
-        description="Tokens of a block; taken from `training_config` or the checkpoints if not given.",
+        description="Tokens of a block; if not given, taken from `training_config` or a Nanotron checkpoint's config.yaml.",
     )
     training_config: ExpandedPath | None = Field(
         None,

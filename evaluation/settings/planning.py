@@ -8,6 +8,8 @@ from pydantic import ValidationError
 
 from evaluation.errors import ConfigError
 from evaluation.fingerprints import fingerprint
+from evaluation.json_text import load_json
+from evaluation.regular_files import read_text
 from evaluation.settings.config import Config
 from evaluation.settings.groups import Group, check_groups
 from evaluation.settings.model import one_sentence
@@ -20,7 +22,7 @@ from evaluation.settings.suites import Suite, load_suite, merge_suites
 from evaluation.settings.tiers import TIERS
 from evaluation.settings.tokenizer import Tokenizer
 from evaluation.settings.yaml_files import read_yaml
-from evaluation.wording import first_few, no_such
+from evaluation.wording import first_few, no_such, reason_of
 
 Found = TypeVar("Found")
 
@@ -28,6 +30,10 @@ _TOKENIZER_NAME = "tokenizer.tokenizer_name_or_path"
 _TOKENIZER_REVISION = "tokenizer.tokenizer_revision"
 _TOKENIZER_LENGTH = "tokenizer.tokenizer_max_length"
 """Keys of a training configuration."""
+
+_POSITIONS = "max_position_embeddings"
+_MODEL_FILES = ("model_config.json", "config.json")
+"""Configurations of the model alone, of Nanotron and of Hugging Face."""
 
 
 def stage_suite(config: Config, stage: str) -> Suite:
@@ -222,6 +228,30 @@ def recorded_value(config: Config, name: str, stage: Stage, key: str) -> int | N
         _, value = _training_config(config, name, stage, key)
     except ConfigError:  # a stage may be prefilled before its first checkpoint
         return None
+    return _number_at(value, key)
+
+
+def model_positions(config: Config, name: str, stage: Stage) -> int | None:
+    """Return the positions of the model in the training configuration, or in the first checkpoint; None without.
+
+    Raises:
+        ConfigError: The model's configuration in that checkpoint cannot be read.
+    """
+    trained = recorded_value(config, name, stage, f"model.model_config.{_POSITIONS}")
+    paths = [path for file in _MODEL_FILES for path in _checkpoint_files(stage, file)[:1]]
+    if trained is not None or stage.training_config or config.training_config or not paths:
+        return trained
+    path = min(paths, key=_by_step)
+    try:
+        content = load_json(read_text(path))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{path}: cannot be read ({reason_of(error)}); copy the checkpoint again"
+        ) from None
+    return _number_at(content, f"text_config.{_POSITIONS}") or _number_at(content, _POSITIONS)
+
+
+def _number_at(value: Any, key: str) -> int | None:
     for part in key.split("."):
         value = value.get(part) if isinstance(value, dict) else None
     return value if type(value) is int and value > 1 else None
@@ -242,14 +272,24 @@ def _training_config(config: Config, name: str, stage: Stage, wanted: str) -> tu
             raise ConfigError(f"{key}: {error}") from None
     if absent := absent_checkpoints(name, stage):
         raise ConfigError(absent)
-    places = [Path(listed_checkpoint.path, "config.yaml") for listed_checkpoint in stage.listed]
-    configs = sorted(
-        filter(Path.is_file, places) if places else Path(stage.checkpoints).glob("*/config.yaml"),
-        key=_by_step,
-    )
+    configs = _checkpoint_files(stage, "config.yaml")
     if not configs:
         raise ConfigError(
             f"stages.{name}: no `{wanted}` is given, and no checkpoint under {stage.checkpoints} has a "
-            f"config.yaml to take it from; set `{wanted}:` or `training_config:`"
+            f"config.yaml to take it from; set `{wanted}:{_own_tokenizer(stage, wanted)}` or "
+            "`training_config:`"
         )
     return configs[0], read_yaml(configs[0])
+
+
+def _checkpoint_files(stage: Stage, file: str) -> list[Path]:
+    """Return the files of a name in a stage's checkpoints, that of the first step first."""
+    places = [Path(listed_checkpoint.path, file) for listed_checkpoint in stage.listed]
+    files = filter(Path.is_file, places) if places else Path(stage.checkpoints).glob(f"*/{file}")
+    return sorted(files, key=_by_step)
+
+
+def _own_tokenizer(stage: Stage, wanted: str) -> str:
+    """Return the value that names the tokenizer in the first checkpoint's folder; empty without one."""
+    files = _checkpoint_files(stage, "tokenizer.json") if wanted == "tokenizer" else []
+    return f" {{name: {files[0].parent}}}" if files else ""

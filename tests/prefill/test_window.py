@@ -1,0 +1,110 @@
+"""The default window for generation is what the model's own configuration says."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from evaluation.errors import ConfigError
+from evaluation.prefill.window import Window, generation_window
+from evaluation.settings.config import load_config
+from evaluation.settings.planning import plan_stage
+from tests.workflow.paper import Paper
+
+FILES: dict[str, tuple[dict[str, Any], Window]] = {
+    "Hugging Face": ({"10/config.json": {"max_position_embeddings": 2048}}, Window(2048, None)),
+    "of the text of a larger model": (
+        {"10/config.json": {"text_config": {"max_position_embeddings": 512}}},
+        Window(512, None),
+    ),
+    "no positions": ({"10/config.json": {"vocab_size": 9}}, Window(64, None)),
+    "fewer than scored": ({"10/config.json": {"max_position_embeddings": 32}}, Window(64, None)),
+    "not a number": ({"10/config.json": {"max_position_embeddings": "many"}}, Window(64, None)),
+    "the first step's": (
+        {
+            "9/config.json": {"max_position_embeddings": 256},
+            "10/config.json": {"max_position_embeddings": 2048},
+        },
+        Window(256, None),
+    ),
+    "Nanotron without config.yaml": (
+        {"10/model_config.json": {"max_position_embeddings": 128}},
+        Window(128, None),
+    ),
+    "Nanotron": (
+        {
+            "10/config.yaml": {
+                "model": {"model_config": {"max_position_embeddings": 96}},
+                "tokens": {"sequence_length": 80},
+            },
+            "9/config.json": {"max_position_embeddings": 2048},
+        },
+        Window(96, 80),
+    ),
+}
+
+
+def window(paper: Paper, **keys: Any) -> Window:
+    paper.config.write_text(yaml.safe_dump({**paper.content, **keys}))
+    return generation_window(plan_stage(load_config(paper.config), "one"))
+
+
+@pytest.fixture
+def paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Paper:
+    monkeypatch.chdir(tmp_path)
+    return Paper(tmp_path, {"one": {}})
+
+
+def write(paper: Paper, files: dict[str, Any]) -> None:
+    for name, content in files.items():
+        path = paper.folder / "ckpts/0" / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(json.dumps(content) + "\n")
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_the_default_is_of_the_first_checkpoint(paper: Paper, case: str) -> None:
+    files, expected = FILES[case]
+    write(paper, files)
+    assert window(paper) == expected
+    assert window(paper, generation={"window": 1024}).tokens == 1024
+
+
+def test_a_training_configuration_goes_before_checkpoints(paper: Paper) -> None:
+    write(paper, {"10/config.json": {"max_position_embeddings": 2048}})
+    training = {
+        "model": {"model_config": {"max_position_embeddings": 160}},
+        "tokens": {"sequence_length": 128},
+    }
+    (paper.folder / "train.yaml").write_text(yaml.safe_dump(training))
+    assert window(paper, training_config="train.yaml") == Window(160, 128)
+
+
+def test_checkpoints_that_are_listed(paper: Paper) -> None:
+    write(paper, {"20/config.json": {"max_position_embeddings": 300}})
+    listed = [{"path": "ckpts/0/20", "step": 3}]
+    stages = {"one": {"checkpoints": listed, "steps": "all", "suites": ["base"]}}
+    assert window(paper, stages=stages) == Window(300, None)
+
+
+def test_a_damaged_configuration_is_named(paper: Paper) -> None:
+    (paper.folder / "ckpts/0/10/config.json").write_text("{")
+    with pytest.raises(ConfigError, match=r"ckpts/0/10/config\.json: cannot be read"):
+        window(paper)
+    assert window(paper, generation={"window": 100}) == Window(100, None)
+
+
+def test_the_tokenizer_of_a_hugging_face_folder_is_named_as_the_remedy(paper: Paper) -> None:
+    content = {key: value for key, value in paper.content.items() if key != "tokenizer"}
+    paper.config.write_text(yaml.safe_dump(content))
+    config = load_config(paper.config)
+    with pytest.raises(ConfigError, match=r"set `tokenizer:` or `training_config:`"):
+        plan_stage(config, "one")
+    write(paper, {"10/tokenizer.json": {}})
+    with pytest.raises(ConfigError, match=r"set `tokenizer: \{name: .*ckpts/0/10\}` or") as caught:
+        plan_stage(config, "one")
+    (remedy,) = [part for part in str(caught.value).split("`") if part.startswith("tokenizer: {")]
+    paper.config.write_text(yaml.safe_dump(content) + remedy + "\n")
+    assert plan_stage(load_config(paper.config), "one").tokenizer.name.endswith("ckpts/0/10")
