@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from evaluation.reading.boxes import ends_in_box, last_box
+from evaluation.reading.languages import ANSWERS
 from evaluation.reading.text import plain
 
 Form = Literal["box", "mark", "sentence", "bold", "none"]
@@ -28,14 +29,17 @@ END_TOKENS = (
 )
 """Special tokens that end a turn, as a pattern."""
 _END_TOKEN = re.compile(END_TOKENS + r"|</?s>|\[/?INST\]|\[(?:DONE|END|EOS)\]")
-_HTML = (
-    (re.compile(r"<br\s*/?>|</?(?:p|div|li|tr)>", re.I), "\n"),
+_MARKUP = (
+    (re.compile(r"(?<!~)~~(?![~\s])[^~\n]{1,200}(?<!\s)~~(?!~)"), ""),
+    (re.compile(r"<(del|s|strike)>[^<>\n]{1,200}</\1>", re.I), ""),
+    (re.compile(r"<br\s*/?>|</?(?:p|div|li|tr|thead|tbody|tfoot)(?:\s[^<>]{0,100})?>", re.I), "\n"),
+    (re.compile(r"</?t[dh](?:\s[^<>]{0,100})?>", re.I), " | "),
     (re.compile(r"</?(?:b|strong)>", re.I), "**"),
     (re.compile(r"<sup>([^<>\n]{1,40})</sup>", re.I), r"^{\1}"),
     (re.compile(r"<sub>([^<>\n]{1,40})</sub>", re.I), r"_{\1}"),
     (
         re.compile(
-            r"</?(?:i|em|u|span|font|center|ul|ol|table|td|th|h[1-6])(?:\s[^<>]{0,100})?>", re.I
+            r"</?(?:i|em|u|span|font|center|ul|ol|table|caption|h[1-6])(?:\s[^<>]{0,100})?>", re.I
         ),
         "",
     ),
@@ -43,6 +47,7 @@ _HTML = (
     (re.compile(r"&lt;"), "<"),
     (re.compile(r"&gt;"), ">"),
 )
+"""Text that is struck out is withdrawn; what HTML lays out is written as Markdown does."""
 _NEXT_QUESTION = re.compile(
     r"^[ \t*#>]{0,8}(?:Question|Problem|Q|Human|User|Instruction|Exercise|Example|问题|题目|問題)[ \t]*\d{0,4}[ \t]*[*]{0,2}[ \t]*[:：.]"
     r"|I hope it is correct\.",
@@ -53,7 +58,7 @@ _STATED = re.compile(r"\d|\\boxed|answer|答", re.IGNORECASE)
 
 def model_turn(completion: str) -> str:
     """Return what a model wrote in its turn: nothing after an end token or a made-up question."""
-    for pattern, replacement in _HTML:
+    for pattern, replacement in _MARKUP:
         completion = pattern.sub(replacement, completion)
     for token in _END_TOKEN.finditer(completion):
         if completion[: token.start()].strip():
@@ -73,11 +78,7 @@ _CUES = re.compile(
         (?:\s+(?:to|of|for|in)\s+[^.:\n=]{{1,80}}?)?(?:\s*\([^()\n]{{0,40}}\))?[*_]{{0,2}}{_IS}[*_]{{0,2}}
   | "(?:final_?\ ?)?(?:answer|result)"\s*:
   | \b(?:final\s+)?answers?[*_]{{0,2}}[ \t]*[:：]?[*_]{{0,2}}[ \t]*(?=\n|$)
-  | (?:最终|正确|故|所以|因此)?(?:答案|答え|答|正解|解答)(?:\s*(?:是|为|為|は|应该是|應該是)\s*[:：]?|\s*[:：]|[*]{{2}}\s*[:：]?)
-  | (?:정답|답)(?:은|이)?\s*[:：]?|คำตอบ(?:สุดท้าย)?\s*(?:คือ|:)|(?:الجواب|الإجابة)(?:\s+النهائي[ةه]?)?\s*(?:هو|هي|:)|उत्तर\s*(?:है|:|-)
-  | \bAntwort(?:\s+(?:ist|lautet|beträgt))?\s*:?|\br[ée]ponse(?:\s+finale)?\s*(?:est|:)(?:\s*:)?|\brespuesta(?:\s+(?:final|correcta))?\s*(?:es|:)
-  | \bresposta(?:\s+final)?\s*(?:é|:)|\brisposta(?:\s+finale)?\s*(?:è|:)|\bответ\s*(?:[:—–-]|равен)?|\bantwoord\s*(?:is|:)|\bsvar(?:et)?\s*(?:är|er|:)
-  | \bodpowied[źz]\s*(?:to|:)|\bcevap\s*:?|\bjawaban(?:nya)?\s*(?:adalah|:)|\bđáp\s+(?:án|số)\s*(?:là|:)|\bωαπάντηση\s*:?
+  | {ANSWERS}
     """,
     re.VERBOSE | re.IGNORECASE,
 )

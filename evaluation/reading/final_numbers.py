@@ -6,6 +6,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 from evaluation.reading.final_answers import FinalAnswer, model_turn, read_final_answer
+from evaluation.reading.languages import MINUS
 from evaluation.reading.number_statements import (
     BRACKETS,
     EQUALS,
@@ -88,7 +89,8 @@ _EXPLAINING = re.compile(
 )
 _FILLER = re.compile(
     r"[\s:：*_>\"'(\[$=~≈]*(?:(?:that|therefore|thus|simply|just|exactly|about|approximately|roughly|clearly|then|also|now|"
-    r"indeed|still|only|equal to|a total of|total|of|USD|US|RMB|Rs\.?|negative|minus|the number|约|为|是|共)[\s:：*_$]*)*",
+    r"indeed|still|only|equal to|a total of|total|of|USD|US|RMB|Rs\.?|the number|约|为|是|共"
+    rf"|{MINUS})[\s:：*_$]*)*",
     re.I,
 )
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from evaluation.reading.text import plain
+from evaluation.reading.languages import MINUS, NOUNS_OF_COMMAS, WORDS_OF_COMMAS
+from evaluation.reading.text import WITHOUT_SPACES, plain
 
 _LONGEST = 1_000
 """Digits of the longest number that is read."""
@@ -81,32 +82,23 @@ _COMPILED = {is_european: _compiled(is_european) for is_european in (False, True
 _VARIABLE = re.compile(r"[xyzni](?![A-Za-z])|\s?(?:π|√|\\sqrt)")
 """A variable or irrational number that a number multiplies, as in `5y` or `5π`."""
 _SPACED_LETTER = re.compile("[A-Za-z_^\\\\\u00c0-\u024f\u0370-\u052f]")
-_MINUS_WORD = re.compile(r"(?:\bminus|\bnegative|负|マイナス)\s*$", re.IGNORECASE)
+_IDEOGRAPH = re.compile(f"[{WITHOUT_SPACES}]")
+"""A character of a script without spaces, where `为-58` is the number -58."""
+_MINUS_WORD = re.compile(rf"{MINUS}\s*$", re.IGNORECASE)
 _EUROPEAN = re.compile(
     r"€|\bEUR\b|\d\.\d{3},\d|\d \d{3},\d|\d,\d{1,2} ?(?:kr|zł|Kč|Ft|лв|руб)"
-    r"|\b(?:Antwort|Ergebnis|Lösung|réponse|résultat|respuesta|resultado|resposta|risposta|antwoord|svar|odpowiedź"
-    r"|cevap|jawaban)\b|[а-яё]{3}",
+    rf"|{NOUNS_OF_COMMAS}|[а-яёіїєґ]{{3}}",
     re.IGNORECASE,
 )
 
-_FOREIGN_WORDS = re.compile(
-    r"\b(?:und|der|das|ist|sind|jedes|jeder|nicht|lang|beträgt|wir|ein|eine"  # German
-    r"|zusammen|insgesamt|pro|stunden?|tagen?|jahren?|wird|werden|haben|kostet|für|übrig|noch|davon"
-    r"|les|des|est|sont|donc|chaque|une|avec"  # French
-    r"|los|las|son|cada|entonces|por|una|hay|días"  # Spanish
-    r"|ogni|quindi|sono|dopo|della|gli|giorni"  # Italian
-    r"|são|então|dias|uma|com|cada"  # Portuguese
-    r"|het|een|zijn|dus|elke"  # Dutch
-    r")\b",
-    re.IGNORECASE,
-)
+_FOREIGN_WORDS = re.compile(WORDS_OF_COMMAS, re.IGNORECASE)
 """Words of languages with decimal commas; one alone may be a name."""
 
 
 _WORD = re.compile(r"(?<![\w\\])[^\W\d_]{3,}(?!\w)")
 _ENGLISH = re.compile(
     r"\b(?:the|is|of|and|to|are|was|were|she|he|it|they|there|has|have|so|for|in|on|at|answer|total|each|per|that|this|then|cost"
-    r"|left|more|now|with|by|from|how|we|you|all|times|plus|minus)\b|[^\x00-\u024f]{2}",
+    r"|left|more|now|with|by|from|how|we|you|all|times|plus|minus)\b|[^\x00-\u024f\u1e00-\u1eff]{2}",
     re.IGNORECASE,
 )
 """Words of English, and letters of other scripts: there, a comma between digits is none of a decimal."""
@@ -205,7 +197,7 @@ def _numbers(text: str, is_european: bool) -> Iterator[Number]:
         if values is None:
             continue
         is_negative = _is_minus(text, match) or bool(match["inner"])
-        if not is_negative and _MINUS_WORD.search(text[max(0, begin - 10) : begin]):
+        if not is_negative and _MINUS_WORD.search(text[max(0, begin - 16) : begin]):
             is_negative = True
         signed = [-value if is_negative else value for value in values]
         is_percent = match["percent"] is not None
@@ -227,7 +219,12 @@ def _is_minus(text: str, match: re.Match[str]) -> bool:
         return bool(before) and before[-1] in "=(:,[{"
     if line != before:
         return not before or not (before[-1].isdigit() or before[-1] in ")]}%")
-    return not before or not (before[-1].isalnum() or before[-1] in ")]}%")
+    return not before or not (_is_of_word(before[-1]) or before[-1] in ")]}%")
+
+
+def _is_of_word(char: str) -> bool:
+    """Return whether a character belongs to a word or number whose hyphen a `-` behind it is: `GPT-4`."""
+    return unicodedata.category(char)[0] in "LMN" and not _IDEOGRAPH.match(char)
 
 
 def _values(match: re.Match[str], is_european: bool) -> list[Fraction] | None:

@@ -16,7 +16,7 @@ _SPELLINGS = str.maketrans(
     {
         **dict.fromkeys("‘’‚‛′ʼ´", "'"),
         **dict.fromkeys("“”„‟″«»", '"'),
-        **dict.fromkeys("‐‑−", "-"),
+        **dict.fromkeys("‐‑‒−", "-"),
         **{sign: f"^{digit}" for digit, sign in enumerate("⁰¹²³⁴⁵⁶⁷⁸⁹")},
         **{chr(0x245F + number): f"({number})" for number in range(1, 21)},
         **{char: " " + unicodedata.normalize("NFKC", char) for char in "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"},
