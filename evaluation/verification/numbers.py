@@ -44,11 +44,20 @@ def _canonical(settings: NumberVerifier, document: Mapping[str, Any]) -> str:
     return f"The answer is {document['gold']}."
 
 
+_DECIMAL_COMMAS = "€"
+"""A context in which `465,50` is a number, and `2.763` may be one of thousands."""
+
+
 def bare_number(settings: NumberVerifier, answer: str) -> str:
-    """Return one text for all spellings of a number: its exact value; any other text as it is."""
-    numbers = read_numbers(readable(answer))
-    value: Fraction | None = numbers[0].value if len(numbers) == 1 else None
-    return answer.strip() if value is None else str(value)
+    """Return one text for all spellings of a number: its exact value; any other text as it is.
+
+    The language of `2.763` and `2,763` is not known. They count as 2763, since a model that writes thousands
+    in one sample with a sign often writes them without in another.
+    """
+    numbers = read_numbers(readable(answer), _DECIMAL_COMMAS)
+    if len(numbers) != 1:
+        return answer.strip()
+    return str(max((numbers[0].value, *numbers[0].others), key=abs))
 
 
 NUMBER = VerifierKind(_verify, _canonical, bare=bare_number)

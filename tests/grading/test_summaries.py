@@ -25,7 +25,15 @@ from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring import session
 from evaluation.scoring.session import Job
 from evaluation.scoring.stored_completions import StoredCompletion
-from evaluation.settings.verifiers import AnyVerifier, Boxed, MathVerify, Minerva, Pattern, Program
+from evaluation.settings.verifiers import (
+    AnyVerifier,
+    Boxed,
+    MathVerify,
+    Minerva,
+    NumberVerifier,
+    Pattern,
+    Program,
+)
 from evaluation.store import ScoreStore, StoredScore
 from evaluation.verification.registry import verify
 from evaluation.verification.verdicts import Verdict
@@ -111,6 +119,7 @@ def test_summary_can_be_made_again_from_the_store(tmp_path: Path) -> None:
 NUMBER = Pattern(kind="pattern", pattern="#### (.+)", form="#### {gold}", ignore=(",", r"\.$"))
 FINAL = "Final Answer: The final answer is $3$. I hope it is correct."
 MATH = MathVerify(kind="math_verify")
+IN_WORDS = NumberVerifier(kind="number")
 
 
 def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> SampledPrompt:
@@ -128,6 +137,10 @@ def prompt_of(*samples: tuple[str, dict[str, Verdict]], name: str = "q") -> Samp
     [
         (NUMBER, "78", ["#### 78.", "#### 78", "#### 5", "#### 6"], 1.0, 3),
         (NUMBER, "1", ["#### 78.", "#### 78", "#### 1,000", "#### 1000", "#### 1"], 0.0, 3),
+        (IN_WORDS, "7", ["Antwort: 465,50 €", "The answer is 465.5.", "The answer is 7."], 0.0, 2),
+        (IN_WORDS, "7", ["So 2.763.", "2763", "Es sind 2.763 Euro.", "**2,763**", "7"], 0.0, 2),
+        (IN_WORDS, "7", ["1 049,38 zł", "$1,049.38", "2.5", "2.50", "7", "7"], 1 / 3, 3),
+        (IN_WORDS, "7", ["The answer is 2.", "The answer is -2.", "Ответ: −2"], 0.0, 2),
         (MATH, "1/2", [r"\boxed{0.5}", r"\boxed{\frac12}", r"\boxed{3}", r"\boxed{4}"], 1.0, 3),
         (MATH, "7", [r"$\frac{1}{3}$", r"$\dfrac{1}{3}$", "$7$"], 0.0, 2),
         (
