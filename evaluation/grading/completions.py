@@ -12,9 +12,11 @@ import pyarrow as pa
 
 from evaluation.errors import ScoringError
 from evaluation.grading.units import prompt_units
-from evaluation.metrics.pass_at_k import Interval, interval, majority, pass_at_k, powers
+from evaluation.metrics.layout import Layout
+from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
 from evaluation.metrics.rates import TRUNCATED
-from evaluation.metrics.ratios import Ratio
+from evaluation.metrics.value_interval import Interval, interval
+from evaluation.metrics.variance import Floats
 from evaluation.prefill.caches import DocumentLine
 from evaluation.results.columns import COMPLETED, arrow_schema
 from evaluation.results.kinds import Units
@@ -125,8 +127,9 @@ def summarize_task(
     return {
         "verifiers": {
             view: {
-                **_pass_rate(prompts, view, units.measured.get(tier.headline_by(view, primary))),
-                **summarize_view(prompts, view, verifier, others),
+                **_pass_rate(prompts, view, units, tier.headline_by(view, primary)),
+                **summarize_view(prompts, view, others),
+                **over_samples(prompts, view, verifier, units.layout),
             }
             for view, verifier in views.items()
         },
@@ -183,20 +186,19 @@ def _lacks_form(prompt: SampledPrompt, view: str, others: Sequence[str]) -> int:
     return sum(v.credit == 0 and v.answer is None and right for v, right in found)
 
 
-def _pass_rate(prompts: Sequence[SampledPrompt], view: str, rate: Ratio | None) -> dict[str, Any]:
+def _pass_rate(
+    prompts: Sequence[SampledPrompt], view: str, units: Units, metric: str
+) -> dict[str, Any]:
     """Return a verifier's pass rate with its interval; raise ScoringError where it failed on all samples."""
-    if rate is None:
+    if (rate := units.measured.get(metric)) is None:
         why = prompts[0].samples[0].verdicts[view].reason
         raise ScoringError(f"the verifier {view!r} failed on every completion (the first: {why})")
-    value, *bounds = interval(rate.amounts[rate.is_judged])
-    return {"pass_rate": value, **dict(zip(Interval._fields[1:], bounds, strict=True))}
+    found = _with_interval(rate.amounts, units.layout)
+    return {"pass_rate": found.pop("value"), **found}
 
 
 def summarize_view(
-    prompts: Sequence[SampledPrompt],
-    view: str,
-    verifier: AnyVerifier,
-    others: Sequence[str] | None = None,
+    prompts: Sequence[SampledPrompt], view: str, others: Sequence[str] | None = None
 ) -> dict[str, Any]:
     """Return what one verifier's verdicts show beside its pass rate, over the samples on which it did not fail.
 
@@ -215,30 +217,29 @@ def summarize_view(
         "errors": total - len(verdicts),
         **{note: sum(v.note == note for v in verdicts) for note in (UNGUARDED, FORGED)},
         "over_limits": sum(v.note in (OUT_OF_TIME, OUT_OF_MEMORY) for v in verdicts),
-        **_over_samples(prompts, view, verifier),
     }
 
 
-def _over_samples(
-    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier
+def over_samples(
+    prompts: Sequence[SampledPrompt], view: str, verifier: AnyVerifier, layout: Layout
 ) -> dict[str, Any]:
     """Return pass@k, cons@k and distinct answers, where there are several samples."""
     n = min(len(prompt.samples) for prompt in prompts)
     if n < 2:
         return {}
     statistics: dict[str, Any] = {
-        "pass_at_k": {str(k): _pass_at_k(prompts, view, k) for k in powers(n)}
+        "pass_at_k": {str(k): _pass_at_k(prompts, view, k, layout) for k in powers(n)}
     }
     if (bare := _bare_answer(verifier)) is None:
         return statistics
     valid = [prompt.valid(view) for prompt in prompts]
     answers = [[_meaning(verdict, bare) for verdict in verdicts] for verdicts in valid]
     right = [[verdict.credit == 1 for verdict in verdicts] for verdicts in valid]
-    votes = [majority(a, r) for a, r in zip(answers, right, strict=True) if a]
+    votes = [majority(a, r) if a else math.nan for a, r in zip(answers, right, strict=True)]
     distinct = [len({answer for answer in a if answer is not None}) for a in answers]
     return {
         **statistics,
-        "cons_at_n": _with_interval(votes),
+        "cons_at_n": _with_interval(votes, layout),
         "distinct_answers": sum(distinct) / len(distinct),
     }
 
@@ -256,32 +257,41 @@ def _meaning(verdict: Verdict, bare: Callable[[str], str]) -> str | None:
     return "right" if verdict.credit == 1 else f"= {bare(verdict.answer)}"
 
 
-def _pass_at_k(prompts: Sequence[SampledPrompt], view: str, k: int) -> dict[str, Any]:
+def _pass_at_k(
+    prompts: Sequence[SampledPrompt], view: str, k: int, layout: Layout
+) -> dict[str, Any]:
     """Return pass@k over the prompts of which at least k samples could be verified, and their number."""
     counts = [(len(prompt.valid(view)), prompt.right(view)) for prompt in prompts]
-    values = [pass_at_k(n, right, k) for n, right in counts if n >= k]
-    return {**_with_interval(values), "prompts": len(values)}
+    values = [pass_at_k(n, right, k) if n >= k else math.nan for n, right in counts]
+    return {**_with_interval(values, layout), "prompts": sum(map(math.isfinite, values))}
 
 
-def _with_interval(values: Sequence[float]) -> dict[str, Any]:
-    """Return the mean with its interval; null (not 0) where nothing could be verified."""
-    if not values:
+def _with_interval(values: Sequence[float] | Floats, layout: Layout) -> dict[str, Any]:
+    """Return the mean over the prompts that have a value, with its interval; null (not 0) where none has.
+
+    Args:
+        values: One for each prompt; NaN where it could not be verified.
+        layout: How all prompts depend on one another.
+    """
+    credit = np.asarray(values, dtype=np.float64)
+    is_known = np.isfinite(credit)
+    if not is_known.any():
         return dict.fromkeys(Interval._fields)
-    return interval(np.asarray(values, dtype=np.float64))._asdict()
+    return interval(credit[is_known], layout.only(is_known))._asdict()
 
 
 def _strata(units: Units) -> dict[str, dict[str, Any]]:
     """Return the primary verifier's rate, by the names of the grouping and of the group."""
     rate = units.measured[TIERS["tier5"].headline]
-    judged = dict(zip(units.ids, rate.amounts.tolist(), strict=True))
     strata: dict[str, dict[str, Any]] = {}
     for grouping, group_of in units.groupings.items():
-        by_group: dict[str, list[float]] = {}
-        for prompt, group in group_of.items():
-            by_group.setdefault(group, []).append(judged[prompt])
+        groups = np.array([group_of.get(id, "") for id in units.ids])
         strata[grouping] = {
-            group: {**_with_interval(credits), "prompts": len(credits)}
-            for group, amounts in sorted(by_group.items())
-            for credits in [[amount for amount in amounts if math.isfinite(amount)]]
+            group: {
+                **_with_interval(rate.amounts[is_in], units.layout.only(is_in)),
+                "prompts": int(rate.is_judged[is_in].sum()),
+            }
+            for group in sorted({*group_of.values()})
+            for is_in in [groups == group]
         }
     return strata

@@ -13,7 +13,6 @@ An item whose gold candidate shares the best score with others counts 1/k for k 
 expected value of a random choice among them. So neither order nor repetition of candidates raises it.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.metrics.layout import Layout
-from evaluation.metrics.variance import Floats, influence_variance
+from evaluation.metrics.variance import Floats
 from evaluation.settings.tiers import TaskKind
 
 
@@ -77,15 +76,6 @@ def credit_items(scores: Floats, gold: NDArray[np.bool_], groups: Groups) -> Out
     winners = np.add.reduceat(is_best.astype(np.int64), groups.starts)
     right = np.add.reduceat((is_best & gold).astype(np.int64), groups.starts)
     return Outcomes(right / winners, winners > 1)
-
-
-def standard_error(credit: Floats, layout: Layout) -> float | None:
-    """Return the standard error of the mean over items; None for a single item or a single cluster."""
-    groups = layout.groups
-    if len(credit) < 2 or (groups is not None and not groups.any()):
-        return None
-    influence = (credit - credit.mean()) / len(credit)
-    return float(math.sqrt(influence_variance(influence, layout).value))
 
 
 def layout_of(table: pa.Table, groups: Groups) -> Layout:

@@ -42,9 +42,9 @@ from evaluation.metrics.accuracy import (
     check_items,
     credit_items,
     layout_of,
-    standard_error,
 )
 from evaluation.metrics.layout import Layout
+from evaluation.metrics.value_interval import standard_error
 from evaluation.metrics.variance import Floats
 from evaluation.settings.sources import Normalization
 from evaluation.settings.tiers import TIERS, TaskKind

@@ -1,33 +1,16 @@
 """pass@k and its relatives, from how many of a prompt's samples are right.
 
-    pass@k    chance that one of k samples is right, without bias: 1 - C(n-c, k) / C(n, k)
-              (Chen et al. 2021, arXiv 2107.03374)
-    cons@k    whether the answer that most of the samples give is right; answers that tie for the most
-              share the credit
-
-Intervals are over prompts, as samples of one prompt are not independent of each other.
+pass@k    chance that one of k samples is right, without bias: 1 - C(n-c, k) / C(n, k)
+          (Chen et al. 2021, arXiv 2107.03374)
+cons@k    whether the answer that most of the samples give is right; answers that tie for the most
+          share the credit
 """
 
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
-
-import numpy as np
-from scipy import special
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.layout import Layout
-from evaluation.metrics.variance import LEVEL, Floats, influence_variance, wilson
-
-
-class Interval(NamedTuple):
-    """A mean over prompts; no bounds for a single prompt."""
-
-    value: float
-    stderr: float | None
-    low: float | None
-    high: float | None
 
 
 def pass_at_k(n: int, right: int, k: int) -> float:
@@ -58,20 +41,3 @@ def majority(answers: Sequence[str | None], right: Sequence[bool]) -> float:
     best = {answer for answer, count in counts.items() if count == most}
     shares = {answer: [ok for one, ok in given if one == answer] for answer in best}
     return math.fsum(sum(oks) / len(oks) for oks in shares.values()) / len(best)
-
-
-def interval(credit: Floats) -> Interval:
-    """Return the mean over prompts with its standard error and 95 % bounds, all as fractions.
-
-    Uses Wilson's interval, whose width is never zero, where every prompt is right or wrong; else
-    Student's t.
-    """
-    mean = float(credit.mean())
-    if len(credit) < 2:
-        return Interval(mean, None, None, None)
-    variance = influence_variance((credit - mean) / len(credit), Layout(len(credit)))
-    stderr = math.sqrt(variance.value)
-    if np.isin(credit, (0.0, 1.0)).all():
-        return Interval(mean, stderr, *wilson(mean, len(credit)))
-    half = float(special.stdtrit(variance.df, (1 + LEVEL) / 2)) * stderr
-    return Interval(mean, stderr, max(0.0, mean - half), min(1.0, mean + half))

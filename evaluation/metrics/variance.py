@@ -49,9 +49,14 @@ class Variance(NamedTuple):
         )
 
 
-def wilson(rate: float, n: int) -> tuple[float, float]:
-    """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927)."""
-    z = float(special.ndtri((1 + LEVEL) / 2))
+def wilson(rate: float, n: float, z: float | None = None) -> tuple[float, float]:
+    """Return Wilson's interval of a rate of n trials, which also holds for 0 and 1 (JASA 22:209, 1927).
+
+    Args:
+        n: Number of independent trials, or of as many as have the rate's variance.
+        z: Quantile; that of the normal distribution if not given.
+    """
+    z = float(special.ndtri((1 + LEVEL) / 2)) if z is None else z
     centre = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
     return 0.0 if rate <= 0 else centre - half, 1.0 if rate >= 1 else centre + half

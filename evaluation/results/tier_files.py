@@ -242,7 +242,7 @@ class TaskEntry(_TaskMetrics):
     centered: float | None = optional("0 at chance, 1 if all are right.")
     chance: Rate | None = optional("Accuracy of random choice.")
     stderr: float | None = optional(
-        "Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked; by clusters where there are some.",
+        "Standard error of `accuracy`, or of `gold_bits_per_byte` where nothing is ranked, with clusters and strata, and never below that of independent items; null where all are alike.",
         ge=0,
     )
     greedy: Rate | None = optional(

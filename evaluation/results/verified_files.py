@@ -31,7 +31,10 @@ class MeanRate(FileModel):
     """A mean over prompts with its 95 % interval; no bounds for a single prompt."""
 
     value: Rate | None = Field(description="The mean; null if there are no verdicts.")
-    stderr: float | None = optional("Standard error, over prompts.", ge=0)
+    stderr: float | None = optional(
+        "Standard error over prompts, with their clusters and strata; null where all are alike.",
+        ge=0,
+    )
     low: Rate | None = optional("Lower end of the interval.")
     high: Rate | None = optional("Upper end of the interval.")
     prompts: int | None = optional("Prompts with verdicts.", ge=0)
@@ -41,7 +44,10 @@ class VerifierRates(FileModel):
     """Rates of a task's completions by one verifier."""
 
     pass_rate: Rate = Field(description="Mean score of a prompt's samples, over prompts.")
-    stderr: float | None = optional("Its standard error, over prompts.", ge=0)
+    stderr: float | None = optional(
+        "Its standard error over prompts, with their clusters and strata; null where all are alike.",
+        ge=0,
+    )
     low: Rate | None = optional("Lower end of its 95 % interval.")
     high: Rate | None = optional("Upper end of its 95 % interval.")
     weighted_rate: Rate | None = optional(

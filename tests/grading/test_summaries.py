@@ -14,12 +14,14 @@ from evaluation.errors import ScoringError
 from evaluation.grading.completions import (
     SampledPrompt,
     VerifiedSample,
+    over_samples,
     prompts_by_verifier,
     summarize_task,
     summarize_view,
 )
 from evaluation.grading.header import header
 from evaluation.grading.probes import generations, summarize
+from evaluation.metrics.layout import Layout
 from evaluation.metrics.rates import COLUMNS
 from evaluation.prefill.caches import DocumentLine
 from evaluation.scoring import session
@@ -158,13 +160,13 @@ def test_answers_of_one_meaning_vote_together(
 ) -> None:
     assert not hasattr(judge, "metric")
     samples = [(text, {"v": verify(judge, {"gold": gold}, text)}) for text in completions]
-    found = summarize_view([prompt_of(*samples)], "v", judge)
+    found = over_samples([prompt_of(*samples)], "v", judge, Layout(1))
     assert (found["cons_at_n"]["value"], found["distinct_answers"]) == (votes, distinct)
 
 
 def test_programs_do_not_vote() -> None:
     sample = ("", {"v": Verdict(credit=1.0, answer="def f(): ...")})
-    found = summarize_view([prompt_of(sample, sample)], "v", Program(kind="program"))
+    found = over_samples([prompt_of(sample, sample)], "v", Program(kind="program"), Layout(1))
     assert set(found["pass_at_k"]) == {"1", "2"}
     assert not {"cons_at_n", "distinct_answers"} & set(found)
 
@@ -175,8 +177,8 @@ def test_an_answer_in_the_wrong_form_is_one_that_is_not_found() -> None:
     wrong, failed = Verdict(credit=0.0, answer="6"), Verdict(credit=None)
     pairs = [(nothing, right), (wrong, right), (failed, right), (nothing, nothing), (right, right)]
     prompt = prompt_of(*(("", {"strict": one, "lenient": other}) for one, other in pairs))
-    assert summarize_view([prompt], "strict", NUMBER)["right_but_format_rate"] == 1 / 4
-    assert summarize_view([prompt], "lenient", NUMBER)["right_but_format_rate"] == 0
+    assert summarize_view([prompt], "strict")["right_but_format_rate"] == 1 / 4
+    assert summarize_view([prompt], "lenient")["right_but_format_rate"] == 0
 
 
 def test_what_cannot_be_judged_is_null_and_not_0() -> None:

@@ -12,9 +12,9 @@ from scipy import special
 
 from evaluation.errors import NonFiniteError, ScoringError
 from evaluation.grading.tiers import SCHEMA
-from evaluation.metrics.accuracy import standard_error
 from evaluation.metrics.layout import Layout
 from evaluation.metrics.measures import MEASURES, measure_questions, with_measures
+from evaluation.metrics.value_interval import standard_error
 from evaluation.settings.tiers import TIERS
 from tests.metrics.summaries import choice_measures, summarize_choices
 

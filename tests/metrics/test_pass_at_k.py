@@ -1,4 +1,4 @@
-"""pass@k, its relatives and intervals: by hand, by enumeration, by simulation."""
+"""pass@k, its relatives and intervals over prompts: by hand, by enumeration, by simulation."""
 
 import itertools
 import math
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from evaluation.errors import ScoringError
-from evaluation.metrics.pass_at_k import interval, majority, pass_at_k, powers
+from evaluation.metrics.pass_at_k import majority, pass_at_k, powers
+from evaluation.metrics.value_interval import interval
 
 
 @pytest.mark.parametrize("n", range(1, 7))
@@ -70,10 +71,3 @@ def test_intervals_over_prompts_cover_and_the_estimate_has_no_bias(n: int, k: in
 def _moment(a: float, b: float, k: int) -> float:
     """E[(1 - p)^k] of p ~ Beta(a, b)."""
     return math.prod((b + i) / (a + b + i) for i in range(k))
-
-
-def test_all_wrong_is_not_surely_zero_and_one_prompt_has_no_interval() -> None:
-    found = interval(np.zeros(24))
-    assert found.low == 0
-    assert found.high == pytest.approx(0.138, abs=1e-3)  # Wilson's, z²/(n + z²)
-    assert interval(np.ones(1)) == (1.0, None, None, None)

@@ -16,6 +16,7 @@ from evaluation.bridge.means import weights_of_means
 from evaluation.bridge.statistics import mean_difference, ratio_difference
 from evaluation.bridge.unit_differences import values_alone
 from evaluation.bridge.weighted_mean import macro_mean
+from evaluation.metrics.value_interval import interval, share_bounds
 from evaluation.metrics.variance import wilson
 from evaluation.results.kinds import Item
 from evaluation.results.read import Results, TierResults
@@ -62,7 +63,7 @@ def _means_over_tiers(tier_results: TierResults, tiers: Sequence[TierResults]) -
         counted = {leaf: _counted(tier, leaf) for leaf, tier in own}
         estimates = {leaf: estimate for leaf, estimate in counted.items() if estimate is not None}
         if weights.keys() <= estimates.keys():
-            mean = _within_0_and_1(_mean(estimates, weights))
+            mean = _of_shares(_mean(estimates, weights))
             yield _value(
                 tier_results.tier, group_item(name), None, tier_results.tier.headline, mean, None
             )
@@ -150,7 +151,10 @@ def _alone(item: Item, metric: Metric) -> Estimate | None:
     if amounts is None or amounts.weights is not None:
         return None if amounts is None else ratio_difference(amounts)
     mean = mean_difference(amounts)
-    is_alike = mean.se is None and mean.n > 1 and np.ptp(amounts.amounts) == 0
+    if _is_share(metric):
+        value = interval(amounts.amounts, amounts.layout)
+        mean = replace(mean, se=value.stderr, low=value.low, high=value.high)
+    is_alike = mean.low is None and mean.n > 1 and np.ptp(amounts.amounts) == 0
     return replace(mean, note=ALL_ALIKE) if is_alike else mean
 
 
@@ -163,11 +167,10 @@ def _credits(tier_results: TierResults) -> Iterator[ValueRow]:
         for metric in names:
             estimate = _alone(item, metric_of(metric)) or _no_items(item.values[metric])
             known.setdefault(metric, {})[name] = estimate
-            shown = _within_0_and_1(estimate)
-            if metric in item.bounds:  # which the file states
+            if item.units is None and metric in item.bounds:  # an external program's
                 low, high = item.bounds[metric]
-                shown = replace(shown, low=low, high=high)
-            yield name, item.group, metric, shown, item.chance
+                estimate = replace(estimate, low=low, high=high)
+            yield name, item.group, metric, estimate, item.chance
     yield from _means(tier_results, known, is_credit=True)
     for secondary in tier_results.tier.secondary:
         alone = {name: _alone(item, secondary) for name, item in items.items()}
@@ -192,18 +195,21 @@ def _means(
             chances = [(items[name].chance, weight) for name, weight in mean.weights.items()]
             drawn = [weight * chance for chance, weight in chances if chance is not None]
             chance = math.fsum(drawn) if is_credit and len(drawn) == len(chances) else None
-            is_rate = is_credit and tier_results.tier.metric(metric).unit == "fraction"
-            yield whole, None, metric, _within_0_and_1(mean) if is_rate else mean, chance
+            is_share = _is_share(tier_results.tier.metric(metric))
+            yield whole, None, metric, _of_shares(mean) if is_share else mean, chance
 
 
-def _within_0_and_1(estimate: Estimate) -> Estimate:
-    """Cut the interval of a rate; where all items are right, or none, it is Wilson's."""
-    if estimate.value in (0.0, 1.0) and estimate.n > 1:
-        low, high = wilson(estimate.value, estimate.n)
-        return replace(estimate, low=low, high=high)
-    if estimate.low is None or estimate.high is None:
-        return estimate
-    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
+def _is_share(metric: Metric) -> bool:
+    return metric.bounds == (0.0, 1.0)
+
+
+def _of_shares(mean: Estimate) -> Estimate:
+    """Return a mean of shares with the interval of a share; that of a single one stays."""
+    has_interval = mean.se is not None or (mean.value in (0.0, 1.0) and mean.units > 1)
+    if len(mean.parts) == 1 or not has_interval:
+        return mean
+    low, high = share_bounds(mean.value, mean.se, mean.units, mean.df)
+    return replace(mean, low=low, high=high)
 
 
 def _rates(tier_results: TierResults) -> Iterator[ValueRow]:
