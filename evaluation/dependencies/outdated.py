@@ -61,6 +61,10 @@ class Outdated(AskedOnce):
         state = self.view.state(subject.checkpoint)
         return is_left_of(state, recorded) and list(state) != recorded
 
+    def is_partly_deleted(self, subject: Subject) -> bool:
+        """Return whether some files of a checkpoint, but not all, were deleted since it was scored."""
+        return bool(self.view.state(subject.checkpoint)) and self.has_lost_files(subject)
+
     def _is_current(self, step: Step, place: Place) -> bool:
         record = read_record(place.folder, step.name)
         if record is None:

@@ -24,10 +24,15 @@ from evaluation.settings.plan import StagePlan
 
 _AT_ONCE = 8
 
+_PARTLY_DELETED = (
+    "some of its files were deleted since it was scored; its results stay, but it cannot be scored "
+    "again: restore them, or delete the rest"
+)
+
 
 @dataclass(frozen=True)
 class Subjects:
-    """The checkpoints of some stages; `problems` has the stages whose checkpoints cannot be listed."""
+    """The checkpoints of some stages; `problems` has stages that cannot be listed, and half-deleted checkpoints."""
 
     to_score: tuple[Subject, ...]
     scored: int
@@ -48,6 +53,11 @@ def find_subjects(chosen: Iterable[StagePlan], plans: Mapping[str, StagePlan]) -
         late = [subject for subject in subjects if outdated(SCORE, subject)]
         to_score += late
         scored += len(subjects) - len(late)
+        problems += [
+            Finding("warning", _label(subject), f"{subject.checkpoint}: {_PARTLY_DELETED}")
+            for subject in subjects
+            if subject not in late and outdated.is_partly_deleted(subject)
+        ]
     return Subjects(tuple(to_score), scored, tuple(problems))
 
 

@@ -11,7 +11,7 @@ from evaluation.checkpoints.subjects import candidate_subject
 from evaluation.dependencies.caches import stage_entries
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.places import Place, bridge_places, place_of
-from evaluation.dependencies.steps import COLLECT, STEP_DELTAS, TABLES, steps_at, steps_of
+from evaluation.dependencies.steps import COLLECT, SCORE, STEP_DELTAS, TABLES, steps_at, steps_of
 from evaluation.errors import ResultsError
 from evaluation.records import read_record
 from evaluation.reporting.time_left import ScoredTiers, time_left
@@ -111,6 +111,8 @@ def _mark_outdated(
         if subject["error"] and _is_error_outdated(place, subject["error"], made):
             _replace(own, own, "failed")
             subject["error"] = subject["log"] = None
+        if read_record(place.folder, SCORE):
+            subject["partly_deleted"] = outdated.is_partly_deleted(place.subject)
     is_made = all(read_record(place.folder, COLLECT) for place in places.values())
     for step in steps_of("stage"):
         if is_made and read_record(plan.results, step.name) and outdated(step.name, plan):
@@ -215,7 +217,17 @@ def _subject(place: Place) -> dict[str, Any]:
         "log": str(log) if error else None,
         "damaged": damaged,
         "deleted": candidate is not None and bool(absent_folder(place.subject.checkpoint)),
+        "partly_deleted": False,
     }
+
+
+def _gone(subject: Mapping[str, Any]) -> str:
+    """Return whether the checkpoint of something scored is deleted, in brackets after its name."""
+    if "done" not in subject["files"].values():
+        return ""
+    if subject.get("deleted"):
+        return " (deleted)"
+    return " (partly deleted)" if subject.get("partly_deleted") else ""
 
 
 def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
@@ -227,8 +239,7 @@ def status_table(statuses: Mapping[str, Mapping[str, Any]]) -> str:
     for stage, entry in statuses.items():
         running += [f"{stage} prefill, {name}: {how}" for name, how in entry["prefill"].items()]
         for name, subject in entry["subjects"].items():
-            is_deleted = subject.get("deleted") and "done" in subject["files"].values()
-            label = f"{name} (deleted)" if is_deleted else name
+            label = f"{name}{_gone(subject)}"
             rows.append([stage, label, *(subject["files"].get(column, "–") for column in columns)])
             if subject["progress"]:
                 running.append(f"{stage} {name}: {subject['progress']}")

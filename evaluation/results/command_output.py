@@ -24,6 +24,9 @@ class SubjectStatus(FileModel):
     log: str | None = Field(description="Log of the job that failed.")
     damaged: tuple[str, ...] = Field(description="A sentence for each damaged file.")
     deleted: bool = Field(False, description="Whether the checkpoint is deleted.")
+    partly_deleted: bool = Field(
+        False, description="Whether some of its files were deleted since it was scored."
+    )
 
 
 class StageStatus(FileModel):

@@ -14,8 +14,10 @@ from evaluation.dependencies.caches import CacheStates, stage_entries
 from evaluation.dependencies.known_steps import is_retained
 from evaluation.dependencies.outdated import Outdated
 from evaluation.dependencies.steps import COLLECT, SCORE
+from evaluation.doctor.checkpoints import find_subjects
 from evaluation.grading.header import origin
 from evaluation.records import read_record, write_record
+from evaluation.reporting.status import stage_status
 from evaluation.settings.plan import StagePlan
 from tests.checkpoints.test_state import rewrite, shard
 from tests.watching.stand_in import leave_records
@@ -58,6 +60,12 @@ def test_scored_anew_if_it_is_another(plans: Plans, change: str) -> None:
     outdated = Outdated(plans)
     outdated.look_at(subjects)
     assert [outdated(SCORE, subject) for subject in subjects] == [change in ANOTHER] * 2
+    is_partly = change in LOST and change != "it is deleted"
+    assert [outdated.is_partly_deleted(subject) for subject in subjects] == [is_partly] * 2
+    state = stage_status(plans["stage1"], (20,), outdated)["subjects"]["20"]
+    assert state["partly_deleted"] is is_partly
+    told = [finding.subject for finding in find_subjects(plans.values(), plans).problems]
+    assert told == (["stage1/20", "stage2 bridge"] if is_partly else [])
     assert is_retained(subjects[0], outdated) == (change in LOST)
 
 
