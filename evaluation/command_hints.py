@@ -40,6 +40,10 @@ _SHORT |= {"--directory": "-d", "--configfile": "--configfiles", "--config": "-C
 _HOW = ("--profile", "--workflow-profile", "--executor", "--cores", "--jobs")
 
 
+LOCAL_PROFILE = "profile"
+"""Folder that `init` writes a profile into which is for a machine without Slurm."""
+
+
 def note_command(config: Path) -> None:
     """Store the configuration of a command, unless the command belongs to a run, which has stored it."""
     if STARTED_WITH in os.environ and str(config) == os.environ.get(CONFIG_VARIABLE):
@@ -93,8 +97,9 @@ def program(folder: Path = Path()) -> str:
 
 
 def _profile() -> str:
-    """Return the shipped profile, by its name if it is in the current folder."""
-    return PROFILE.name if os.path.isdir(PROFILE.name) else str(PROFILE)
+    """Return the shipped profile, by its name if it is in the current folder, or what `init` wrote there."""
+    here = filter(os.path.isdir, (PROFILE.name, LOCAL_PROFILE))
+    return next(here, str(PROFILE))
 
 
 def _read(words: Sequence[str]) -> dict[str, list[str]]:

@@ -5,6 +5,7 @@ Imports only the standard library, in syntax that an old Python can read.
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 from evaluation.root import IS_INSTALLED, ROOT
@@ -37,7 +38,9 @@ def _how_to_install() -> str:
     """Return how to install the missing packages, or to activate the environment that has them."""
     activate = f"source {ROOT}/.venv/bin/activate"
     if IS_INSTALLED:
-        return f"run `pip install -r {ROOT}/locks/requirements.lock` and try again"
+        return (
+            f"run `pip install -r {shlex.quote(str(ROOT))}/locks/requirements.lock` and try again"
+        )
     if (ROOT / ".venv" / "bin" / "python").exists():
         return f"run `{activate}` and try again"
     return f"run `make -C {ROOT} environment && {activate}` and try again"

@@ -1,5 +1,6 @@
 """Pair the results of two checkpoints; refuse pairs whose difference would be meaningless."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import compress
@@ -274,8 +275,19 @@ def _rows(side: TierResults) -> str | None:
 def _same(what: str, mine: object, other: object, ours: object, theirs: object) -> None:
     if mine != other:
         raise BridgeError(
-            f"{what}: {mine!r} in {ours}, but {other!r} in {theirs}; they must not be compared: {AGAIN}"
+            f"{what}: {_shown(mine, other)} in {ours}, but {_shown(other, mine)} in {theirs}; they must not be "
+            f"compared: {AGAIN}"
         )
+
+
+def _shown(value: object, other: object) -> str:
+    """Return a value as a message shows it: of a mapping what differs, of a checksum its first digits."""
+    if isinstance(value, Mapping) and isinstance(other, Mapping):
+        differing = {key: one for key, one in value.items() if other.get(key) != one}
+        shown = ", ".join(f"{key} {one!r}" for key, one in differing.items()) or "nothing else"
+    else:
+        shown = repr(value)
+    return re.sub(r"\b([0-9a-f]{12})[0-9a-f]{20,}\b", r"\1…", shown)
 
 
 def _same_items(mine: TierResults, other: TierResults, left_out: Sequence[str]) -> None:

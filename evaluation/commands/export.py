@@ -1,6 +1,7 @@
 """`export`: results in formats that other tools read. Nothing is sent anywhere."""
 
 import argparse
+import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -85,7 +86,7 @@ def _curves(options: argparse.Namespace) -> int:
     number = export_curves(list(plans.values()), options.output, options.format, options.step)
     then = "view them with `tensorboard --logdir`"
     if options.format == "wandb":
-        then = f"send them with `wandb sync {options.output}/wandb/offline-run-*`"
+        then = f"send them with `wandb sync {shlex.quote(f'{options.output}/wandb')}/offline-run-*`"
     show(f"{number} values in {options.output}; {then}")
     return 0
 

@@ -3,24 +3,27 @@
 import argparse
 import json
 import os
+import shlex
 import shutil
 import sys
 from pathlib import Path
 
 import yaml
 
-from evaluation.command_hints import program
+from evaluation.command_hints import LOCAL_PROFILE, program
 from evaluation.commands import Commands, a_name, a_pair, a_path, add_command
 from evaluation.commands.init_questions import ask
 from evaluation.errors import ConfigError
 from evaluation.files import temporary_path, write_text
 from evaluation.root import IS_INSTALLED, PROFILE, PROFILES, ROOT, SNAKEFILE, SUITES
 from evaluation.settings.config import validate_config
+from evaluation.settings.names import check_name
 from evaluation.settings.objectives import Objective, settled_objective
 from evaluation.settings.starting_point import OBJECTIVES, OWN, StartingPoint
 from evaluation.settings.starting_point import SUITES as DEFAULT_SUITES
 from evaluation.settings.suites import load_suite, merge_suites
-from evaluation.settings.yaml_files import parse_yaml
+from evaluation.settings.yaml_files import parse_yaml, read_yaml
+from evaluation.wording import first_few
 
 CONFIG = "config/config.yaml"
 _SNAKEFILE = """\
@@ -102,8 +105,9 @@ def _add_contents(command: argparse.ArgumentParser) -> None:
 def _init(options: argparse.Namespace) -> int:
     """Write a folder to start from, and print the next commands."""
     folder: Path = options.folder
-    copied = [PROFILE, SUITES] if options.suites else [PROFILE]
-    for name in ("Snakefile", CONFIG, *(source.name for source in copied)):
+    copied = {_profile(options.cluster): PROFILE} if _is_slurm(options.cluster) else {}
+    copied |= {SUITES.name: SUITES} if options.suites else {}
+    for name in ("Snakefile", CONFIG, _profile(options.cluster), *copied):
         if os.path.lexists(folder / name):
             raise ConfigError(f"{folder / name}: is there already; choose another folder")
     if not (options.stage or options.checkpoints):
@@ -117,14 +121,18 @@ def _init(options: argparse.Namespace) -> int:
     text = start.text() if _is_more(options) else _configuration(*next(iter(start.stages.items())))
     validate_config(parse_yaml(text), f"{CONFIG}, as init would write it for {folder}")
     _check_suites(start)
+    _check_texts(start)
+    profile = _profile(options.cluster)
+    text = _fitting(text, options.cluster)
     (folder / CONFIG).parent.mkdir(parents=True, exist_ok=True)
-    for source in copied:
-        temporary = temporary_path(folder / source.name)
+    for name, source in copied.items():
+        temporary = temporary_path(folder / name)
         shutil.copytree(source, temporary, ignore=shutil.ignore_patterns("__pycache__"))
-        temporary.rename(folder / source.name)
+        temporary.rename(folder / name)
     if options.cluster is not None:
+        (folder / profile).mkdir(exist_ok=True)
         shutil.copyfile(
-            PROFILES / options.cluster / "config.yaml", folder / PROFILE.name / "config.yaml"
+            PROFILES / options.cluster / "config.yaml", folder / profile / "config.yaml"
         )
     write_text(folder / CONFIG, text)
     if suite is not None:
@@ -132,19 +140,21 @@ def _init(options: argparse.Namespace) -> int:
         write_text(folder / SUITES.name / f"{OWN}.yaml", suite)
     write_text(folder / "Snakefile", _snakefile())
     files = [] if suite is None else [f"{SUITES.name}/{OWN}.yaml"]
-    names = ", ".join([CONFIG, *(f"{source.name}/" for source in copied), *files, "Snakefile"])
+    folders = [f"{name}/" for name in dict.fromkeys([profile, *copied])]
+    names = ", ".join([CONFIG, *folders, *files, "Snakefile"])
     for note in start.notes():
         print(f"note: {note}")
-    print(f"{folder} has {names}. Next:\n\n    cd {folder}")
+    print(f"{folder} has {names}. Next:\n\n    cd {shlex.quote(str(folder))}")
     suite = "staged-evaluation" if IS_INSTALLED else program(folder)
-    for command in ("snakemake prefill --cores 4", f"{suite} doctor", "snakemake --cores 4"):
+    how = _how(options.cluster)
+    for command in (f"snakemake prefill {how}", f"{suite} doctor", f"snakemake {how}"):
         print(f"    {command}")
     return 0
 
 
 def _starting_point(options: argparse.Namespace) -> StartingPoint:
     """Return what the options say; refuse a stage that is named twice."""
-    stages = options.stage or [(Path(os.path.abspath(options.folder)).name, options.checkpoints)]
+    stages = options.stage or [(_stage_name(options), options.checkpoints)]
     for what, pairs in (("--stage", stages), ("--text", options.text)):
         names = [name for name, _ in pairs]
         for name in names:
@@ -160,10 +170,66 @@ def _starting_point(options: argparse.Namespace) -> StartingPoint:
     )
 
 
+def _stage_name(options: argparse.Namespace) -> str:
+    """Return the folder's name; raise ConfigError where no stage can be called that."""
+    name = Path(os.path.abspath(options.folder)).name
+    try:
+        return check_name(name)
+    except ValueError as error:
+        given = shlex.quote(f"NAME={options.checkpoints}")
+        raise ConfigError(
+            f"{str(error).removesuffix('; rename it')}; the stage would have the folder's name: name it by "
+            f"`--stage {given}` in place of --checkpoints"
+        ) from None
+
+
 def _is_more(options: argparse.Namespace) -> bool:
     """Return whether the options say more than `minimal.yaml` does."""
     more = (options.stage, options.bridge, options.objective, options.tokenizer)
     return any((*more, options.suite, options.text))
+
+
+def _check_texts(start: StartingPoint) -> None:
+    """Refuse texts that prefill could not read: the wrong format, or rows without the field `text`."""
+    from evaluation.prefill.sources import locate
+    from evaluation.settings.sources import Slice
+
+    for name, pattern in start.texts.items():
+        option = f"--text {name}={pattern}"
+        split = locate(Slice(files=(pattern,)), {})
+        row = next(split.rows(), None)
+        if row is None:
+            raise ConfigError(f"{option}: has no rows; name files with texts")
+        if "text" not in row:
+            raise ConfigError(
+                f"{option}: its rows have no field `text`, but {first_few(list(row))}; leave the option out, and write "
+                f"the slice into a suite with `text: FIELD` ({SUITES.name}/*.yaml, config/README.md)"
+            )
+
+
+def _is_slurm(cluster: str | None) -> bool:
+    """Return whether the profile of a site or machine is one for Slurm, as the general one is."""
+    if cluster is None:
+        return True
+    return "executor" in read_yaml(PROFILES / cluster / "config.yaml")
+
+
+def _profile(cluster: str | None) -> str:
+    """Return the name of the profile's folder."""
+    return PROFILE.name if _is_slurm(cluster) else LOCAL_PROFILE
+
+
+def _how(cluster: str | None) -> str:
+    """Return the option that says where jobs run: on the machine or site that was named, or else here."""
+    return "--cores 4" if cluster is None else f"--profile {_profile(cluster)}"
+
+
+def _fitting(text: str, cluster: str | None) -> str:
+    """Return the text of a configuration whose comments say how to run it where it was made for."""
+    if cluster is None:
+        return text
+    other = f"On a cluster, use `--profile {PROFILE.name}` instead of `--cores 4`. "
+    return text.replace(other, "").replace("--cores 4", _how(cluster))
 
 
 def _check_suites(start: StartingPoint) -> None:

@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -29,7 +30,7 @@ PLUGIN = "snakemake-executor-plugin-slurm"
 RUNNERS = ("snakemake", PLUGIN, f"{PLUGIN}-jobstep")
 """Packages that need the locked version: their handling of dying jobs was tested with it alone."""
 _COMMANDS = ("sbatch", "squeue", "scontrol", "scancel")
-_INSTALL = f"run `pip install -r {ROOT}/locks/requirements.lock`"
+_INSTALL = f"run `pip install -r {shlex.quote(str(ROOT))}/locks/requirements.lock`"
 
 
 def check_versions() -> Check:

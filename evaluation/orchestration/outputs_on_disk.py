@@ -1,6 +1,7 @@
 """What files on disk would stop a run of Snakemake, mended or told before it plans and starts jobs."""
 
 import os
+import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -40,6 +41,6 @@ def check_writable(entries: Iterable[CacheEntry], states: CacheStates) -> None:
         if record.is_file() and not os.access(record, os.W_OK) and states.state(entry) == "stale":
             raise RunError(
                 f"{entry.folder}: was made from other settings or data than there are now, and you may "
-                f"not write it; have its owner run `chmod u+w {record}` or make it again, or set "
+                f"not write it; have its owner run `chmod u+w {shlex.quote(str(record))}` or make it again, or set "
                 "`cache` to a folder of your own"
             )

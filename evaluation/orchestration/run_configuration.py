@@ -5,6 +5,7 @@ job would otherwise have other steps, or another bridge, than it was submitted f
 """
 
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def _validated(content: dict[str, Any], files: Sequence[str | Path]) -> Config:
             raise
         raise ConfigError(
             f"{error} (if {files[-1]} was to be made: `--configfile` takes all words behind it, so a "
-            f"target goes first, `snakemake TARGET --configfile {files[0]}`)"
+            f"target goes first, `snakemake TARGET --configfile {shlex.quote(str(files[0]))}`)"
         ) from None
 
 

@@ -11,9 +11,11 @@ Without a configuration, `default/` is taken, else the folder itself, else its o
 """
 
 import glob
+import json
 import logging
 import os
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
@@ -26,6 +28,9 @@ from evaluation.wording import first_few
 log = logging.getLogger(__name__)
 
 _PART = re.compile(r"[-._](\d+)-of-(\d+)")
+_TABLES = {".csv": ",", ".tsv": "\t"}
+"""Separators of tables that are text, by suffix."""
+
 _SPLITS = ("train", "validation", "valid", "val", "dev", "test")
 
 
@@ -187,10 +192,20 @@ def local_files(patterns: Sequence[str], folders: Sequence[str]) -> list[Path]:
                 raise SourceError(f"files: {path} is a pipe, socket or device; give a file")
             else:
                 raise SourceError(
-                    f"files: {path} is not Parquet, JSON(L) or text by its name; rename or convert it"
+                    f"files: {path} is not Parquet, JSON(L) or text by its name; {_remedy(path)}"
                 )
     _check_distinct(files)
     return files
+
+
+def _remedy(path: Path) -> str:
+    """Return how a file is made readable: a table of text by pandas, anything else by its user."""
+    if (separator := _TABLES.get(path.suffix.lower())) is None:
+        return "give it the suffix of what it is (.parquet, .jsonl, .json, .txt), or convert it"
+    words = (str(path), separator, str(path.with_suffix(".parquet")))
+    read, separator, written = (json.dumps(word, ensure_ascii=False) for word in words)
+    program = f"import pandas as pd; pd.read_csv({read}, sep={separator}).to_parquet({written})"
+    return f"convert it, `python -c {shlex.quote(program)}`, and name that file"
 
 
 def _matches(pattern: str, folders: Sequence[str]) -> list[Path]:

@@ -3,6 +3,9 @@
 import contextlib
 import os
 import pty
+import re
+import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -109,11 +112,49 @@ def test_without_a_terminal_nothing_is_asked(
     assert "name folders by --checkpoints or --stage" in capsys.readouterr().err
 
 
-def test_a_site_has_its_profile(checkpoints: Path, tmp_path: Path) -> None:
-    given = ("--checkpoints", str(checkpoints / "web"), "--cluster", "lumi")
+@pytest.mark.parametrize(
+    ("cluster", "folder", "files"),
+    [
+        ("lumi", "slurm_profile", ["config.yaml", "no_srun"]),
+        ("no_slurm", "profile", ["config.yaml"]),
+        ("gpu_box", "profile", ["config.yaml"]),
+    ],
+)
+def test_a_site_has_its_profile(
+    checkpoints: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    cluster: str,
+    folder: str,
+    files: list[str],
+) -> None:
+    """And a machine without Slurm nothing that is for Slurm."""
+    given = ("--checkpoints", str(checkpoints / "web"), "--cluster", cluster)
     assert init(tmp_path / "new", *given) == 0
-    written, shipped = tmp_path / "new/slurm_profile", ROOT / "profiles/lumi"
+    written, shipped = tmp_path / "new" / folder, ROOT / "profiles" / cluster
     assert (written / "config.yaml").read_bytes() == (shipped / "config.yaml").read_bytes()
+    assert sorted(path.name for path in written.iterdir()) == files
+    said = capsys.readouterr().out
+    text = (tmp_path / "new/config/config.yaml").read_text()
+    for shown in (said, text):
+        assert f"snakemake prefill --profile {folder}\n" in shown.replace(" " * 6 + "#", "\n")
+        assert "--cores" not in shown
+    others = {"slurm_profile", "profile"} - {folder}
+    assert not any((tmp_path / "new" / other).exists() for other in others)
+    assert not any(other in (said + text).split("/") for other in others)
+
+
+def test_what_is_printed_can_be_typed(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stage = f"web={checkpoints}/web"
+    assert init(tmp_path / "study $one", "--stage", stage) == 0
+    assert f"cd '{tmp_path}/study $one'\n" in capsys.readouterr().out
+    assert init(tmp_path / "n 2", "--checkpoints", f"{checkpoints}/web x") == 1
+    said = capsys.readouterr().err
+    assert f"name it by `--stage 'NAME={checkpoints}/web x'` in place of --checkpoints" in said
+    assert "rename" not in said
+    assert not (tmp_path / "n 2").exists()
 
 
 @pytest.mark.parametrize(
@@ -126,6 +167,9 @@ def test_a_site_has_its_profile(checkpoints: Path, tmp_path: Path) -> None:
         (["--suite", "none"], "none"),
         (["--text", "mine=none/*.txt"], "nothing is at none/*.txt"),
         (["--text", "a=x", "--text", "a=y"], "a: is given twice"),
+        (["--text", "a={folder}/rows.jsonl"], "have no field `text`, but id, content; leave"),
+        (["--text", "a={folder}/none.jsonl"], "none.jsonl: has no rows"),
+        (["--text", "a={folder}/rows.doc"], "give it the suffix of what it is"),
     ],
 )
 def test_what_could_not_work_is_refused_at_once(
@@ -135,6 +179,23 @@ def test_what_could_not_work_is_refused_at_once(
     options: list[str],
     said: str,
 ) -> None:
+    (tmp_path / "rows.jsonl").write_text('{"id": 1, "content": "A text."}\n')
+    for name in ("none.jsonl", "rows.doc"):
+        (tmp_path / name).touch()
+    options = [option.format(folder=tmp_path) for option in options]
     assert init(tmp_path / "new", "--checkpoints", str(checkpoints / "web"), *options) == 1
     assert said in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_a_table_of_text_is_converted_as_it_is_said(
+    checkpoints: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "it's mine.tsv").write_text("id\ttext\n1\tEin Größenvergleich.\n")
+    given = ("--checkpoints", str(checkpoints / "web"), "--text")
+    assert init(tmp_path / "new", *given, f"a={tmp_path}/*.tsv") == 1
+    (typed,) = re.findall("`(.*)`", capsys.readouterr().err)
+    words = shlex.split(typed)
+    assert words[0] == "python"
+    subprocess.run([sys.executable, *words[1:]], check=True)
+    assert init(tmp_path / "new", *given, f"a={tmp_path}/*.parquet") == 0
