@@ -156,12 +156,11 @@ def _conclusion(sentence: str, context: str) -> str:
 
 def _is_contested(text: str, numbers: Sequence[Number], place: int) -> bool:
     """Return whether a number is an operand, one end of a range, or one of two different answers."""
-    for number, (left, right) in enumerate(pairwise(numbers)):
+    for left, right in pairwise(numbers[max(0, place - 1) : place + 2]):
         between = text[left.end : right.start]
         is_listed = between.strip() == "," and _LISTED_ON.match(text, right.end)
-        if place in (number, number + 1) and (
-            is_listed
-            or any(pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR))
+        if is_listed or any(
+            pattern.fullmatch(between) for pattern in (_SEVERAL, _RANGE, _OPERATOR)
         ):
             return not (_are_same(text, left, right) or _is_restated(text, left, right, numbers))
     return False

@@ -1,6 +1,7 @@
 """Numbers in the sentences of many languages, with and without a minus, as people write them there."""
 
 import re
+from itertools import zip_longest
 
 import pytest
 
@@ -38,7 +39,9 @@ def test_the_number_of_an_answer_in_any_language(
 @pytest.mark.parametrize("name", LANGUAGES)
 def test_words_of_every_language_are_tried(name: str) -> None:
     tried = "\n".join(
-        text for forms in SENTENCES.values() for text in (*forms["sentences"], *forms["negative"])
+        f"{sentence} = {text}"
+        for forms in SENTENCES.values()
+        for sentence, text in zip_longest(forms["sentences"], forms["negative"], fillvalue="")
     )
     for pattern in (LANGUAGES[name].answer, LANGUAGES[name].minus, LANGUAGES[name].result):
         assert re.search(pattern, tried, re.IGNORECASE), pattern
