@@ -1,10 +1,12 @@
 """Which folder a relative path of a configuration is seen from."""
 
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 import yaml
 
+from evaluation.commands.view import _configuration as viewed
 from evaluation.errors import ConfigError
 from evaluation.root import SUITES
 from evaluation.settings.config import load_config, validate_config
@@ -122,6 +124,25 @@ def test_a_copy_without_its_working_folder_is_read_as_before(
     monkeypatch.chdir(tmp_path / "other")
     for name in ("moved", "earlier"):
         assert load_config(tmp_path / f"{name}.yaml").results == "results"
+
+
+def test_view_reads_the_copy_of_a_run_from_any_folder(
+    study: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """And says of an earlier one where its paths are looked for."""
+    copy = write_effective(load_config(study)).absolute()
+    monkeypatch.chdir(tmp_path / "other")
+    options = Namespace(results=study.parent / "results", config=Path("config.yaml"))
+    assert viewed(options).suites == str(study.parent / "task_suites")
+    assert capsys.readouterr().err == ""
+    content = yaml.safe_load(copy.read_text())
+    del content["working_folder"]
+    copy.write_text(yaml.safe_dump({**content, "results": str(options.results)}))
+    assert viewed(options).suites == "task_suites"
+    assert f"they are looked for in {Path.cwd()}" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_a_missing_suite_says_where_was_looked(file: Path) -> None:
