@@ -164,15 +164,14 @@ def _any(patterns: Iterable[str]) -> str:
     return "|".join(pattern for pattern in patterns if pattern)
 
 
-_OF_COMMAS = [language for language in LANGUAGES.values() if language.decimal_comma]
+_ALL = LANGUAGES.values()
+_OF_COMMAS = [language for language in _ALL if language.decimal_comma]
 
-ANSWERS = f"{_LETTER_BEFORE}(?:{_any(_cue(one) for one in LANGUAGES.values() if one.answer)})"
+ANSWERS = f"{_LETTER_BEFORE}(?:{_any(_cue(language) for language in _ALL if language.answer)})"
 """What stands before an answer, as a pattern."""
-MINUS = f"(?:{_any(dict.fromkeys(one.minus for one in LANGUAGES.values()))})"
+MINUS = f"(?:{_any(dict.fromkeys(language.minus for language in _ALL))})"
 """A word that makes the number behind it negative, as a pattern."""
-NOUNS_OF_COMMAS = (
-    rf"\b(?:{_any(noun for one in _OF_COMMAS for noun in (one.answer, one.result))})\b"
-)
+NOUNS_OF_COMMAS = rf"\b(?:{_any(noun for language in _OF_COMMAS for noun in (language.answer, language.result))})\b"
 """A noun for an answer in a language with decimal commas, as a pattern."""
-WORDS_OF_COMMAS = rf"\b(?:{_any(one.common for one in _OF_COMMAS)})\b"
+WORDS_OF_COMMAS = rf"\b(?:{_any(language.common for language in _OF_COMMAS)})\b"
 """A frequent word of a language with decimal commas, as a pattern."""
